@@ -209,7 +209,7 @@ fn make_lbr(options: &Options, _: &Path) -> Result<Input> {
     Ok(Input { data, binary })
 }
 
-/// Makes a file, which has its name only when it is complete.
+/// Makes a file. It has a temporary name until it is complete.
 fn written(path: &Path, write: impl FnOnce(File) -> Result<()>) -> Result<()> {
     let part = path.with_extension("part");
     write(File::create(&part)?)?;
@@ -248,8 +248,8 @@ fn write_repeated(file: &[u8], times: usize, out: &mut impl Write) -> Result<()>
     Ok(())
 }
 
-/// Makes a simulated recording of a program with debug info. The program is copied, so that profkit can be built again
-/// while the recordings stay.
+/// Makes a simulated recording of a program with debug info. By default the program is a copy of profkit, so that the
+/// recording still fits the program after profkit is built again.
 fn make_program(options: &Options, profkit: &Path, size: u64) -> Result<Input> {
     let binary = match &options.program {
         Some(program) => program.clone(),
@@ -443,10 +443,9 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Runs all commands, one after the other, in each round. Round 0 fills the page cache, and its times do not count. It
-/// also measures the anonymous memory of the commands, because that takes time. With `once`, only the last command,
-/// which is profkit's, is run in round 0; the anonymous memory of the other commands is then measured in the other
-/// rounds.
+/// Runs all commands, one after the other, in each round. The times of round 0 do not count: it fills the page cache,
+/// and it measures the anonymous memory of the commands, which takes time. With `once`, only the last command, which is
+/// profkit's, is run in round 0; the anonymous memory of the other commands is then measured in the other rounds.
 fn measure_all(rounds: usize, once: bool, contenders: &mut [Contender]) -> Result<()> {
     let last = contenders.len() - 1;
     for round in 0..=rounds {

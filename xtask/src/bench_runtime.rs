@@ -26,9 +26,9 @@ and prints what each costs. The runtimes take turns; times are medians of all ro
 Example: cargo xtask bench-runtime --only size
 ";
 
-/// The releases of clang, each with a raw version of the runtime. The runtimes of raw versions 9 and 11 are only linked
-/// for their sizes, into programs of clang 22. Clang 18 and 23, which write these versions, are not used. The programs
-/// would report a wrong version if they ran.
+/// Pairs of a release of clang and the raw version of the runtime that is linked to its programs. Clang 18 and 23,
+/// which write raw versions 9 and 11, are not used. The runtimes of these versions are linked to programs of clang 22
+/// instead, only to measure their sizes. Such a program would report a wrong version if it ran.
 const RELEASES: [(u32, u32); 7] = [
     (13, 7),
     (14, 8),

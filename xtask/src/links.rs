@@ -134,7 +134,8 @@ fn values<'t>(text: &'t str, start: &'static str) -> impl Iterator<Item = &'t st
     parts.filter_map(|part| Some(part.split_once('"')?.0))
 }
 
-/// The names of code in brackets: what rustdoc leaves of a link that it cannot resolve. Blocks of code are left out.
+/// Returns the names of code that stand in square brackets outside of code blocks. rustdoc leaves such text if it
+/// cannot resolve a link.
 fn unresolved(text: &str) -> impl Iterator<Item = &str> {
     let outside = text.split("<pre").enumerate().map(|(index, part)| {
         let after = part.split_once("</pre>").map_or("", |(_, after)| after);

@@ -187,7 +187,7 @@ pub fn bless(_arguments: &[String]) -> Result<()> {
     )
 }
 
-/// Runs every fuzz target on its corpus and on mutations of it, 100,000 by default.
+/// Runs every fuzz target on its corpus and on mutations of the corpus. By default there are 100,000 mutations.
 pub fn fuzz_smoke(arguments: &[String]) -> Result<()> {
     let argument = |index, default| arguments.get(index).map_or(default, String::as_str);
     let environment = [

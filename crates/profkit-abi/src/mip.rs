@@ -90,7 +90,7 @@ pub mod record {
     /// 2^32. The value 0xffff_ffff means no calls.
     pub const COUNT_OFFSET: usize = 0;
     /// The offset of the ordinal in a record of the mode `calls`. The ordinal is the position of the function's first
-    /// call.
+    /// call in the order of the first calls of all functions.
     pub const ORDINAL_OFFSET: usize = 4;
     /// The value of the count and of the ordinal in the record of a function that was never called.
     pub const INITIAL_WORD: u32 = 0xffff_ffff;
@@ -111,7 +111,7 @@ pub mod record {
 /// The *anchor* entry has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name. Its record address is the start
 /// of the record section, and its function address is the address of [`HOOK`](symbol::HOOK). The anchor makes it
 /// possible to read a map without its binary. It also makes the linker include the run-time library in the program,
-/// because it refers to the hook.
+/// because the hook is a variable of that library.
 pub mod map_entry {
     /// The offset of a 32-bit field: the entry's size in bytes. The size includes the padding of the entry.
     pub const ENTRY_SIZE: usize = 0;
@@ -180,7 +180,7 @@ pub mod raw_header {
 /// 0. An option of the instrumenter sets the number of slots of the ring. The called function stores a sample in the
 /// slot `NEXT modulo slots` and adds one to `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
-    /// The offset, in a sample, of the 32-bit field with the position of the called function's record in the record
+    /// The offset, in a sample, of a 32-bit field: the byte offset of the called function's record in the record
     /// section.
     pub const RECORD_OFFSET: usize = 0;
     /// The offset, in a sample, of the 32-bit field with the return address minus the start of the record section,
@@ -236,9 +236,9 @@ pub mod symbol {
     pub const DUMP: &str = "__profkit_mip_dump";
     /// The name of the function `int __profkit_mip_write(int (*function)(void *context, const void *bytes, size_t
     /// length), void *context)`. Only the variant of the run-time library that writes no files has this function. It
-    /// passes the bytes of the raw file to `function`. The result is 0 if each call of `function` returns 0. Otherwise
-    /// the result is the first value other than 0 that `function` returns. The result is −1 if another call of
-    /// `__profkit_mip_write` is running.
+    /// passes the bytes of the raw file to `function`. The result is −1 if another call of `__profkit_mip_write` is
+    /// running, and 0 if each call of `function` returns 0. Otherwise the result is the first value other than 0 that
+    /// `function` returns.
     pub const WRITE: &str = "__profkit_mip_write";
     /// The name of the function `size_t __profkit_mip_size(void)`, which returns the size of the raw file in bytes.
     /// Only the variant of the run-time library that writes no files has this function.
@@ -248,8 +248,8 @@ pub mod symbol {
     /// size of the raw file. The result is 0 if the buffer is smaller than the raw file, or if another call of this
     /// function or of `__profkit_mip_write` is running.
     pub const COPY: &str = "__profkit_mip_copy";
-    /// The function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal to their
-    /// start values.
+    /// The name of the function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal
+    /// to their start values.
     pub const RESET: &str = "__profkit_mip_reset";
     /// The name of the variable (`uint32_t`) with the ordinal for the next function that is called for the first time.
     /// Instrumented code atomically adds one to the variable.
@@ -266,8 +266,8 @@ pub mod symbol {
     /// The prefix of the names of the COMDAT groups in the section [`section::MODES`](super::section::MODES). For
     /// example, `__profkit_mip_mode_01` is the name of the group for function coverage.
     pub const MODE_GROUP_PREFIX: &str = "__profkit_mip_mode_";
-    /// The prefix of two names that are equal: the COMDAT group of a ring, and its hidden symbol. An example is
-    /// `__profkit_mip_ring_4096`.
+    /// The prefix of the name of a ring's COMDAT group. The ring's hidden symbol has the same name as the group. An
+    /// example is `__profkit_mip_ring_4096`.
     pub const RING_GROUP_PREFIX: &str = "__profkit_mip_ring_";
 }
 
@@ -284,7 +284,7 @@ pub mod v8 {
     /// The version number in the header of a version 8 file.
     pub const VERSION: u16 = 8;
 
-    /// The offsets of the header fields that all layouts of version 8 share. Maps, raw files and the raw section in
+    /// The offsets of the header fields that all layouts of version 8 share. Maps, raw files and the record section in
     /// memory begin with a header.
     pub mod header {
         /// The offset of a 32-bit field: the magic number [`MAGIC`](crate::mip::MAGIC).

@@ -18,7 +18,8 @@ pub const VERSION: u64 = 103;
 pub const VERSION_NAMES_IN_PLACE: u64 = 100;
 /// The version that LLVM 3.8 writes. Files are like those of version 103, but have no summary.
 pub const VERSION_WITHOUT_SUMMARY: u64 = 102;
-/// The first version of the extensible binary encoding with composite sections (LLVM after 23).
+/// The first version of the extensible binary encoding with composite sections, in which a function consists of typed
+/// blocks (LLVM after 23).
 pub const VERSION_COMPOSITE: u64 = 105;
 /// The newest version of the extensible binary encoding that profkit can read. Later versions may have a section table
 /// of another layout.
@@ -41,12 +42,12 @@ pub mod section {
     pub const METADATA: u64 = 5;
     /// The type of the section with the calling contexts (since LLVM 14).
     pub const CONTEXTS: u64 = 6;
-    /// The type of the section with the table of offsets of a composite section (LLVM after 23).
+    /// The type of the section with the table of offsets for the section of type [`COMPOSITE`] (LLVM after 23).
     pub const COMPOSITE_OFFSETS: u64 = 7;
     /// The type of the section with the samples (`SecLBRProfile`).
     pub const SAMPLES: u64 = 32;
-    /// The type of the section with the samples in blocks (`SecCompositeProfile`, LLVM after 23). All numbers from
-    /// [`SAMPLES`] on are reserved for sections with samples.
+    /// The type of a section in which the samples of a function are in typed blocks (`SecCompositeProfile`, LLVM after
+    /// 23). All type numbers from [`SAMPLES`] on are reserved for sections with samples.
     pub const COMPOSITE: u64 = 33;
 }
 

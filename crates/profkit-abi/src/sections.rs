@@ -4,7 +4,7 @@
 /// The name of a section in each object format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionName {
-    /// The section name in ELF and WebAssembly. Mach-O uses the same name after the segment.
+    /// The section name in ELF and WebAssembly. Mach-O uses the same name, with the segment before it.
     pub elf: &'static str,
     /// The section name in COFF objects. It ends with `$` and a suffix by which the linker sorts the sections. In a
     /// linked program, the section has the name without the `$` and the suffix.

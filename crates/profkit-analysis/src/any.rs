@@ -1,4 +1,4 @@
-//! Opens a profile of any kind that contains functions.
+//! Opens a profile of any kind except heap profiles.
 use crate::instr::{InstrReader, text_has_records};
 use crate::samples::SampleView;
 use profkit_data::Result;
@@ -6,7 +6,7 @@ use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::mip::{MipProfile, ProfileVersion};
 
-/// A profile of any kind that contains functions. All kinds except heap profiles contain functions.
+/// A profile of any kind whose counts belong to functions: all kinds except heap profiles.
 ///
 /// ```
 /// use profkit_analysis::any::AnyProfile;
@@ -31,8 +31,8 @@ pub enum AnyProfile<'data> {
 }
 
 impl<'data> AnyProfile<'data> {
-    /// Opens a profile by its content. `metadata` supplies the functions of raw profiles that hold counters only:
-    /// [`Plan::joined`](crate::correlate::Plan::joined).
+    /// Opens a profile by its content. A raw profile may hold only counters; `metadata` then supplies its function
+    /// records. [`Plan::joined`](crate::correlate::Plan::joined) can be passed as `metadata`.
     ///
     /// # Errors
     /// If the file is not a profile, or if nothing of it can be read.

@@ -23,7 +23,7 @@ impl Faults {
         }
     }
 
-    /// Adds an error before the others, because it explains them.
+    /// Adds an error before all errors found so far, because the added error explains them.
     pub fn push_first(&mut self, error: Error) {
         self.count += 1;
         self.first.insert(0, error);

@@ -59,11 +59,11 @@ impl RankedFunction {
 }
 
 /// The sort key of a function, its position in the order in which all functions were added (from 1), and the function.
-/// If two keys are equal, the function that was added first is the greater one.
+/// If two functions have the same sort key, the function that was added first counts as the greater one.
 type Ranked = ((u128, Reverse<String>), Reverse<u64>, RankedFunction);
 
-/// A ranking of functions, which keeps only the first ones in the order. Its memory does not grow with the number of
-/// functions, unless instances of Rust functions are counted together.
+/// A ranking of functions, which keeps only the first functions in the chosen order. Its memory does not grow with the
+/// number of functions, unless instances of Rust functions are counted together.
 ///
 /// ```
 /// use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Ranking};

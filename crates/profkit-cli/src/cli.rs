@@ -125,8 +125,8 @@ impl Cli {
             .subcommand()
             .map_or(matches, |(_, of_command)| of_command);
         exit::finish(match self.command {
-            // These arms are only reached if an option comes before the name of LLVM's tool. Otherwise `run` in lib.rs
-            // runs the tool without parsing the arguments.
+            // The branches for LLVM's tools are reached only if an option comes before the name of the tool. Otherwise
+            // `run` in lib.rs runs the tool without parsing the arguments.
             Command::LlvmProfdata(tool) => return tool.run(profkit_llvm::PROFDATA),
             Command::LlvmProfgen(tool) => return tool.run(profkit_llvm::PROFGEN),
             Command::Merge(OnDemand(args)) => merge::merge(args),

@@ -46,7 +46,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "N", conflicts_with_all = ["each", "only", "format"])]
     pub group: Option<NonZeroUsize>,
 
-    /// Print only these files; the totals still count all
+    /// Print only files of this kind; the totals still count all files
     #[arg(long, value_enum, value_name = "WHICH")]
     pub only: Option<Only>,
 

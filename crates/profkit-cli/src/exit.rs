@@ -129,7 +129,7 @@ impl Failure {
         self
     }
 
-    /// Adds each of these hints. There may be none.
+    /// Adds hints to the failure; the list of hints may be empty.
     #[must_use]
     pub fn with_hints(self, hints: impl IntoIterator<Item = impl fmt::Display>) -> Self {
         hints.into_iter().fold(self, Failure::with_hint)
@@ -247,8 +247,8 @@ pub fn finish(result: Result) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Ends the program by a signal that was caught, after printing why. A shell shows the exit code 128 + `signal`, and also
-/// ends the script that runs the command.
+/// Ends the program after it caught a signal, and prints why. The program ends by the same signal, so that a shell sees
+/// the exit code 128 + `signal` and also ends the script that runs the command.
 pub fn by_signal(failure: &Failure, signal: i32) {
     let _ = write!(print::stderr(), "{failure}");
     let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -30,7 +30,8 @@ clang 13 to 18 have -fbasic-block-sections=labels in place of -fbasic-block-addr
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LayoutArgs {
-    /// Recordings of perf with branch stacks, or texts with their counts (output of `perf script`, unsymbolized profiles)
+    /// Recordings of perf with branch stacks, or text files with branches (output of `perf script`) or with their
+    /// counts (unsymbolized profiles)
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
 

@@ -135,8 +135,9 @@ fn is_heap(input: &Input) -> bool {
     detect(input).is_memprof() || is_heap_alone(input)
 }
 
-/// Makes the page of a profile. For a file that has only a heap profile, `heaps` makes the page. If an instrumentation
-/// profile also contains a heap profile, the page shows both. The errors of a damaged file go to standard error.
+/// Makes the page of a profile. If the file has only a heap profile, the function `heaps` makes the page. If an
+/// instrumentation profile also contains a heap profile, the page shows both. The errors of a damaged file go to
+/// standard error.
 fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> {
     let name = input.name();
     let failed = |error| Failure::file(name, &error);
@@ -211,8 +212,8 @@ fn add_source(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> e
     };
     let declarations = match Declarations::read(paths, &folders) {
         Ok(declarations) => declarations,
-        // Not an error: the binaries are also used for other parts of the page. Only the source files of functions are
-        // missing.
+        // This is not an error: the user may have given the binaries for other parts of the page. Only the source files
+        // of functions are missing.
         Err(error) if args.source.is_none() => {
             page.fact("Source files", format_args!("not known: {error}"));
             return Ok(());
@@ -250,7 +251,7 @@ pub fn damage(name: &str, faults: &Faults) -> Status {
     }
 }
 
-/// The status of a command that read two files, from the status of each.
+/// Combines the statuses of two files into that of the command: the first status, unless it is [`Status::Done`].
 fn worse(one: Status, other: Status) -> Status {
     if one == Status::Done { other } else { one }
 }

@@ -67,7 +67,7 @@ pub struct SampleArgs {
     #[arg(long, value_parser = str::parse::<Encoding>, default_value = "ext-binary", value_name = "FORMAT")]
     format: Encoding,
 
-    /// Write the counts before symbolising to this file, and stop if there is no --output
+    /// Write the counts by address, before they are symbolised, to this file, and stop if there is no --output
     #[arg(long, value_name = "FILE")]
     addresses: Option<PathBuf>,
 
@@ -96,7 +96,7 @@ pub struct SampleArgs {
     #[arg(long, conflicts_with_all = ["ips", "addresses"])]
     contexts: bool,
 
-    /// The memory for different samples, in bytes. If --contexts needs more, the oldest half of every call chain and
+    /// The memory for all distinct samples, in bytes. If --contexts needs more, the oldest half of every call chain and
     /// branch stack is dropped, again and again until the samples fit, and a warning says so
     #[arg(long, value_name = "BYTES", default_value_t = CONTEXT_MEMORY, requires = "contexts")]
     context_memory: u64,
@@ -279,8 +279,8 @@ fn refuse_to_lose(
     Ok(path.exists())
 }
 
-/// Reads the counts of an input. With `context_memory`, the different samples are also kept with their whole stacks, in
-/// at most this number of bytes.
+/// Reads the counts of an input. With `context_memory`, each distinct sample is also kept with its whole stack; all of
+/// these samples take at most `context_memory` bytes.
 ///
 /// # Errors
 /// If the input cannot be read, or does not have the facts by which samples are selected.
@@ -328,7 +328,7 @@ fn programs(args: &SampleArgs, index: &Binaries, counts: &Counts) -> exit::Resul
         let path = index.program(id).filter(|path| !list.contains(path));
         list.extend(path);
     }
-    // Binaries without a build id are found by their names.
+    // A binary without a build id is recognised in the recording by its name.
     for binary in &index.index.binaries {
         let is_named = !list.contains(&binary.path)
             && !find(counts, &binary.path, binary.ids.first(), false)
@@ -339,7 +339,10 @@ fn programs(args: &SampleArgs, index: &Binaries, counts: &Counts) -> exit::Resul
     Ok(list)
 }
 
-/// Makes the profile of a binary and adds it to `profiles`. If it fails, it returns the error and the build id.
+/// Makes the profile of a binary and adds it to `profiles`.
+///
+/// # Errors
+/// The reason why no profile can be made, and the build id of the binary if it is known.
 fn make(
     args: &SampleArgs,
     path: &Path,

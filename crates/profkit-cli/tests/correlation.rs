@@ -1,5 +1,6 @@
-//! Correlation of real programs: clang 16, 19 and 22, binary and debug info, PIE and shared library, lld and GNU ld,
-//! against the llvm-profdata of the release, byte for byte.
+//! Tests the correlation of real programs. They are built by clang 16, 19 and 22, with the function records in the
+//! binary or in debug info, as PIE and as shared library, with lld and GNU ld. The result must be the same, byte for
+//! byte, as that of the llvm-profdata of the release.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -357,7 +358,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     )
     .unwrap();
     let folder = built.folder.path();
-    // Finds the raw profile of the program, which has 6 counters; the other one is of the library.
+    // Finds the raw profile of the program, which has 6 counters. The other raw profile is that of the library.
     let bytes = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

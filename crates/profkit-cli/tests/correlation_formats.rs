@@ -27,13 +27,13 @@ int __llvm_profile_runtime;
 int twice(int x) { return x < 0 ? 0 : x * 2; }
 int start(void) { int s = 0; for (int i = 0; i < 9; i++) s += twice(i); return s; }
 ";
-/// What the run-time library puts around the counters of a Windows program.
+/// The variables that the run-time library puts before and after the counters of a Windows program.
 const FRAME: &str = "
 __attribute__((section(\".lprfc$A\"))) char counters_begin = 0;
 __attribute__((section(\".lprfc$Z\"))) char counters_end = 0;
 ";
 
-/// A folder with the sources of the program and of the run-time library's frame.
+/// A folder with the source of the program, and with a source that stands for the run-time library (`FRAME`).
 struct Place {
     folder: TempDir,
     llvm: Llvm,
@@ -105,8 +105,9 @@ impl Place {
         let mut raw = writer.to_bytes().unwrap();
         if matches!(image, object::File::Pe64(_)) {
             // In a Windows program, the first byte of the counter section belongs to the run-time library and is not in
-            // the raw profile. The counters are aligned to 8 bytes in memory, so 7 bytes of padding precede them. The
-            // first byte of the first counter, which is 0, moves to the end to make this layout.
+            // the raw profile. The counters are aligned to 8 bytes in memory, so 7 bytes of padding precede them in the
+            // raw profile. The first 8 bytes are those of a counter with the value 0. To get the 7 bytes of padding,
+            // the first byte is moved to the end.
             let section = RawProfile::parse(&raw).unwrap().sections().counters;
             let (start, len) = (
                 usize::try_from(section.offset).unwrap(),
@@ -245,8 +246,8 @@ fn both_byte_orders_and_widths_are_correlated_like_llvm_does() {
             let said = place.text("ours");
             assert!(said.contains("twice\n"), "{target} {kind}: {said}");
             if big && kind == "binary" {
-                // If the byte order of the program is not that of this machine, LLVM swaps the bytes of such records
-                // twice and then rejects them. So the result is compared with that for debug info.
+                // If the byte order of the program is not that of this machine, LLVM swaps the bytes of the records in
+                // the binary twice and then rejects them. So the result is compared with the result for debug info.
                 assert_eq!(said, of_debug_info, "{target} {kind}");
                 continue;
             }

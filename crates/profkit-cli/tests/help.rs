@@ -49,11 +49,12 @@ fn the_definitions_contradict_nothing() {
 fn examples_parse() {
     walk(&mut Cli::command(), "profkit", &mut |_, command| {
         let help = command.render_long_help().to_string();
-        // Examples end at an empty line: what follows them may begin with the name of a command too.
+        // The examples of a help text end at an empty line. The lines after it are skipped: they may begin with the
+        // name of a command too, but are not examples.
         let examples = help.split_once("\nExample").map_or("", |(_, rest)| rest);
         let examples = examples.split("\n\n").next().unwrap_or_default();
         for line in examples.lines() {
-            // A pipe separates programs: the text before it and the text after it belong to different ones.
+            // A pipe or a redirection ends a command, so each part of the line is parsed by itself.
             for part in line.split(['|', '>']).map(str::trim) {
                 let words = part.split_whitespace();
                 if !part.starts_with("profkit ") || part.starts_with("profkit llvm-profdata") {

@@ -1,5 +1,5 @@
-//! `profkit match` reads the functions of real builds: all that the raw profile of the same program holds, and no
-//! others.
+//! Tests that `profkit match` finds the functions of real builds: all functions that the raw profile of the same
+//! program has, and no others.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use object::{Object, ObjectSection};
@@ -121,8 +121,9 @@ fn the_functions_of_a_build_are_those_of_its_raw_profile() {
     }
 }
 
-/// A record of LLVM 13 to 15 is shorter than one of LLVM 22, but two such records are longer. If they are read with the
-/// layout of LLVM 22, one record seems to be there. The test checks that all functions are found nevertheless.
+/// Function records of LLVM 13 to 15 are shorter than those of LLVM 22, but two of them are longer than one record of
+/// LLVM 22. So if two such records are read with the layout of LLVM 22, there seems to be one record. The test checks
+/// that all functions are found nevertheless.
 #[test]
 fn all_functions_of_a_small_build_are_found() {
     for release in [13, 14, 15, 16, 19, 22] {

@@ -175,8 +175,8 @@ fn dumps_of_older_releases_are_symbolised_without_build_ids() {
         ] {
             build_and_run(&llvm, folder, kind, &more);
             let raw = format!("{kind}.memprofraw");
-            // The tools of these releases cannot read dumps of position-independent programs. The tool of LLVM 14
-            // symbolises no dump at all.
+            // The tools of LLVM 15 and 16 cannot read dumps of position-independent programs. The tool of LLVM 14
+            // symbolises no dump at all, so the tool of LLVM 15 takes its place.
             if kind == "fixed" {
                 let theirs = run(Command::new(tool.profdata())
                     .args(["show", "--memory", &raw, "--profiled-binary", kind])
@@ -350,7 +350,7 @@ fn libraries_are_symbolised_each_with_its_own_debug_info() {
         .current_dir(folder)
         .env("LIBRARY_PATH", folder));
     run_profiled(folder, "host", "host");
-    // The debug info of one of the libraries is in a separate file.
+    // In this test, the debug info of one of the libraries is in a separate file.
     std::fs::create_dir_all(folder.join(".debug")).unwrap();
     run(Command::new("objcopy")
         .args([
@@ -634,11 +634,11 @@ fn the_personality_says_and_writes_what_llvm_22_does() {
         ours.arg("llvm-profdata").args(&args);
         let theirs = outcome(theirs, folder);
         let mut ours = outcome(ours, folder);
-        // An allowed difference: if profkit fails, it leaves no half-written file, as LLVM's tool may do.
+        // An allowed difference: if profkit fails, it leaves no half-written file. LLVM's tool may leave one.
         if ours.0 != Some(0) && ours.3.is_none() {
             ours.3.clone_from(&theirs.3);
         }
-        // LLVM's tool prints its own name as it was started.
+        // LLVM's tool prints the name under which it was started as its own name.
         let program = llvm
             .profdata()
             .file_name()
@@ -663,7 +663,8 @@ fn the_personality_says_and_writes_what_llvm_22_does() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
-    // The options that make up random hotness are rejected; docs/formats/llvm-profdata.md gives the reason.
+    // LLVM's tool has options that make up random hotness. profkit rejects them; docs/formats/llvm-profdata.md gives
+    // the reason.
     let mut args = vec!["llvm-profdata", "merge", "one.memprofraw", "-o", "out"];
     args.extend(["--profiled-binary=one", "--memprof-random-hotness"]);
     let refused = profkit(folder, &args);

@@ -322,7 +322,8 @@ fn coverage_is_that_of_rustc() {
     let Some(expected) = covered_by_rustc(&workspace) else {
         return;
     };
-    // rustc uses this mangling when it instruments code itself. The types of a generic function are part of its name.
+    // rustc uses the mangling v0 when it instruments code itself. With v0, the types of a generic function are part of
+    // its name.
     let mangling = [("RUSTFLAGS", "-Csymbol-mangling-version=v0")];
     built(&workspace.mip_cargo(
         &["--mode", "calls", "--dependencies"],
@@ -388,8 +389,8 @@ fn builds_with_other_options() {
             workspace
                 .command(&cargo)
                 .arg("build")
-                // Cargo compiles path dependencies again if this variable changes. `profkit mip cargo` sets it, so the
-                // plain build must set it too.
+                // Cargo compiles path dependencies again if CARGO_INCREMENTAL changes. `profkit mip cargo` sets it, so
+                // the plain build must set it too.
                 .env("CARGO_INCREMENTAL", "0")
                 .output()
                 .expect("started"),
@@ -442,7 +443,7 @@ fn cargo_test() {
     assert_eq!(raws.len(), 1, "{raws:?}");
 }
 
-/// What cannot be instrumented is an error that says what to do.
+/// If something cannot be instrumented, an error says what to do.
 #[test]
 fn refusals() {
     or_skip!(links_c("cc", &[]));

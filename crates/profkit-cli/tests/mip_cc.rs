@@ -21,8 +21,8 @@ const B_C: &str = "#include \"a.h\"\nint g(int x) { return x * 3; }\n";
 const H_S: &str = "\t.text\n\t.globl h\n\t.type h, @function\nh:\n\tret\n\t.size h, .-h\n\t.section .note.GNU-stack,\"\",@progbits\n";
 const K_S: &str = "#define BACK ret\n\t.text\n\t.globl k\n\t.type k, @function\nk:\n\tBACK\n\t.size k, .-k\n\t.section .note.GNU-stack,\"\",@progbits\n";
 
-/// One call of the compiler: the words after the compiler's name, the text on standard input, and the files that the
-/// call makes and that must be instrumented.
+/// One call of the compiler: the words after the compiler's name, the text on standard input, and those files made by
+/// the call that must be instrumented.
 struct Call {
     words: &'static str,
     input: &'static str,

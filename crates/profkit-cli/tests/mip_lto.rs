@@ -157,7 +157,8 @@ fn link_c(compiler: &str, archiver: &str, flags: &str, linker: &str) {
         command.args([kind, library]).args(members);
         done(&command.current_dir(folder).output().expect("it starts"));
     }
-    // The program exists already, so that the list of files stays the same.
+    // A command must leave no other file behind, so the list of files is compared after each link. The program `prog`
+    // is in the list from the start: it was linked before without profkit.
     let before = names(folder);
     for inputs in [
         "main.o twice.o first.o second.o native.o",

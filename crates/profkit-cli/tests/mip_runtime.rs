@@ -580,7 +580,8 @@ fn threads_and_dumps_at_once_leave_whole_files_and_an_exact_order() {
     );
     let raw = place.only();
     let ordinals: Vec<u32> = raw.called().iter().map(|(ordinal, _)| *ordinal).collect();
-    // main, first, many and second were called, each for the first time once. So the ordinals are 1 to 4, without gaps.
+    // The functions main, first, many and second were called. Each has one ordinal, assigned at its first call, so the
+    // ordinals are 1 to 4, without gaps.
     assert_eq!(ordinals, [1, 2, 3, 4]);
 }
 

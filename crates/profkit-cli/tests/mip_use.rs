@@ -499,8 +499,8 @@ fn an_ordered_program_starts_with_fewer_page_faults() {
     assert!(pages("pages_after").abs_diff(after) <= 3, "{told}");
 }
 
-/// The part of a function that GCC splits off is not reported as a function that nothing called. The lines of a part
-/// that ran have counts.
+/// GCC splits off a part of a function. The part is not reported as a function that nothing called, and the lines of a
+/// part that ran have counts.
 #[test]
 fn parts_count_with_their_function() {
     or_skip!(links_c("gcc", &[]));

@@ -1,4 +1,5 @@
-//! The small variants of the MIP runtime: the same profile as that of the full one, and what they leave out.
+//! Tests the small variants of the MIP runtime: they write the same profile as the full runtime, and lack what they are
+//! documented to leave out.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -75,7 +76,8 @@ fn profile(folder: &Path, program: &str, raw: &str) -> serde_json::Value {
     let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
     let mut functions = shown["functions"].clone();
     for function in functions.as_array_mut().unwrap() {
-        // The runtimes have different sizes, so a function has different addresses.
+        // Function addresses are left out of the comparison: the runtimes have different sizes, so a function has a
+        // different address with each runtime.
         function.as_object_mut().unwrap().remove("address");
     }
     functions

@@ -65,7 +65,7 @@ enum Step {
     },
 }
 
-/// Runs the commands of a page, and returns those that did not do what it shows.
+/// Runs the commands of a page, and returns the commands that did not print what the page shows.
 fn check(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let name = page.strip_prefix(repo_root()).expect("in the repository");

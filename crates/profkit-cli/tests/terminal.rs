@@ -19,7 +19,8 @@ const SETTINGS: [&str; 7] = [
     "LESS",
 ];
 
-/// Makes a command without these variables, whatever the environment of the tests is.
+/// Makes a command without the environment variables in [`SETTINGS`], so that the environment of the tests has no
+/// influence.
 fn clean(program: &str) -> Command {
     let mut command = Command::new(program);
     for setting in SETTINGS {

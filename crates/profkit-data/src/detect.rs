@@ -370,9 +370,9 @@ const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
 /// The top-level keys of LLVM's MemProf YAML, each with the line feed before it.
 const MEMPROF_KEYS: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];
 /// The bytes of the ULEB128 number at the start of every binary sample profile, except the first byte. The number has
-/// the text "SPROF42" in its high bytes and the encoding of the profile in its low byte. Each byte of a ULEB128 number
-/// holds 7 bits, so the last bit of the encoding is the lowest bit of this array's first byte. This bit is not
-/// compared.
+/// the text "SPROF42" in its high bytes and the encoding of the profile in its low byte. The first byte of the ULEB128
+/// number holds only 7 bits, so the highest bit of the encoding is the lowest bit of this array's first byte. This bit
+/// is not compared.
 const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x53];
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::fmt;
 /// The result type of this crate: a standard `Result` whose error is an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The kind of an error, for programs that react to certain errors. The name in parentheses is the matching kind of
-/// LLVM's `instrprof_error` (`InstrProf.h`), if LLVM has one. For an error of a kind that LLVM has too, profkit's
+/// The kind of an error, for programs that react to certain errors. If LLVM's `instrprof_error` (`InstrProf.h`) has the
+/// same kind, its LLVM name is in parentheses after the description of the kind. For an error of such a kind, profkit's
 /// `llvm-profdata` prints LLVM's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -127,9 +127,9 @@ impl Error {
         self
     }
 
-    /// Marks the error as one of data that end before a structure is complete
-    /// ([`is_end_of_data`](Self::is_end_of_data)). Errors of the kind [`ErrorKind::Truncated`] have this mark already.
-    /// Call this for an error that has a different kind because LLVM reports that kind.
+    /// Marks the error as one that arises because the data end too early ([`is_end_of_data`](Self::is_end_of_data)).
+    /// Errors of the kind [`ErrorKind::Truncated`] have this mark already. Call this for an error that has a different
+    /// kind only because LLVM reports that kind.
     #[must_use]
     pub fn because_data_end(mut self) -> Self {
         self.0.ends_early = true;
@@ -150,7 +150,8 @@ impl Error {
         self
     }
 
-    /// Sets the line and column of a text file, both counted from 1, unless the error already has a position.
+    /// Sets the position of an error in a text file: the line and the column, both counted from 1. Does nothing if the
+    /// error already has a position.
     #[must_use]
     pub fn at_line(mut self, line: u64, column: u64) -> Self {
         self.0.place.get_or_insert(Place::Line { line, column });
@@ -166,7 +167,7 @@ impl Error {
         self
     }
 
-    /// Removes the outermost structure from the error if this structure is the file `name`. This is for callers that
+    /// If the outermost structure of the error is the file `name`, removes this structure. This is for callers that
     /// print the name of the file before the error.
     #[must_use]
     pub fn without_file_name(mut self, name: &str) -> Self {
@@ -261,8 +262,8 @@ impl Error {
         Some(text)
     }
 
-    /// Whether the error is about the whole file, because the first bytes of the file are not those of the expected
-    /// kind of file ([`Structure::FirstBytes`]).
+    /// Whether the first bytes of the file are not those of the expected kind of file ([`Structure::FirstBytes`]). Such
+    /// an error is about the whole file and not about a part of it.
     pub fn is_about_file(&self) -> bool {
         self.0.structures.first() == Some(&Structure::FirstBytes)
     }
@@ -390,8 +391,8 @@ mod tests {
         let cut = error(ErrorKind::BadHeader).because_data_end();
         assert!(cut.is_end_of_data());
         assert_eq!(cut.kind(), ErrorKind::BadHeader);
-        // A reader calls `with_kind` to report every error inside a structure as one kind. With the kind `Malformed`,
-        // the error no longer says that the data end too early.
+        // A reader calls `with_kind` to report every error inside a structure as one kind. If this kind is `Malformed`,
+        // the error is no longer one of data that end too early.
         let whole = error(ErrorKind::Truncated).with_kind(ErrorKind::Malformed);
         assert!(!whole.is_end_of_data());
     }

@@ -56,8 +56,8 @@ impl Lengths {
     }
 
     /// Reads an item: hash, stored lengths, key and data. `check` is called with the hash before anything else is read;
-    /// if `check` returns an error, the item is not read. If the data end inside the item, the returned error is the
-    /// result of `past`, which gets the cursor's error and the number of bytes that the item needs.
+    /// if `check` returns an error, the item is not read. If the data end inside the item, `past` makes the error that
+    /// is returned: `past` is called with the cursor's error and the number of bytes that the item needs.
     fn item<'data>(
         self,
         items: &mut Cursor<'data>,
@@ -406,8 +406,8 @@ impl<'data> Chain<'data> {
     }
 }
 
-/// Iterates over all items of a hash table, or over one share of them ([`HashTable::entries_of_share`]). After an
-/// error, the iteration continues with the next bucket.
+/// Iterates over all items of a hash table, or only over the items with certain hashes
+/// ([`HashTable::entries_of_share`]). After an error, the iteration continues with the next bucket.
 ///
 /// At the end, the number of items is compared with the number that the file states. If the numbers differ, the last
 /// result of the iteration is an error. This check is skipped if an item was damaged, or if not all items were
@@ -425,8 +425,8 @@ pub struct Entries<'data> {
     /// bytes would be read twice.
     read_to: u64,
     seen: u64,
-    /// Whether the last check of the iteration is already made or not needed. The check compares the number of items
-    /// with the number that the file states. It is not needed if an item was damaged, or if not all items were
+    /// Whether the check at the end of the iteration was already made or is not needed. The check compares the number
+    /// of items with the number that the file states. It is not needed if an item was damaged, or if not all items were
     /// requested.
     counted: bool,
 }

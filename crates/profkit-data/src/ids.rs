@@ -2,8 +2,8 @@
 use md5::{Digest, Md5};
 use std::fmt;
 
-/// The hash of a function's PGO name: the low 64 bits of its MD5. LLVM calls it `NameRef` or `GUID`, and uses it as the
-/// key hash of indexed profiles.
+/// The hash of a function's PGO name: the low 64 bits of its MD5. LLVM calls it `NameRef` or `GUID`. In the function
+/// table of an indexed profile, which is a hash table by name, it is the hash of the key.
 ///
 /// The low bits are the first eight bytes of the digest, read as a little-endian number
 /// (`IndexedInstrProf::ComputeHash` in LLVM's `InstrProf.h`).

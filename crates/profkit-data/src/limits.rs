@@ -4,8 +4,8 @@
 /// The maximum size of one compressed names blob after decompression, as a multiple of its compressed size.
 ///
 /// zlib cannot exceed about 1032:1, and the blobs of real programs stay below 20:1. Readers promise to use at most 64
-/// MiB of memory plus 4 times the size of the file. They keep this promise because [`INFLATE_TOTAL_FLOOR`] limits the
-/// total size of all decompressed blobs of a file.
+/// MiB of memory plus 4 times the size of the file. This limit alone does not ensure that, so [`INFLATE_TOTAL_FLOOR`]
+/// limits the total size of all decompressed blobs of a file.
 pub const INFLATE_RATIO: usize = 64;
 /// The number of bytes to which a compressed names blob may always be decompressed, even if the blob is very small.
 pub const INFLATE_FLOOR: usize = 1 << 20;
@@ -13,7 +13,8 @@ pub const INFLATE_FLOOR: usize = 1 << 20;
 /// most 3 times the size of the file plus this number of bytes after decompression.
 pub const INFLATE_TOTAL_FLOOR: usize = 48 << 20;
 /// The maximum number of times that the reader of a damaged raw file searches for the next profile by its magic number.
-/// If a malicious file consists only of headers, the time of each search is proportional to the size of the file.
+/// In a malicious file that consists of headers, one search and the reading of the profile that it finds can take time
+/// proportional to the size of the file.
 pub const RAW_PROFILE_SEARCHES: usize = 64;
 /// The maximum number of key bytes that are hashed while a damaged hash table is read, as a multiple of the size of its
 /// items. For intact items, a factor of 2 is enough; the higher factor allows for keys with wrong lengths. Reading a

@@ -1,4 +1,4 @@
-//! The text that the `Losses` of all families share.
+//! Formats the counts of what was left out of a file. The `Losses` types of all profile families use this text.
 use std::fmt;
 
 /// Writes counts of what a file cannot hold as `NOUN: COUNT, NOUN: COUNT`, or `nothing` if there are none.

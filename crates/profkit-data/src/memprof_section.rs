@@ -25,7 +25,7 @@ pub struct MemProfSection {
 }
 
 impl MemProfSection {
-    /// Checks the version of the section as LLVM 22 does, which reads the versions 2 to 4.
+    /// Checks that LLVM 22 reads the version of the section: 2, 3 or 4.
     ///
     /// # Errors
     /// [`ErrorKind::UnsupportedVersion`], with the text that LLVM prints, if LLVM 22 does not read the version.

@@ -249,11 +249,13 @@ impl HashOrigin {
     }
 
     /// Returns the indexed version that implies the hashing scheme of a front-end profile, and whether the scheme is
-    /// uncertain. For an indexed profile, the result is the version of the file, but at most 13. For a raw profile, the
-    /// result depends on the releases that write its raw version. If all these releases use the same scheme, the result
-    /// is the newest indexed version that the oldest of the releases reads. If the schemes of the releases differ (raw
-    /// versions 4, 5 and 10), the result is the newest indexed version that any of the releases reads, and the scheme
-    /// is uncertain.
+    /// uncertain:
+    /// - Indexed profile: the version of the file, but at most 13.
+    /// - Raw profile whose raw version is written only by releases with the same scheme: the newest indexed version
+    ///   that the oldest of these releases reads.
+    /// - Raw profile whose raw version is written by releases with different schemes (raw versions 4, 5 and 10): the
+    ///   newest indexed version that any of these releases reads. Only here the scheme is uncertain.
+    /// - Raw profile whose raw version no release writes: 4 if the raw version is less than 7, otherwise 13.
     pub fn front_end_version(&self) -> (u32, bool) {
         let last = profkit_abi::indexed::VERSION_DEFAULT;
         if !self.is_raw {

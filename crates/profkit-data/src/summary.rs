@@ -1,5 +1,6 @@
-//! The profile summary: totals, maxima, and the number of the hottest blocks that together have a given share of all
-//! counts (`InstrProfSummaryBuilder` in `ProfileSummaryBuilder.cpp`, `IndexedInstrProf::Summary` in `InstrProf.h`).
+//! The profile summary: totals, maxima, and for certain shares of the sum of all counts, how many of the hottest blocks
+//! together have this share (`InstrProfSummaryBuilder` in `ProfileSummaryBuilder.cpp`, `IndexedInstrProf::Summary` in
+//! `InstrProf.h`).
 use profkit_abi::indexed::{self, SUMMARY_CUTOFFS};
 
 #[cfg(test)]
@@ -29,9 +30,10 @@ pub struct Summary {
 pub struct SummaryCutoff {
     /// The cutoff of this line: a share of the sum of all counts, in millionths.
     pub cutoff: u64,
-    /// The smallest count among the hottest blocks that together have this share (`MinBlockCount`).
+    /// The smallest count among the hottest blocks that together have the share `cutoff` of all counts
+    /// (`MinBlockCount`).
     pub min_count: u64,
-    /// The number of the hottest blocks that together have this share (`NumBlocks`).
+    /// The number of the hottest blocks that together have the share `cutoff` of all counts (`NumBlocks`).
     pub blocks: u64,
 }
 
@@ -133,7 +135,7 @@ pub struct SummaryBuilder {
 }
 
 /// The limit below which counts are kept in an array that is indexed by the count. The array needs 8 bytes of memory
-/// per count. With a larger limit, adding counts becomes slower when the array no longer fits the cache.
+/// per count. With a larger limit, the array would no longer fit the cache, and adding counts would become slower.
 const SMALL_COUNTS: usize = 1 << 16;
 /// The number of counts to collect before the array of small counts is made. Making the array and reading it through at
 /// the end costs more than all other work on a small profile.
@@ -163,8 +165,8 @@ impl SummaryBuilder {
         }
     }
 
-    /// Adds the counters of one function record. As [`Markers`] states, a whole record or a single counter is left out
-    /// if it has a marker value.
+    /// Adds the counters of one function record. If a counter has one of the two largest possible counts, this counter
+    /// or the whole record may be left out ([`Markers`]).
     pub fn add_counts(&mut self, counts: &[u64]) {
         let skipped = match self.markers {
             Markers::PseudoRecords if is_pseudo(counts) => return,

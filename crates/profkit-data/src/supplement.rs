@@ -71,8 +71,8 @@ enum Static {
 #[derive(Clone, Debug)]
 pub struct Supplement {
     samples: SampleProfile,
-    /// The summary that is stored in the sample profile. The summary may include functions that were removed from the
-    /// file after it was computed.
+    /// The summary that is stored in the sample profile; if the file has none, a summary that is computed from the
+    /// samples. A stored summary may include functions that were later removed from the file.
     summary: Summary,
 }
 
@@ -239,8 +239,9 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
     statics
 }
 
-/// Returns the offset of the function name after a prefix such as `FILE.c;`; `None` if there is no such prefix. The
-/// first known file extension decides, in the order of the list below. The case of letters is ignored.
+/// Returns the offset of the function name after a prefix such as `FILE.c;`; `None` if there is no such prefix. If a
+/// name contains several of the file extensions in the list below, the extension that comes first in the list decides.
+/// The case of letters is ignored.
 fn file_end(name: &[u8]) -> Option<usize> {
     let lower = name.to_ascii_lowercase();
     [&b".cpp;"[..], b"cc;", b".c;", b".hpp;", b".h;"]
@@ -298,8 +299,8 @@ impl Flat<'_> {
 
 /// The largest count that LLVM writes (`getInstrMaxCountValue`).
 const LARGEST: u64 = u64::MAX - 2;
-/// A hot function is scaled so that its largest count is this many times the hot threshold; a warm function so that it
-/// is this many times the cold threshold.
+/// A hot function is scaled until its largest count is this many times the hot threshold. A warm function is scaled
+/// until its largest count is this many times the cold threshold.
 const FACTOR: u64 = 3;
 
 fn correct(

@@ -101,8 +101,8 @@ fn shares_together_are_the_whole() {
                     together.push((reader.record_offset(), record.clone()));
                 }
             }
-            // Each share of the records was read separately. Sorting by offset puts the records of all shares into the
-            // order of the whole file.
+            // The records were read in several passes, each with the names of certain hashes. Sorting by offset puts
+            // all records into the order of the whole file.
             together.sort_by_key(|&(offset, _)| offset);
             let together: Vec<Record> = together.into_iter().map(|(_, record)| record).collect();
             assert_eq!(together, records(&bytes), "{name}");

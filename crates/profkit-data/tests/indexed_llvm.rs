@@ -19,7 +19,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// A profile built record by record in two forms with the same order: as text for LLVM, and as a model for our writer.
+/// One profile in two forms: as text for LLVM, and as a model for our writer. Each record is added to both forms, so
+/// the records have the same order in both.
 #[derive(Default)]
 struct Both {
     text: String,

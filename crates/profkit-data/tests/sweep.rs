@@ -28,10 +28,10 @@ const FLOOR: usize = 64 << 20;
 
 /// The number of bytes at the start of a file in which every bit is flipped. The longest header has 19 words.
 const HEADER: usize = 19 * 8;
-/// The number of random bits after the first [`HEADER`] bytes that are flipped, one at a time.
+/// The number of random bits that are flipped, one at a time, in the bytes after the first [`HEADER`] bytes.
 const RANDOM_BITS: usize = 400;
-/// Files up to this size in bytes are truncated at every byte. Larger files are truncated at about as many places as
-/// this number states. The first number is for short runs, the second for runs of all tests.
+/// Two numbers: the first is for short runs, the second for runs of all tests. A file of at most this size in bytes is
+/// truncated at every byte. A larger file is truncated at about this number of places.
 const EVERY_LENGTH: [usize; 2] = [256, 1024];
 
 #[test]

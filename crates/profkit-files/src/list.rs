@@ -19,8 +19,9 @@ const LINE_HINT: &str =
     "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";
 const LIST_HINT: &str =
     "each line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
-/// The maximum number of notes about files that were named more than once. Further files are only counted, to keep the
-/// output short.
+/// The maximum number of notes about files that were named more than once. The same limit holds for files that were
+/// found at two paths, and for paths in a folder that are left out. Further ones are only counted, to keep the output
+/// short.
 const MOST_REPEATED: usize = 10;
 
 /// One file among the inputs of a merge.
@@ -139,7 +140,8 @@ pub enum InputNote {
         /// The path under which the file or folder is used.
         other: PathBuf,
     },
-    /// The number of further files and folders for which no [`Same`](Self::Same) note was made.
+    /// The number of further files and folders that were found at two paths. They have no [`Same`](Self::Same) note,
+    /// because the number of notes is limited.
     MoreSame(u64),
     /// A path in a folder is left out, because it is neither a file nor a link to a file, for example a pipe.
     PassedOver {
@@ -148,7 +150,8 @@ pub enum InputNote {
         /// The kind of the object at the path, as text: for example, a pipe.
         what: String,
     },
-    /// The number of further paths for which no [`PassedOver`](Self::PassedOver) note was made.
+    /// The number of further paths in a folder that are left out. They have no [`PassedOver`](Self::PassedOver) note,
+    /// because the number of notes is limited.
     MorePassedOver(u64),
     /// The user named a file several times. The counts of the file are added each time.
     Repeated {
@@ -157,7 +160,8 @@ pub enum InputNote {
         /// The number of times that the file is named.
         times: u64,
     },
-    /// The number of further files for which no [`Repeated`](Self::Repeated) note was made.
+    /// The number of further files that the user named several times. They have no [`Repeated`](Self::Repeated) note,
+    /// because the number of notes is limited.
     MoreRepeated(u64),
 }
 

@@ -2,12 +2,12 @@
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
 
-/// When the buffer holds at least this many bytes, it is passed to the sink. Output files have a buffer of the same
-/// size, and a text that is at least as large as their buffer is written without a copy. A larger number would only use
-/// more cache.
+/// When the buffer holds at least this many bytes, it is passed to the sink. The sink of an output file has a buffer of
+/// the same size. It writes a text that is at least as large as its own buffer without copying it. A larger value would
+/// only use more cache.
 const FLUSH_AT: usize = 256 << 10;
-/// The extra room in the buffer, in bytes. The line that exceeds [`FLUSH_AT`] fits into it, so the buffer need not
-/// grow.
+/// The room that the buffer has beyond [`FLUSH_AT`], in bytes. The last line before the buffer is passed on may exceed
+/// [`FLUSH_AT`] by this much, and the buffer need not grow.
 const SPARE: usize = 16 << 10;
 
 /// A buffer for text that is written to a sink. An error of the sink is kept until [`finish`](Lines::finish), so that

@@ -146,7 +146,8 @@ pub struct Session<'io> {
 }
 
 impl<'io> Session<'io> {
-    /// Starts a session. `color` is the value of the option `--color`; `None` if it was not given.
+    /// Starts a run that uses the standard input, output and error in `io`. `color` is the value of the option
+    /// `--color`; `None` if it was not given.
     pub fn new(io: &'io mut Io<'_>, color: Option<bool>) -> Self {
         let terminal =
             io.stderr_is_terminal && std::env::var("TERM").is_ok_and(|term| shows_colours(&term));

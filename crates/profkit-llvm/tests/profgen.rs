@@ -80,9 +80,9 @@ fn theirs(args: &[String], output: &Path) -> Option<Run> {
     })
 }
 
-/// Sorts the bytes of the last section of two extensible binary files, if the files contain the same profile. This
-/// section has the checksums and attributes of functions. LLVM writes them in the order of a hash table, so the bytes
-/// of the two files could differ only in this order.
+/// Sorts the bytes of the last section of two extensible binary files, if the files contain the same profile. LLVM
+/// writes this section, which has the checksums and attributes of functions, in the order of a hash table. After
+/// sorting, files that differ only in this order have the same bytes.
 fn sort_metadata(one: &mut [u8], other: &mut [u8]) {
     /// The kind of the section.
     const METADATA: u64 = 5;
@@ -311,8 +311,9 @@ fn contexts_are_written_in_the_encodings_of_llvm_profgen() {
     }
 }
 
-/// Compiles programs with many different options, for two instruction sets, because llvm-profgen reads other parts of
-/// each. Then compares the profiles, with options of llvm-profgen that no other test combines.
+/// Compiles programs with many different options and for two instruction sets, because llvm-profgen reads different
+/// parts of the binary for each of them. Then compares the profiles, with options of llvm-profgen that no other test
+/// combines.
 #[test]
 fn programs_of_many_builds_have_the_profiles_of_llvm_profgen() {
     let llvm = require_or_skip!(22);
@@ -739,7 +740,7 @@ fn script_of(chain: &[u64], branches: &[(u64, u64)]) -> String {
     script
 }
 
-/// Other tests in this file cover the other messages.
+/// This test covers only some of the warnings. Other tests in this file cover the others.
 #[test]
 fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
     let _llvm = require_or_skip!(22);
@@ -754,7 +755,8 @@ fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
     const CALL: (u64, u64) = (0x3b7, 0x280);
     const OUTSIDE: u64 = 0x10_0000;
     let detailed = ["--show-detailed-warning"];
-    /// A call chain, a branch stack, options, and the message.
+    /// A test case: the addresses of a call chain, the branches of a branch stack, additional options, and a part of
+    /// the expected message.
     type Unfitting<'t> = (&'t [u64], &'t [(u64, u64)], &'t [&'t str], &'t str);
     let cases: [Unfitting<'_>; 14] = [
         (
@@ -805,7 +807,7 @@ fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
             &detailed,
             "Truncated stack sample due to invalid return address at 0x",
         ),
-        // The caller of the chain is `work`, and the branch stack has a call from `_start`.
+        // The caller differs: it is `work` in the call chain, and `_start` in the branch stack.
         (
             &[0x300, 0x39f],
             &[LOOP, CALL, LOOP],
@@ -871,7 +873,8 @@ fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
         &args,
         "No relevant mmap event is matched for clang-22-dwarf-5.elf, will use preferred address",
     );
-    // The middle of the file is mapped, too, but not at the matching address after the start of the file.
+    // A second mapping maps the middle of the file, from offset 0x1000. But it does not start 0x1000 bytes after the
+    // start of the first mapping, so the two do not fit each other.
     let mapping = sound.lines().next().expect("a mapping");
     let second = mapping.replace("[0x400000(0x2000) @ 0 ", "[0x700000(0x2000) @ 0x1000 ");
     write(&format!(
@@ -926,7 +929,7 @@ fn segments_that_are_not_mapped_together_give_the_errors_of_llvm_profgen() {
         panic!("{offsets:?}");
     };
     let sample = " 401000 0x401000/0x401000/P/-/-/0\n";
-    // The start of `_init`, which has no debug info.
+    // A branch at the start of the function `_init`, which has no debug info.
     let branch = " 0x401000/0x401000/P/-/-/0";
     let text = mapping(0x40_1000, first) + &format!("{branch}{branch}\n");
     std::fs::write(at("script"), text).expect("written");

@@ -121,7 +121,7 @@ pub struct Totals {
     pub records_merged: u64,
     /// The number of records in the inputs that were left out of the result.
     pub records_dropped: u64,
-    /// The number of records in the result of which at least one counter was cut to the largest possible count.
+    /// The number of records in the result with at least one counter that was cut to the largest possible count.
     pub records_overflowed: u64,
     /// The number of distinct layouts of raw profiles. All runs of one program have the same layout: the same data
     /// records and names.
@@ -504,8 +504,8 @@ impl From<&Error> for LlvmFault {
             ErrorKind::UnrecognizedFormat => LlvmCode::UnrecognizedFormat,
             ErrorKind::BadMagic => LlvmCode::BadMagic,
             ErrorKind::BadHeader => LlvmCode::BadHeader,
-            // LLVM's tool prints a detail for an unsupported raw version, but none for an unsupported indexed version.
-            // For an unsupported version of a heap profile, the tool prints a detail, but there is no special code.
+            // LLVM's tool prints a detail for an unsupported version of a raw profile or a heap profile, but not of an
+            // indexed profile. Only the version of a raw profile has an error code of its own.
             ErrorKind::UnsupportedVersion
                 if error.detail_for_llvm().is_some()
                     && !error.is_within(&Structure::MemProfSection) =>

@@ -249,7 +249,7 @@ fn an_implausible_counter_drops_its_function_and_no_more() {
     );
     insta::assert_snapshot!(event.to_string().replace(&String::from_utf8_lossy(event.function.as_ref().unwrap()).into_owned(), "F").replace(&format!("{at:#x}"), "AT"), @"bad: dropped function `F` (at offset AT): a counter is too large to be true: found 1152921504606846976, expected at most 72057594037927936");
     assert_eq!(outcome.report.totals.records_dropped, 1);
-    // LLVM keeps the value and prints a warning.
+    // LLVM keeps the counter that is too large, and prints a warning with its value.
     let llvm = files.merge(&threads(1).policy(Policy::Llvm)).unwrap();
     let event = &llvm.report.events[0];
     assert_eq!(
@@ -268,7 +268,7 @@ fn what_cannot_go_together_is_refused_with_the_odd_files() {
     let error = files.merge(&MergeOptions::new()).unwrap_err();
     insta::assert_snapshot!(error, @"front-end and IR profiles cannot be merged with each other: 2 IR profiles (a.profraw, b.profraw); 1 front-end profile (c.profraw)");
     assert!(error.hint().is_some());
-    // LLVM 14 to 22 merge such raw files without a message.
+    // LLVM 14 to 22 merge raw front-end and IR profiles with each other, without a message.
     assert!(
         files
             .merge(&threads(1).policy(Policy::Llvm))
@@ -493,8 +493,8 @@ fn heap_profiles_beside_others_are_merged_in_the_same_call() {
     }
 }
 
-/// A raw file that is cut off has an event with the reason Truncated wherever the cut is, unless another file gives back
-/// everything that is lost. LLVM calls some of these files damaged.
+/// Wherever a raw file is cut off, its event has the reason Truncated. Exception: another file contains everything that
+/// is lost. LLVM reports some of these files as damaged instead.
 #[test]
 fn the_reason_of_a_cut_raw_file_is_its_end() {
     let whole = fixture("raw/clang-22-ir-plain.profraw");

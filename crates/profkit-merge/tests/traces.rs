@@ -51,7 +51,8 @@ fn compare(release: u32) {
             100,
             10_000,
         ),
-        // These files are samples of longer streams, before and after the reservoir is full.
+        // In these cases, some files are samples of longer streams. They are read before the reservoir is full, or
+        // after it.
         (cut(&[(100, 5_000), (30, 30), (100, 300)]), 100, 10_000),
         (
             cut(&[(30, 30), (100, 5_000), (100, 300), (2, 2)]),

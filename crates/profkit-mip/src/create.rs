@@ -154,7 +154,7 @@ impl fmt::Display for Note {
 /// A new, empty MIP profile, with remarks about it.
 #[derive(Debug)]
 pub struct Created {
-    /// The profile. It contains all functions of the map; none of them is called.
+    /// The profile. It contains all functions of the map, and all their counts are 0.
     pub profile: MipProfile,
     /// Remarks about the new profile.
     pub notes: Vec<Note>,

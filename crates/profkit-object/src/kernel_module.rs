@@ -258,8 +258,8 @@ fn relocated(
             {
                 put_call(place, distance);
             }
-            // Relocations of other kinds do not occur in debug info. In code, they do not change which instructions
-            // there are.
+            // Relocations of all other kinds are skipped. They do not occur in debug info, and in code they change only
+            // operands: the instructions stay the same.
             _ => {}
         }
     }

@@ -155,10 +155,11 @@ pub fn whole_pages(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(0x1000).unwrap_or(bytes)
 }
 
-/// A mapping of code: its offset in the file, and its size in whole pages, both in bytes.
+/// A mapping of code: its offset in the file and its size, both in bytes. Both are multiples of the page size.
 pub type CodeMapping = (u64, u64);
 
-/// Returns the mappings of a program's code. A raw profile without build ids contains mappings of the same form.
+/// Returns the mappings of a program's code. By these mappings, a program can be found for a raw profile that contains
+/// mappings but no build ids.
 pub fn code_mappings(file: &BinaryFile) -> Result<Vec<CodeMapping>> {
     let mut mappings = Vec::new();
     for image in file.images()? {

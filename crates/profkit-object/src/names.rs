@@ -5,8 +5,9 @@ use rustc_hash::FxHashMap;
 /// The largest number of names that may share a part of a name. If more names share a part, such as `new`, the part
 /// does not show which of them is meant, and is not used in a search.
 const LARGEST_BUCKET: usize = 64;
-/// The largest size in bytes of a name without parameters, template arguments and return type that is compared letter
-/// by letter. Of a whole name, only this number of characters at its beginning is compared.
+/// Names are compared letter by letter only if neither path (the name without parameters, template arguments and return
+/// type) is longer than this, in bytes. Of the whole names, at most this number of characters from the start is
+/// compared.
 const LONGEST_NAME: usize = 250;
 /// The number of bytes at the beginning and at the end of a name by which similar names are searched.
 const AFFIX: usize = 4;

@@ -232,14 +232,15 @@ pub fn path(path: &str) -> String {
             '(' if depth == 0 => break,
             '<' | '(' | '[' | '{' => depth += 1,
             '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            // The text so far is the return type of a template function.
+            // The text before this blank is the return type of a template function, so it is left out.
             ' ' if depth == 0 => kept.clear(),
             one if depth == 0 => kept.push(one),
             _ => {}
         }
         rest = rest.get(one.len_utf8()..).unwrap_or("");
     }
-    // If the name ended with brackets, of generics or of a closure, the `::` before them is still there.
+    // If the name ended with brackets (of generics or of a closure), their content was left out. The `::` before the
+    // brackets is still there, and is removed here.
     kept.truncate(kept.trim_end_matches("::").len());
     kept
 }

@@ -77,7 +77,7 @@ fn a_damaged_cache_is_as_good_as_none() {
         (String::new(), 0),
         ("\0\0\0".to_owned(), 0),
         (text.replace("binaries 1", "binaries 2"), 0),
-        // First the text is cut within its second entry. In the other texts, numbers or ids are invalid.
+        // In the next text, the second entry is cut off. In the texts after it, numbers or ids are invalid.
         (text[..text.len() - lines[2].len() + 3].to_owned(), 1),
         (text.replacen(lines[1], "x y z", 1), 1),
         (text.replacen(&ids[0], "0123456789abcdefg", 1), 1),

@@ -22,7 +22,7 @@ pub struct PageFunction {
     /// The name that people read. If this is the demangled `name`, the field is empty until [`FunctionList::finish`]
     /// sets it.
     pub shown: String,
-    /// The function hash, or the checksum of a sample profile.
+    /// The function hash; in a sample profile, the checksum of the function.
     pub hash: u64,
     /// The MD5 hash of the name, for functions whose name is not known.
     pub guid: u64,

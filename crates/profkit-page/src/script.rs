@@ -14,7 +14,8 @@ pub fn lean(script: &str) -> String {
     let mut rest = script;
     while let Some(first) = rest.chars().next() {
         let (size, is_token) = lean.length(rest, first);
-        // A part always ends between two characters, and is never empty.
+        // The part with this size (a token, a comment or a blank) always ends between two characters, and is never
+        // empty. So `max` and `unwrap_or` change nothing.
         let (part, after) = rest.split_at_checked(size.max(1)).unwrap_or((rest, ""));
         if is_token {
             lean.token(part);
@@ -42,8 +43,8 @@ struct Lean {
 }
 
 impl Lean {
-    /// Finds what `text`, which begins with `first`, begins with: a blank, a comment or a token. Returns its length in
-    /// bytes, and whether it is a token.
+    /// Finds the blank, the comment or the token at the beginning of `text`. `first` is the first character of `text`.
+    /// Returns the length of what was found, in bytes, and whether it is a token.
     fn length(&self, text: &str, first: char) -> (usize, bool) {
         let until = |end: &str, from: usize| {
             let found = text.get(from..).and_then(|rest| rest.find(end));

@@ -17,8 +17,9 @@ pub const MAP_PIECES: usize = 16 << 20;
 /// summed up over all mappings. In a real process, a mapping covers few pieces. In a malicious recording, each of many
 /// mappings may cover each of many pieces.
 pub const MAP_COVERS: usize = 64 << 20;
-/// The maximum number of bytes of paths and names in the records about processes. Recordings of whole machines have
-/// some megabytes of them. In compressed records, long paths can be repeated at no cost.
+/// The maximum number of bytes of the records about processes whose mappings, names and forks are stored; in a text, of
+/// the lines about mappings. Most of these bytes are paths and names. Recordings of whole machines have some megabytes
+/// of them. In compressed records, long paths can be repeated at no cost.
 pub const CHANGE_BYTES: usize = 1 << 30;
 /// The maximum length of the name of a process, in bytes. The kernel cuts names to 15 bytes.
 pub const PROCESS_NAME: usize = 64;

@@ -381,12 +381,12 @@ impl<'data> Survey<'data> {
     }
 }
 
-/// The changes that records make to the mappings and names of processes, with their times. Only their paths and names
-/// are copied.
+/// A list of the changes that records make to the mappings and names of processes, each with its time. The paths, names
+/// and build ids in it are copies.
 #[derive(Default)]
 struct Changes {
     list: Vec<(u64, OwnedChange)>,
-    /// The number of bytes of the paths and names in the list.
+    /// The number of bytes of the records from which the changes come, without the headers of the records.
     bytes: usize,
 }
 

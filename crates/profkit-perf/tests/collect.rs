@@ -1,5 +1,5 @@
-//! Tests of the counts of recordings. The recordings were written for the tests or made on real hardware. The expected
-//! counts of the latter are computed by a plain loop.
+//! Tests of the counts of recordings. Some recordings were written for the tests, others were made on real hardware.
+//! The expected counts of recordings from real hardware are computed by a plain loop.
 #![allow(
     clippy::expect_used,
     clippy::panic,

@@ -59,7 +59,8 @@ fn of_perf(text: &str) -> Vec<String> {
     for text in text.lines() {
         if let Some((before, after)) = text.split_once(": PERF_RECORD_SAMPLE(") {
             samples.extend(current.take());
-            // "[CPU ]TIME 0xOFFSET [0xSIZE]" and "IP, 0x1): PID/TID: 0xADDRESS period: N addr: 0".
+            // `before` has the form "[CPU ]TIME 0xOFFSET [0xSIZE]", and `after` has the form "IP, 0x1): PID/TID:
+            // 0xADDRESS period: N addr: 0".
             let time = before.split(' ').rev().nth(2).expect("a time");
             // Without times, perf prints -1.
             let time = if time == u64::MAX.to_string() {

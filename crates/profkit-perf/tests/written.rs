@@ -5,7 +5,7 @@ use profkit_testkit::{Endian, PerfSample, PerfWriter, Rng, mutate};
 
 const ORDERS: [Endian; 2] = [Endian::Little, Endian::Big];
 
-/// A recording of a process that forks a child, which then starts another program; and of the kernel.
+/// A recording of the kernel and of a process that forks a child. The child then starts another program.
 fn story(endian: Endian) -> PerfWriter {
     let mut writer = PerfWriter::new(endian, &["cycles:u", "branches"], true, true);
     let mispredicted = writer.bit(0);

@@ -38,7 +38,8 @@ struct Symbol<'s> {
     name: &'s [u8],
     /// The other names of the same code.
     aliases: Vec<&'s [u8]>,
-    /// The change of the count at each address where a range begins or where it has ended.
+    /// The changes of the count by address: at the start of a range the count rises, and after the end of the range it
+    /// falls.
     steps: BTreeMap<u64, i128>,
     /// The sum of length times count over all ranges in the function.
     samples: u64,

@@ -14,8 +14,8 @@ pub struct Figures {
     pub ranges: u64,
     /// The number of ranges with no end in the code of the binary, for example in stubs of the linker.
     pub outside_code: u64,
-    /// The number of ranges that do not begin or end at an instruction. Such ranges show that the samples are from
-    /// another build of the binary.
+    /// The number of ranges whose start or end is not the address of an instruction. Such ranges show that the samples
+    /// are from another build of the binary.
     pub off_boundary: u64,
     /// The number of ranges that begin and end at an instruction, but whose last instruction is no branch, call or
     /// return. LLVM's tool counts them as ranges that do not fit the instructions. They are used.
@@ -78,8 +78,8 @@ struct Looked {
 pub struct CheckedCounts {
     /// The count of each range. The key is the address of the first and of the last instruction.
     pub ranges: BTreeMap<(u64, u64), u64>,
-    /// The count of each branch. The key is the address of the branch instruction, `None` if it is not in the code, and
-    /// the target.
+    /// The count of each branch. The key is a pair: the address of the branch instruction, which is `None` if it is not
+    /// in the code, and the address of the target.
     pub branches: BTreeMap<(Option<u64>, u64), u64>,
     /// Samples by instruction.
     pub addresses: BTreeMap<u64, u64>,

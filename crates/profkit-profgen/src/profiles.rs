@@ -14,7 +14,7 @@ pub struct Profiles {
     separate: bool,
     /// The profiles, each with the index of its first binary in [`Outcome::binaries`](crate::Outcome::binaries).
     list: Vec<(usize, SampleProfile)>,
-    /// For each entry of the inputs with counts, the path of the binary that got these counts.
+    /// The path of the binary to which counts were given. The key is the one under which the inputs have the counts.
     owners: FxHashMap<BinaryKey, String>,
 }
 
@@ -32,7 +32,8 @@ impl Profiles {
         }
     }
 
-    /// Removes counts that an earlier binary has, and returns the path of such a binary.
+    /// Removes the counts that were given to earlier binaries. Returns the path of one of these binaries; `None` if no
+    /// counts are removed.
     pub(crate) fn leave_unclaimed(&self, counts: &mut Vec<&BinaryCounts>) -> Option<String> {
         let owner = counts.iter().find_map(|it| self.owners.get(&it.key));
         counts.retain(|it| !self.owners.contains_key(&it.key));

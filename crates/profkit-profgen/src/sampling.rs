@@ -339,8 +339,9 @@ pub struct Outcome {
     pub with_contexts: bool,
     /// Whether each binary has a profile of its own.
     pub separate: bool,
-    /// How often all call chains and branch stacks were halved to save memory, and how many samples were shortened
-    /// ([`Stacks::halvings`](profkit_perf::collect::Stacks::halvings)).
+    /// How often all call chains and branch stacks were halved to save memory
+    /// ([`Stacks::halvings`](profkit_perf::collect::Stacks::halvings)). The next field is the number of samples that
+    /// were shortened by this.
     pub halvings: u32,
     /// See [`halvings`](Self::halvings).
     pub shortened: u64,
@@ -371,8 +372,8 @@ fn unclaimed<'c>(
 }
 
 impl Outcome {
-    /// Makes an outcome without binaries. It has the binaries and losses of these counts, from which profiles will be
-    /// made.
+    /// Makes an outcome without results of binaries. It has only what the counts themselves show: the binaries that
+    /// occur in the inputs, and the losses.
     pub fn of(counts: &Counts) -> Self {
         Outcome {
             seen: seen(counts),

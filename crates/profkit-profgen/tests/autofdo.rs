@@ -100,7 +100,8 @@ fn trees(profile: &SampleProfile) -> Vec<(String, Tree)> {
     list
 }
 
-/// Returns the text of a profile in which each inlined function gets a name of its own, in place of the garbage.
+/// Returns the text of a profile with a new name for each inlined function, because create_llvm_prof may have printed
+/// garbage as its name.
 fn with_names(text: &[u8]) -> Vec<u8> {
     let mut named = Vec::new();
     for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -176,8 +177,8 @@ fn a_recording_of_real_hardware_has_the_profile_of_autofdo() {
 #[test]
 fn simulated_programs_have_the_profiles_of_autofdo() {
     let llvm = require_or_skip!(22);
-    // These options suit autofdo 0.19, which reads only DWARF up to version 4, and takes the offset of an instruction
-    // in the file plus the address of the first segment for the instruction's address.
+    // These options suit autofdo 0.19. It reads only DWARF up to version 4, and it computes the address of an
+    // instruction as the instruction's offset in the file plus the address of the first segment.
     const PLAIN: [&str; 6] = [
         "-O2",
         "-gdwarf-4",

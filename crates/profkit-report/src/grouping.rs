@@ -51,8 +51,8 @@ impl<'a> Grouping<'a> {
         self.declarations.filter(|_| self.by == GroupBy::File)
     }
 
-    /// Returns the text that is printed as the group of functions without a known group. The second text explains why
-    /// the group is not known.
+    /// Returns two texts about the functions without a known group: the text that is printed as their group, and the
+    /// reason why the group is not known.
     pub(crate) fn unknown(self) -> (&'static str, Option<&'static str>) {
         match (self.by, self.declarations) {
             (GroupBy::File, None) => (

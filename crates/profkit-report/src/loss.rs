@@ -20,7 +20,7 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
-    /// The number that decides whether a loss is large. A loss is large if more than one thing in this many is lost.
+    /// The limit from which a loss is large: a loss is large if more than 1 / `ONE_IN` of all things are lost.
     const ONE_IN: u64 = 20;
 
     pub(crate) const fn new(

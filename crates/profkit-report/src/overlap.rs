@@ -14,8 +14,7 @@ use std::fmt;
 /// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The comparison of several profiles, in the form in which it is printed. Each profile is compared with each other
-/// one.
+/// The comparison of several profiles, in the form in which it is printed. Each pair of profiles is compared.
 ///
 /// ```
 /// use profkit_analysis::overlap::ComparedProfile;

@@ -472,8 +472,8 @@ fn list_title(what: &str, whole: &str, shown: usize, all: usize) -> String {
 mod tests {
     use super::*;
 
-    /// The tests of the command have a recording for each kind of damage except too many mappings: no recording of a
-    /// test is as large as the limit of mappings.
+    /// The tests of the command have a recording for each kind of damage except too many mappings: a recording with
+    /// more mappings than the limit would be too large for a test.
     #[test]
     fn each_damage_is_said_for_one_and_for_many() {
         let said = |number: u64| {

@@ -25,8 +25,8 @@ pub static __profkit_mip_hook: usize = 0;
 /// A function of the program that takes bytes. It returns 0, or an error number of its own.
 type Function = extern "C" fn(context: *mut u8, bytes: *const u8, length: usize) -> i32;
 
-/// A function of the program, and the first argument for it. Before the first raw file is written, there is no
-/// function.
+/// The function of the program that gets the bytes, and the first argument for it. There is no function before the
+/// first raw file is written.
 struct Callback {
     function: Option<Function>,
     context: *mut u8,

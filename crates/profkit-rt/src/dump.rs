@@ -13,7 +13,8 @@ use profkit_abi::mip::DEFAULT_FILE_NAME;
 
 /// Whether the state may be used: `start` was called, and no dump is running. Only one dump at a time may use the state.
 static IDLE: AtomicBool = AtomicBool::new(false);
-/// The id of the process whose calls the records count.
+/// The id of the process for which the records count calls. If this process has a different id, it was forked without a
+/// call of the fork handler.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Whether this process is a forked child of a process that already contained this runtime.
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -43,7 +44,8 @@ pub struct State {
     pub buffer: Buffer,
 }
 
-/// A result instead of an error number: the records cannot be added to the pool, and must go into a file of their own.
+/// A result of adding to a pool that is no error number. It means that the records cannot be added to the pool and must
+/// go into a file of their own.
 pub const OWN_FILE: i32 = -1;
 
 /// Stores the id of this process and the file name pattern; a null pointer or an empty text means the default pattern.
@@ -199,7 +201,8 @@ impl State {
                 self.write(Adding::Impossible)
             };
             if number == OWN_FILE {
-                // The check of a pool may have changed the number of runs.
+                // While the pool was checked, the number of runs in the header may have been replaced by that of the
+                // pool.
                 self.part.header.runs = 1;
                 self.names.no_pool = true;
                 continue;
@@ -212,8 +215,8 @@ impl State {
         }
     }
 
-    /// Writes the raw file completely or not at all. If there is a pool, the counts in it are added. Returns an error number
-    /// or 0.
+    /// Writes the raw file completely or not at all. If there is a pool file, its counts are added to those of the
+    /// image, and the sums are written. Returns an error number or 0.
     #[inline(never)]
     pub fn write(&mut self, adding: Adding) -> i32 {
         // SAFETY: a `Text` is always zero-terminated.

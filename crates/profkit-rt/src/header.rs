@@ -70,7 +70,7 @@ impl BuildId {
         self.length
     }
 
-    /// The address of the bytes. Without any bytes, it must not be used.
+    /// The address of the build id. If the build id is empty, the address must not be used.
     #[must_use]
     pub fn as_ptr(self) -> *const u8 {
         self.start

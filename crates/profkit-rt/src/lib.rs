@@ -60,15 +60,15 @@ private!(
     sys
 );
 
-/// A runtime that the source can be compiled to.
+/// A variant of the runtime. The same source is compiled to each of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// Files with patterns, merge pools, a signal, a fork handler.
+    /// The full runtime: names of files by patterns, merge pools, dumps at a signal, a fork handler.
     #[default]
     Full,
-    /// One file, written in place, without patterns. Only for programs, not for shared libraries.
+    /// The runtime writes one file in place, and its name is no pattern. Only for programs, not for shared libraries.
     Small,
-    /// No files: the program asks for the bytes.
+    /// The runtime writes no files: the program asks for the bytes.
     Api,
 }
 

@@ -126,7 +126,8 @@ pub struct Names {
     pub pool: bool,
     /// The name of the raw file.
     pub name: Text,
-    /// The name of the folder of the raw file, later the name of the temporary file, or the text of a message.
+    /// A buffer that is used for three texts, one after another: the name of the raw file's folder, the name of the
+    /// temporary file, and a message.
     pub other: Text,
     /// The pattern of the name.
     pub pattern: Text,
@@ -147,7 +148,7 @@ impl Names {
         pattern: Text::EMPTY,
     };
 
-    /// Whether the name does not fit into [`NAME_MAX`] bytes, or the pattern does not.
+    /// Whether the name or the pattern does not fit into [`NAME_MAX`] bytes.
     #[must_use]
     pub fn are_too_long(&self) -> bool {
         self.name.length() >= NAME_MAX || self.pattern.length() >= NAME_MAX
@@ -170,7 +171,8 @@ impl Names {
             }
             for at in 0..length {
                 let mut digits = u32::from(*id.add(at));
-                // Each round appends the digit in bits 4 to 7, then moves the other digit there.
+                // Each round appends the hexadecimal digit in bits 4 to 7 of the byte, and then moves the low digit
+                // there.
                 for _ in 0..2 {
                     let [digit, ..] = (digits >> 4 & 15).to_le_bytes();
                     self.name.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
@@ -437,7 +439,8 @@ mod tests {
         assert!(names.are_too_long());
         assert_eq!(names.name.as_bytes().len(), CAPACITY - 1);
         assert_eq!(names.name.bytes[CAPACITY - 1], 0);
-        // A pattern that was cut is an error, even if the name that it gives would be short enough.
+        // If the pattern is too long and was cut, that is an error, even if the name made from it would be short
+        // enough.
         let names = names_of(&b"%%".repeat(LONGEST), &PROGRAM);
         assert!(names.name.length() < NAME_MAX && names.are_too_long());
     }

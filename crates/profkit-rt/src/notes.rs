@@ -15,16 +15,16 @@ const NAME: &[u8; 4] = b"GNU\0";
 pub fn build_id(notes: &[u8], aligned_to_eight: bool) -> &[u8] {
     let mask = if aligned_to_eight { 7 } else { 3 };
     let mut at = 0;
-    // If fewer bytes are left, they are not the note of a build id, and no note comes after them.
+    // If fewer bytes are left, there is no room for the note of a build id.
     while at + HEADER_SIZE + NAME.len() <= notes.len() {
         // SAFETY: the header of a note and four more bytes are left; an array of bytes needs no alignment.
         let word = |index: usize| {
             u32::from_ne_bytes(unsafe { *notes.as_ptr().add(at).cast::<[u8; 4]>().add(index) })
         };
         let (name, size) = (word(0) as usize, word(1) as usize);
-        // On a 32-bit machine the sums below could wrap around if a size were larger than the notes. If both sizes are
-        // at most that of the notes, the sums cannot wrap around, because the notes take less than a quarter of the
-        // memory.
+        // On a 32-bit machine, the sums below could wrap around if the size of the name or of the description were too
+        // large. So both must be at most the size of all notes. The notes take less than a quarter of the memory, so
+        // the sums then cannot wrap around.
         if size_of::<usize>() == 4 && (name > notes.len() || size > notes.len()) {
             break;
         }

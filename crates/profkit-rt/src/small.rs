@@ -17,17 +17,17 @@ global_asm!(
     ".popsection"
 );
 
-/// The size in bytes of the longest text. The system refuses a name that fills the text, because the name is too long.
-/// The message about this error has then no room for the number of the error.
+/// The size in bytes of the longest text (`Text`). The system refuses a file name that fills the text, because such a
+/// name is too long. The message about this error then has no room for the error number.
 const TEXT_MAX: usize = 4352;
-/// The text before the file name in a message.
+/// The text that stands before the file name in an error message.
 const BEFORE: &[u8] = b"profkit: MIP profile \0";
 const NAME_AT: usize = BEFORE.len() - 1;
 
-/// The id of the process in which a dump is running; 0 if none is. Only one dump at a time may use the text. A forked
+/// The id of the process in which a dump is running; 0 if none is. Only one dump at a time may use `TEXT`. A forked
 /// child may find the id of its parent here: that dump ran in a thread that does not exist in the child.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
-/// The id of the process that the name belongs to.
+/// The id of the process for which the file name was made.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static mut TEXT: Text = Text {
     length: 0,
@@ -37,7 +37,7 @@ static mut TEXT: Text = Text {
 
 static mut STREAM: Stream<File> = Stream::unused(File(0));
 
-/// The start of a message, which ends with the zero-terminated name of the file.
+/// The start of an error message. The zero-terminated name of the file stands at its end.
 #[repr(C)]
 struct Text {
     length: usize,

@@ -98,7 +98,7 @@ impl<S: Sink> Stream<S> {
         unsafe { self.extend_from(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Appends to the stream bytes in memory that other threads may change in the meantime.
+    /// Appends `length` bytes of memory to the stream. Other threads may change these bytes in the meantime.
     ///
     /// # Safety
     /// The caller must ensure that `length` bytes at `from` are readable.
@@ -196,7 +196,7 @@ mod tests {
             let mut stream = Stream::new(Bytes(&mut ignored));
             stream.extend(&input);
             assert_eq!(stream.finish(), expected, "length {length}");
-            // This is another stream, because a stream can end only once.
+            // A second stream is needed, because a stream can end only once.
             let mut stream = Stream::new(Bytes(&mut written));
             stream.extend(&input);
             assert_eq!(stream.finish_with_checksum(), 0);

@@ -42,12 +42,12 @@ unsafe extern "C" fn to_memory(context: *mut u8, segments: *mut Segment, count: 
     0
 }
 
-/// A function of the program that receives bytes: a context, the address of the bytes and their number. It returns 0 or
-/// another number.
+/// A function of the program that receives bytes. Its arguments are a context, the address of the bytes and their
+/// number. It returns 0, or another number to stop the writing.
 type Receive = unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32;
 
-/// Passes each segment to the function of the program that the context points to. If this function returns another
-/// number than 0, stops and returns that number.
+/// Passes each segment to a function of the program. `context` points to this function and to the context for it. If
+/// the function returns another number than 0, stops and returns that number.
 unsafe extern "C" fn to_program(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
     // SAFETY: the context points to a function and its context. There are `count` segments, and their bytes are
     // readable.

@@ -1,5 +1,5 @@
-//! The file of an image. This module makes the name of the file, writes the file completely or not at all, and adds the
-//! counts that are in it already.
+//! The profile file of an image (a program or shared library). This module makes the name of the file, writes the file
+//! completely or not at all, and adds the counts that are in it already.
 mod continuous;
 mod earlier;
 mod replace;
@@ -74,7 +74,7 @@ struct State {
     descriptor_pool: bool,
     /// Space for the name of a temporary file or a folder.
     other: Name,
-    /// The name of the pool, to which several processes add, if this process writes a file of its own instead.
+    /// The name of the pool (the file to which several processes add), if this process writes a separate file instead.
     pool: Name,
     /// The address of the memory for the sums, if the counts were copied to the stack; 0 in all other cases.
     room: usize,

@@ -120,9 +120,9 @@ mod symbols {
 
 use symbols::address_of;
 
-/// Returns the address of a weak symbol, or 0 if nothing defines it. In programs at variable addresses, gold gives all
-/// hidden symbols without a definition the same address, which is not 0. This address is recognised by a symbol that is
-/// never defined.
+/// Returns the address of a weak symbol, or 0 if nothing defines it. In position-independent programs, the linker gold
+/// gives all hidden symbols without a definition the same address, which is not 0. To recognise this address, it is
+/// compared with the address of a symbol that is never defined.
 #[cfg(not(target_family = "wasm"))]
 #[inline(never)]
 pub fn present(address: usize) -> usize {
@@ -175,8 +175,8 @@ pub fn vtable_names() -> Area {
     section!("__start___llvm_prf_vns", "__stop___llvm_prf_vns")
 }
 
-/// Returns the version word. Objects whose counters the front end has placed do not define it; then the raw version of
-/// this runtime is returned.
+/// Returns the version word of the image. If no object in the image defines this word, returns the raw version of this
+/// runtime. Objects whose counters the front end has placed do not define it.
 pub fn version() -> u64 {
     let word = address_of!("__llvm_profile_raw_version");
     if word == 0 {

@@ -1,7 +1,7 @@
-//! The object of the runtime with the constructor and the destructor of the image. The linker takes it if something
-//! refers to `__llvm_profile_runtime`; compilers emit this reference. A program that defines this variable itself
-//! decides when it writes its profile, and needs no libc. Without an operating system, every program decides this
-//! itself, and this object contains only the variable.
+//! The object file of the runtime that contains the constructor and the destructor of the image. The linker takes it if
+//! something refers to `__llvm_profile_runtime`; compilers emit this reference. A program that defines this variable
+//! itself decides when it writes its profile, and needs no libc. Without an operating system, every program decides
+//! this itself, and this object file contains only the variable.
 #![no_std]
 #![no_builtins]
 #![allow(non_upper_case_globals)]

@@ -45,9 +45,9 @@ pub const FUNC_HASH: usize = 8;
 pub const COUNTER_PTR: usize = 16;
 /// The largest number of values that a raw file can have for one value site.
 pub const VALUES_PER_SITE: usize = 255;
-/// The number of the value kind of indirect call targets. The values are addresses.
+/// The index of the value kind "indirect call targets". Its values are addresses.
 pub const KIND_CALL: usize = 0;
-/// The number of the value kind of virtual tables. The values are addresses.
+/// The index of the value kind "virtual tables". Its values are addresses.
 pub const KIND_VTABLE: usize = 2;
 /// The largest number of value kinds in any version.
 pub const KINDS_MAX: usize = 3;
@@ -96,8 +96,8 @@ impl Layout {
         };
         let num_counters = COUNTER_PTR + pointers * POINTER;
         let num_sites = num_counters + 4;
-        // If there are three kinds, the numbers of their sites take six bytes. Two more bytes follow: padding, or in
-        // version 11 the size of a wave.
+        // If there are three value kinds, the numbers of their sites take six bytes. Two more bytes follow: padding, or
+        // in version 11 the wave size of a GPU.
         let num_bitmap = num_sites + if kinds == 3 { 8 } else { 4 };
         let end = if version < 9 { num_sites + 4 } else { num_bitmap + 4 };
         Self {

@@ -124,7 +124,8 @@ pub fn at_exit(function: extern "C" fn()) -> bool {
 }
 
 /// Registers functions that are called at every fork: `before` in the parent before the fork, `parent` and `child` in
-/// the two processes after it. If a static program contains no function that registers them, the program does not fork.
+/// the two processes after it. Does nothing if the program contains no libc function that registers them: such a static
+/// program does not fork.
 pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     let mut register = function!("__register_atfork", Four);
     if register.is_none() {

@@ -151,8 +151,8 @@ impl Name {
         self.extend(END);
     }
 
-    /// Makes the name of the file that a process writes instead of `name`, the pool to which several processes add
-    /// their counts. The process id is added before the extension.
+    /// Makes the name of the file that a process writes if it cannot use the pool `name` (the file to which several
+    /// processes add their counts). The process id is added before the extension.
     pub fn own_of(&mut self, name: &Name, process: u32) {
         self.clear();
         let bytes = name.as_bytes();

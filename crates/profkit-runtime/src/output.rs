@@ -135,7 +135,7 @@ impl<'a> Output<'a> {
         self.error
     }
 
-    /// Makes a segment of the bytes in the buffer that belong to none.
+    /// Makes a segment of those bytes in the buffer that do not belong to a segment yet.
     #[inline(never)]
     fn end_segment(&mut self) {
         let start = self.buffer.as_ptr() as usize + self.ended;

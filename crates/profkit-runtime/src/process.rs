@@ -18,7 +18,7 @@ static REGISTERED: AtomicBool = AtomicBool::new(false);
 /// Whether a forked child keeps the counts and the file of its parent. The environment variable PROFKIT_PROFILE_FORK
 /// sets this.
 static KEEP: AtomicBool = AtomicBool::new(false);
-/// The largest number of a signal that the program can ask for, plus one.
+/// The program can ask for signals whose numbers are less than this.
 const SIGNALS: usize = 32;
 /// For each signal, one more than the action that it had before the runtime's handler was registered; 0 if the
 /// runtime's handler is not registered. The action is the address of a handler, or 0 for the default action, or 1 for

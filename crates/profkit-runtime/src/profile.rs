@@ -26,7 +26,7 @@ const NO_TIME: u64 = u64::MAX;
 pub struct Sections {
     /// The function records.
     pub data: Area,
-    /// A part of the function records that contains all those with value sites.
+    /// A range of the function records that contains all records with value sites.
     pub with_sites: Area,
     /// The counters.
     pub counters: Area,
@@ -60,8 +60,8 @@ pub struct Parts<'a> {
     pub build_id: &'a [u8],
     /// Whether value data are written.
     pub values: bool,
-    /// Whether the records are written without their numbers of value sites. A file without value data can be read only
-    /// then.
+    /// Whether 0 is written as the number of value sites in each record. This is needed if no value data are written:
+    /// readers reject a file whose records have value sites if the file has no value data.
     pub no_sites: bool,
     /// The values of an earlier profile, which are added to those of the program; `None` if there are none.
     pub old: Option<OldValues>,
@@ -167,7 +167,7 @@ impl Sections {
             }
             at += layout.stride;
         }
-        // If a layout is wrong, no record seems to have a bitmap although the image has bitmaps.
+        // If the image has bitmaps, a layout with fields for bitmaps is wrong if no record has a bitmap.
         bitmaps || self.bitmap.length == 0 || self.data.length == 0 || layout.num_bitmap == 0
     }
 

@@ -17,8 +17,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use support::{ran, said, Program, ENDS};
 
-/// Runs a program until it makes its Nth system call after `getppid`, or from its start if the first argument is "start",
-/// and kills it there. The exit code is 0 if the program came to its end, 1 if it was killed, 2 if it cannot be traced.
+/// Runs a program, counts its system calls, and kills it at the Nth. System calls are counted from the start of the
+/// program if the first argument is "start", otherwise from the first `getppid` on. The exit code is 0 if the program
+/// came to its end, 1 if it was killed at the Nth call, 2 if it cannot be traced, 3 if another signal ended it.
 const KILLER: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
@@ -616,8 +617,8 @@ fn programs_and_builds_do_not_share_pools() {
         program.counts_of(&program.files(), &["work"]),
         "6 [600, 300]"
     );
-    // The pool of another build is copied over the pool of this build. It is kept, and this profile is written to
-    // another file.
+    // The pool of another build is copied over the pool of this build. The runtime keeps the copied pool, and writes
+    // this build's profile to another file.
     for file in program.files() {
         fs::remove_file(file).unwrap();
     }

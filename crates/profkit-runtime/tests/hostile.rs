@@ -93,7 +93,7 @@ fn a_pool_that_is_cut_or_longer_is_kept() {
     assert_eq!(fs::metadata(&pool).unwrap().len(), 1 << 42);
     fs::remove_file(&pool).unwrap();
     assert_eq!(program.counts("work"), ONE_RUN);
-    // A complete profile, followed by zeros up to the same size.
+    // A complete profile, followed by zeros. The file has the same size as the sparse file above.
     fs::write(&pool, &whole).unwrap();
     let file = fs::OpenOptions::new().write(true).open(&pool).unwrap();
     file.set_len(1 << 42).unwrap();

@@ -160,8 +160,8 @@ fn a_walk_over_records_ends_and_a_dump_is_the_last_write() {
     assert_eq!(program.counts("work"), "0 []");
 }
 
-/// A program that calls `work` three times before it sets an open file for its profile, and twice after that. The first
-/// three calls belong to the file of its name, the other two to the open file.
+/// A program that calls `work` three times, then sets an open file for its profile, and then calls `work` twice. The
+/// first three calls are counted in the file that `LLVM_PROFILE_FILE` names, the other two in the open file.
 const OPEN_FILE: &str = r#"
 #include <signal.h>
 #include <stdio.h>

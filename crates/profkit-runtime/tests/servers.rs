@@ -159,7 +159,7 @@ fn serve(program: &Program, name: &str, requests: usize, signal: &str) {
     assert!(sent.unwrap().success());
     let status = wait(&mut server, 60);
     assert!(status.signal().is_some(), "{status:?}");
-    // The children end a little later than their parent.
+    // Waits for the children, which end a little later than their parent: the output ends when all of them have ended.
     let _ = output.read_to_end(&mut answers);
 }
 

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use support::ran;
 
-/// `collatz` is called for 1 to 20, and takes 196 steps, 51 of them from odd numbers.
+/// `collatz` is called for the numbers 1 to 20, and takes 196 steps, 51 of them from odd numbers.
 const CALLS: u64 = 20;
 const STEPS: u64 = 196;
 const ODD: u64 = 51;

@@ -332,7 +332,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Compares inputs with each other and with `merged.profdata`, and orders functions.
+    /// Compares how profkit and LLVM's tool compute the overlap of two profiles, and how they order functions.
     fn personality_compares(&mut self, llvm: &Llvm, inputs: &[String; 3]) {
         let [a, b, _] = inputs.each_ref().map(String::as_str);
         let merged = "merged.profdata";

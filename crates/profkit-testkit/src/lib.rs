@@ -1,7 +1,7 @@
-//! Support for tests: finding installed LLVM releases and what works with them, real profiles of our own programs
-//! ([`matrix`]), random C programs ([`program`]), simulated recordings of programs ([`simulate`]), the fixture folder, a builder for malformed binary files, and child
-//! processes with measured time and memory. The crate is not published. Only tests and `xtask` use it, so its functions
-//! panic instead of returning errors.
+//! Support for tests. It finds the installed LLVM releases and checks which tools work, builds real profiles of our own
+//! programs ([`matrix`]), generates random C programs ([`program`]), simulates recordings of programs ([`simulate`]),
+//! finds the fixtures, builds malformed binary files, and measures the time and memory of child processes. The crate is
+//! not published. Only tests and `xtask` use it, so its functions panic instead of returning errors.
 #![allow(
     clippy::expect_used,
     clippy::panic,

@@ -343,8 +343,8 @@ impl RawSet {
     }
 }
 
-/// Returns the sets on which tests compare: all sets if tests run all their cases, else a selection with several modes
-/// of every release. All tests use the same selection, so that only few sets are built.
+/// Returns the sets for tests that compare profkit with LLVM's tools: all sets if tests run all their cases, else a
+/// selection with several modes of every release. All tests use the same selection, so that only few sets are built.
 pub fn sets() -> Vec<Set> {
     crate::some_or_all(all_sets(), 7)
 }

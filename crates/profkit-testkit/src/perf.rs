@@ -312,7 +312,7 @@ impl PerfWriter {
         [self.head(size), self.records.clone(), self.tail(size)].concat()
     }
 
-    /// Returns the bytes of a file before its records, which have `size` bytes.
+    /// Returns the bytes that come before the records in a file. `size` is the size of the records in bytes.
     pub fn head(&self, size: u64) -> Vec<u8> {
         let events = self.events.len() as u64;
         let ids = HEADER;
@@ -346,7 +346,8 @@ impl PerfWriter {
         HEADER + (8 + u64::from(ATTR) + 16) * self.events.len() as u64
     }
 
-    /// Returns the bytes of a file after its records, which have `size` bytes. They contain the names of the events.
+    /// Returns the bytes that come after the records in a file: the names of the events. `size` is the size of the
+    /// records in bytes.
     pub fn tail(&self, size: u64) -> Vec<u8> {
         let events = u32::try_from(self.events.len()).expect("few events");
         let mut names = self.builder();

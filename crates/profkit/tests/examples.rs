@@ -68,7 +68,8 @@ fn read_and_print() {
 #[test]
 fn merge_in_memory() {
     let text = run("merge_in_memory", &[]);
-    // The counts are 3, 40 and 1, 2. The second input has the weight 10: 3 + 10 · 1 and 40 + 10 · 2.
+    // The first input has the counts 3 and 40. The second has 1 and 2, and the weight 10. So the sums are 3 + 10 · 1
+    // and 40 + 10 · 2.
     assert!(text.contains("# Counter Values:\n13\n60\n"), "{text}");
 }
 
@@ -130,7 +131,8 @@ fn symbolize() {
     );
 }
 
-/// Writes the raw profile that a run of this program would have written: counters only, 0, 1, 2 and so on.
+/// Writes the raw profile that a run of this program would have written. It holds only counters, with the values 0, 1,
+/// 2 and so on.
 fn bare_profile(program: &std::path::Path) -> Vec<u8> {
     let file = BinaryFile::open(program).unwrap();
     let image = file.image(|_| true).unwrap();

@@ -289,8 +289,8 @@ fn part_source(part: u64, values: bool) -> String {
     }
     source.push_str("  return sum");
     if values {
-        // The sites call a function whose target changes, or copy memory whose size changes. Value profiling records
-        // both.
+        // The sites call through a pointer whose target changes, or copy memory of a size that changes. Value profiling
+        // records the targets and the sizes.
         for group in 0..40 {
             let _ = write!(source, " + sites{part}_{group}(x)");
         }

@@ -137,7 +137,7 @@ fn build_release() -> Result<PathBuf> {
     Ok(std::env::current_dir()?.join("target/release/profkit"))
 }
 
-/// The samples of one row of the benchmark: a list for each command, in the order of `Work::commands`.
+/// The measurements of one row of the benchmark: a list for each command, in the order of `Work::commands`.
 type Samples = Vec<Vec<Sample>>;
 
 fn measure_work(work: &Work, rounds: usize) -> Result<Samples> {

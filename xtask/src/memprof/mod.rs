@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 
-/// The sizes of the source locations of a dump in two forms, portable tables and plain text. `profkit show` states
-/// both.
+/// The sizes of the source locations of a dump, as `profkit show` states them: as portable tables, as text with each
+/// frame once, and as text with each stack.
 #[derive(Debug)]
 struct LocationSizes {
     stacks: u64,

@@ -1,5 +1,6 @@
-//! Checks that the Firefox Profiler reads what `profkit export --to firefox` writes. The command of the Firefox
-//! Profiler on npm has the same loader as the page profiler.firefox.com, with the checks of that loader.
+//! Checks that the Firefox Profiler reads what `profkit export --to firefox` writes. The check uses the Firefox
+//! Profiler's command from npm. It loads profiles with the same code, and with the same checks, as the page
+//! profiler.firefox.com.
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -20,7 +20,8 @@ const READ: Duration = Duration::from_millis(700);
 /// The time for which the last state is shown before the recording starts again.
 const END: Duration = Duration::from_secs(6);
 
-/// The part of [`END`] that comes before the first command.
+/// The first time, the recording starts this long before its end, so that the last state is seen before the first
+/// command. This time is a part of [`END`].
 const FIRST: Duration = Duration::from_secs(2);
 
 /// Runs the commands, and returns the recording of them.

@@ -46,7 +46,8 @@ pub fn programs() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Returns the folder of a program. A program in /usr/bin is a link into the folder of its release, which is returned.
+/// Returns the folder of a program. If the program is a link, as in /usr/bin, the folder is that of the program to
+/// which the link leads.
 ///
 /// # Errors
 /// If the program does not exist.

@@ -7,7 +7,7 @@ use profkit_data::{Error, Result};
 use rustc_hash::FxHashMap;
 
 /// The key by which the function records (metadata) for a raw profile are found: the build ids in the profile, and the
-/// properties that the records must match.
+/// properties of the profile (such as its version and byte order) that the records must match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The build ids, sorted.
@@ -16,7 +16,8 @@ pub struct Key {
     pub version: u32,
     is_big: bool,
     is_narrow: bool,
-    /// Whether the function records are in the debug info and not in sections. The profile states this.
+    /// Whether the program holds its function records in debug info and not in sections of their own. The raw profile
+    /// states this.
     pub debug_info: bool,
     /// The size of all counters in bytes. The profile states this size.
     pub counter_bytes: u64,
@@ -46,8 +47,8 @@ impl Key {
 pub struct Joined {
     /// For each key: the function records (metadata) that were found, or the reason why none were found.
     pub found: FxHashMap<Key, Result<RawMetadata>>,
-    /// Whether the function records of a binary are used even for a profile that has records of its own, as with LLVM's
-    /// `--correlate`.
+    /// Whether the function records of the binary are also used for a profile that has records of its own, in place of
+    /// these records. LLVM's `--correlate` does this.
     pub replace: bool,
 }
 

@@ -105,8 +105,8 @@ impl Plan {
         Self::with_paths(inputs, &[], binaries)
     }
 
-    /// Does the same as [`new`](Self::new), but reads less. `paths` has the path of each input that is a file. If the
-    /// first bytes of such a file show that it holds a single profile, the rest of the file is not read.
+    /// Does the same as [`new`](Self::new), but reads less of each file. `paths` has the paths of the inputs that are
+    /// files. If the first bytes of such a file show that it holds a single profile, the rest of the file is not read.
     pub fn with_paths(
         inputs: &(impl Inputs + ?Sized),
         paths: &[Option<PathBuf>],
@@ -189,8 +189,8 @@ fn key_of(profile: &RawProfile<'_>) -> Option<KeyOf> {
         .then(|| (Key::of(profile), profile.dialect(), *profile.layout()))
 }
 
-/// Reads the first bytes of a file, and returns the build ids and record layouts by which the binaries of its profiles
-/// are found. `None` if these bytes do not show that the file holds only one profile.
+/// Reads the first bytes of a file, and returns the keys ([`Key`]) by which the binaries of its profiles are found.
+/// `None` if these bytes do not show that the file holds only one profile.
 fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
     // A pipe must not be opened here: its contents can be read only once, and the merge needs them.
     let metadata = std::fs::metadata(path)
@@ -207,7 +207,7 @@ fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
     if !ids.is_whole() {
         return None;
     }
-    // If the file does not end where this profile ends, another profile may follow. `None` is returned then.
+    // If the file does not end where this profile ends, another profile may follow, so `None` is returned.
     let end = profile.sections().value_data.offset;
     (end >= metadata.len()).then(|| key_of(&profile).into_iter().collect())
 }

@@ -46,7 +46,8 @@ impl Measure {
 
     fn compare(self, one: &MemInfoBlock, two: &MemInfoBlock) -> Ordering {
         let ((one, one_of), (two, two_of)) = (self.fraction(one), self.fraction(two));
-        // Neither product overflows 128 bits: it multiplies a 64-bit number by a 32-bit number.
+        // The fractions are compared by cross-multiplication. Each product fits 128 bits, because one factor has 64
+        // bits and the other has 32 bits.
         (one * two_of).cmp(&(two * one_of))
     }
 
@@ -153,10 +154,10 @@ pub struct HeapChanges {
 }
 
 impl HeapChanges {
-    /// Compares two profiles. Contexts with the same call stack are compared. Contexts with the same functions but
-    /// different line numbers are also compared, because a new build changes line numbers. They are compared only if
-    /// they can be paired in exactly one way. A function name that one profile lacks is taken from the other profile.
-    /// Only contexts with a selected function are listed.
+    /// Compares two profiles. A context is paired with the context of the other profile that has the same call stack.
+    /// If there is none, it is paired with a context that has the same functions but different line numbers, because a
+    /// new build changes line numbers; this is done only if there is exactly one way to pair such contexts. A function
+    /// name that one profile lacks is taken from the other profile. Only contexts with a selected function are listed.
     pub fn new(
         old: &mut HeapProfile,
         new: &mut HeapProfile,

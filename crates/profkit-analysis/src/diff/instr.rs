@@ -54,8 +54,9 @@ impl<'p> Side<'p> {
         self.index.function(of.name_ref()).or_else(|| {
             let name = with_other_separator(of.name())?;
             let twin = self.index.function(NameRef::of(&name))?;
-            // The name of `twin` is the other spelling of `of`. If the other profile has a function with exactly the
-            // name of `twin`, then `twin` is the counterpart of that function, and `of` has no counterpart.
+            // `twin` has the name of the function `of`, but with the other separator. If the other profile also has a
+            // function with exactly the name of `twin`, `twin` is the counterpart of that function, and `of` has no
+            // counterpart.
             other
                 .index
                 .function(twin.name_ref())
@@ -192,8 +193,8 @@ impl<'p> Comparison<'p> {
             let found = those.binary_search_by_key(&key(record), key);
             found.ok().and_then(|index| those.get(index)).copied()
         };
-        // For each stage and each profile: the hash of the first record without a counterpart, and the sum of the
-        // counters of all such records.
+        // The records without a counterpart, for each stage and each profile: the hash of the first such record, and
+        // the sum of the counters of all of them.
         let mut alone: [[Option<(FuncHash, u128)>; 2]; 2] = Default::default();
         for (side, (these, those)) in [(&old, &new), (&new, &old)].into_iter().enumerate() {
             for record in these {

@@ -45,8 +45,8 @@ fn ran(function: &Function) -> FxHashSet<u32> {
     blocks.map(|block| block.offset).collect()
 }
 
-/// Among the blocks that ran in at least one of the two profiles, returns the share of those that ran in only one; from
-/// 0 to 1.
+/// Returns the share of blocks that ran in only one of the two profiles, among the blocks that ran in at least one of
+/// them. The share is from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
 fn blocks_moved(old: &Function, new: &Function) -> f64 {
     let (old, new) = (ran(old), ran(new));
@@ -65,8 +65,10 @@ fn blocks_moved(old: &Function, new: &Function) -> f64 {
 /// sequence that both profiles called in the same order.
 ///
 /// Every function that was called in at least one profile has the same share of the total. A function that only one
-/// profile called moves its whole share. A function that was called earlier or later moves half of its share. For the
-/// other half, the moved part is the share of its blocks that ran in only one profile.
+/// profile called moves its whole share. The share of a function that both profiles called has two halves. The first
+/// half moves if the function was called earlier or later. Of the second half, a part moves: the share of the
+/// function's blocks that ran in only one profile. If the code of the function changed, nothing of the second half
+/// moves.
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
 pub(super) fn diff(old: &MipProfile, new: &MipProfile, options: &DiffOptions) -> ProfileDiff {
     let (old, new) = (Side::new(old), Side::new(new));

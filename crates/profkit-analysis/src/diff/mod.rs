@@ -131,7 +131,7 @@ pub struct FunctionChange {
     pub targets: Vec<TargetChange>,
 }
 
-/// The sum of all functions that changed in the same way.
+/// The sums over all functions that have the same kind of change ([`Change`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ChangeSum {
     /// The number of functions.
@@ -220,7 +220,7 @@ impl ProfileDiff {
         self.changes.is_empty()
     }
 
-    /// Whether the functions in profiles of this family have shares of a total.
+    /// Whether each function has a share of the total in profiles of this family. MIP profiles have no such shares.
     pub fn has_shares(family: Family) -> bool {
         family != Family::Mip
     }
@@ -287,15 +287,15 @@ impl Totals {
         }
     }
 
-    /// Returns the share of the total that moved from some of these parts to others. Each part is given by its counts
-    /// in the old and in the new profile.
+    /// Returns the share of the total that moved between the given counts. They are the counts of counters, lines or
+    /// call targets: for each, its count in the old and in the new profile.
     fn moved(self, parts: impl Iterator<Item = [u64; 2]>) -> f64 {
         let distances = parts.map(|counts| self.distance(counts.map(u128::from)));
         (distances.sum::<f64>() / 2.0).min(1.0)
     }
 }
 
-/// Returns the parts whose shares changed most, the largest change first.
+/// Returns the counters, lines or call targets whose shares changed most, the largest change first.
 fn largest<P: Copy + Ord>(
     totals: Totals,
     parts: impl Iterator<Item = (P, [u64; 2])>,
@@ -325,8 +325,8 @@ fn blocks(totals: Totals, parts: impl Iterator<Item = (Place, [u64; 2])>) -> Vec
     largest(totals, parts).into_iter().map(change).collect()
 }
 
-/// Joins two lists of counts by their keys: returns the sums of the counts of each key in both lists. The lists are
-/// sorted, and a key may occur several times in one list.
+/// Joins two lists of counts by their keys. Returns, for each key, the sum of its counts in the old list and the sum of
+/// its counts in the new list. The lists are sorted, and a key may occur several times in one list.
 fn joined<K: Copy + Ord>(old: &[(K, u64)], new: &[(K, u64)]) -> Vec<(K, [u64; 2])> {
     let mut all: Vec<(K, [u64; 2])> = Vec::with_capacity(old.len().max(new.len()));
     let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
@@ -381,9 +381,9 @@ impl Values {
         sums.moved(self.0.iter().map(|(_, counts)| *counts))
     }
 
-    /// Returns the values to list for a function: the values that changed most, by their share in the sum of all values
-    /// of the function. The shares in the result are different ones: the share of each value in the sum of the values
-    /// at the same place (value site or line).
+    /// Returns the values to list for a function. Values are chosen by the change of their share in the sum of all
+    /// values of the function. The result states a different share: the share of each value in the sum of the values at
+    /// the same place (value site or line).
     fn changes(&self, name: impl Fn(u64) -> Target) -> Vec<TargetChange> {
         let moved = largest(Self::sums(self.0.iter()), self.0.iter().copied());
         let change = |((site, value), counts): (Value, [u64; 2])| {

@@ -148,7 +148,7 @@ impl<'p> Tree<'p> {
             match (slot, samples) {
                 (Some(slot @ None), Some(_)) => *slot = samples,
                 // The node already has another function of this profile with the same name, so the next number is
-                // tried.
+                // tried. The number distinguishes functions with the same location and name.
                 (Some(Some(_)), Some(_)) => {
                     number += 1;
                     continue;

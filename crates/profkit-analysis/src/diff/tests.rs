@@ -1,5 +1,5 @@
-//! Tests laws of comparisons. A profile does not differ from itself or from a longer run of the same work. A comparison
-//! in the other direction gives the mirror image.
+//! Tests rules that every comparison must keep: a profile does not differ from itself or from a longer run of the same
+//! work, and a comparison in the other direction gives the mirror image.
 use super::*;
 use crate::faults::Faults;
 use profkit_data::index_vec::IndexVec;
@@ -158,8 +158,8 @@ proptest! {
         ] {
             check(&old, &new);
             let back = of(&new, &old).functions.into_iter().map(turned);
-            // MIP profiles are not compared here. If functions changed places, the two directions may choose different
-            // functions as those that moved.
+            // MIP profiles are left out of this test. If functions changed places, the comparisons in the two
+            // directions may choose different functions as those that moved.
             prop_assert_eq!(of(&old, &new).functions, back.collect::<Vec<_>>());
         }
         check(&mip(&old), &mip(&new));
@@ -196,7 +196,7 @@ fn a_call_target_that_moved_is_a_change_of_its_share() {
 
 #[test]
 fn each_stage_of_a_context_sensitive_profile_has_its_own_total() {
-    // In the new profile, the counts of the second stage are ten times as large.
+    // In the new profile, the count of the context-sensitive stage is ten times as large.
     let profile =
         |second| format!(":csir\nmain\n1\n1\n10\n\nmain\n1152921504606846977\n1\n{second}\n\n");
     assert!(compare(&profile(4), &profile(40)).is_empty());

@@ -1,4 +1,4 @@
-//! Checks whether the parts of an indexed profile agree with each other. The readers do not find such faults.
+//! Checks whether the parts of an indexed profile agree with each other. The readers do not check this.
 use profkit_abi::{indexed, raw};
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::ids::NameRef;

@@ -142,7 +142,7 @@ pub fn unreadable(reason: &std::io::Error, hint: Option<String>) -> Diagnosis {
     diagnosis
 }
 
-/// Examines a file, including every byte that has a meaning.
+/// Examines a whole file. Every byte that has a meaning is read, so that damage anywhere is found.
 pub fn examine(data: &[u8]) -> Diagnosis {
     let size = Some(data.len() as u64);
     let kind = detect(data);
@@ -402,7 +402,7 @@ fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
 mod tests {
     use super::*;
 
-    /// The examination never panics on a cut or changed file, and a cut file is never sound.
+    /// The examination never panics on a truncated or changed file, and never reports a truncated file as sound.
     #[test]
     fn damaged_files_are_examined_to_their_end() {
         for name in [
@@ -416,7 +416,7 @@ mod tests {
             for end in (0..whole.len()).step_by(7) {
                 let cut = examine(&whole[..end]);
                 let at_a_record = name.starts_with("text");
-                // The first 7 bytes are not a whole magic number.
+                // A file of 7 bytes is too short for the 8-byte magic number, so it is not recognised as a profile.
                 let wanted = if end == 7 {
                     Verdict::Foreign
                 } else {

@@ -256,7 +256,7 @@ impl Groups {
         }
         let extension = extension.to_str()?;
         // The pattern matches all files with this extension in the folder. If the user named single files, the folder
-        // may hold further such files that were not examined. Then there is no pattern.
+        // may hold more files with the extension, which were not examined. There is no pattern in this case.
         if !own().all(matches)
             || files_below(Path::new(folder), extension, !is_flat)? != group.files + others
         {

@@ -30,7 +30,8 @@ pub fn raw(data: &[u8]) -> Diagnosis {
     diagnosis.contexts = Some(contexts);
     diagnosis.next.push(match contexts {
         0 => Advice::HeapRunAgain,
-        // Showing a damaged profile would end with an error; merging keeps the sound dumps.
+        // The next step is a merge, which keeps the sound dumps. `profkit show` of a damaged profile ends with an
+        // error.
         _ if diagnosis.damage.count > 0 => Advice::Correlate,
         _ => Advice::ShowHeap,
     });

@@ -5,7 +5,7 @@ use profkit_data::mip::{
     Identity, ImageFacts, MipKind, MipMap, MipProfile, RawParts, has_magic, preamble,
 };
 
-/// Examines a MIP file, including every byte that has a meaning.
+/// Examines a whole MIP file. Every byte that has a meaning is read, so that damage anywhere is found.
 pub fn examine(data: &[u8]) -> Diagnosis {
     let size = Some(data.len() as u64);
     let version = data.get(4).copied().unwrap_or(0);
@@ -14,7 +14,7 @@ pub fn examine(data: &[u8]) -> Diagnosis {
         version,
         contents: MipContents::Nothing,
     };
-    // A map of version 9 does not begin with a magic.
+    // A MIP map of version 9 does not begin with a magic number.
     if !has_magic(data) {
         let mut diagnosis = Diagnosis::new(size, what(Some(MipKind::Map), MAP_WITHOUT_MAGIC));
         map(&mut diagnosis, data);
@@ -38,7 +38,7 @@ pub fn examine(data: &[u8]) -> Diagnosis {
     }
 }
 
-/// The version of a map that does not begin with a magic.
+/// The version of MIP maps that do not begin with a magic number.
 const MAP_WITHOUT_MAGIC: u8 = 9;
 
 fn set_contents(diagnosis: &mut Diagnosis, found: MipContents) {

@@ -11,7 +11,7 @@ use profkit_data::sample::{ProfileKind, SampleEncoding, SampleProfile, encoding,
 use profkit_data::{Error, ErrorKind};
 use std::ops::RangeInclusive;
 
-/// Examines a sample profile, including every byte that has a meaning.
+/// Examines a whole sample profile. Every byte that has a meaning is read, so that damage anywhere is found.
 pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
     let found = encoding(data);
     let version = parse_header(data).map_or(0, |header| header.version);
@@ -58,7 +58,7 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
 }
 
 impl Readers {
-    /// The releases that can use a sample profile of these properties.
+    /// The releases that can use a sample profile with these properties (its encoding and its kind).
     pub fn of_samples(data: &[u8], kind: ProfileKind) -> Self {
         let range = releases(data, kind).and_then(|majors| {
             let is_in = |facts: &&ReleaseFacts| majors.contains(&facts.release.major);
@@ -73,13 +73,14 @@ impl Readers {
     }
 }
 
-/// The releases whose llvm-profdata and clang read a sample profile of these properties. `None` if LLVM has no reader of
-/// its encoding.
+/// The releases whose llvm-profdata and clang read a sample profile of this kind and encoding. `None` if LLVM has no
+/// reader of the encoding.
 fn releases(data: &[u8], kind: ProfileKind) -> Option<RangeInclusive<u8>> {
     let found = encoding(data);
     let version = parse_header(data).map_or(0, |header| header.version);
-    // Readers before LLVM 22 misread vtables. LLVM 14 added the section for contexts. For profiles with any other
-    // special property, it is not known which releases before 13 read them.
+    // Readers before LLVM 22 misread vtables. LLVM 14 added the section for contexts. If the profile has any other
+    // property that plain profiles lack, 13 is the oldest release reported: it is not known which earlier releases read
+    // it.
     let oldest = |plain| match kind {
         kind if kind.contains(ProfileKind::HAS_VTABLES) => 22,
         kind if kind == ProfileKind::default() => plain,

@@ -68,7 +68,7 @@ pub enum MipContents {
     Covered {
         /// The number of functions.
         functions: u64,
-        /// The number of functions that a run called.
+        /// The number of functions that were called in at least one run.
         covered: u64,
     },
 }
@@ -105,7 +105,8 @@ pub enum Advice {
     ForCompiler,
     /// Convert the sample profile to text, or from text to a binary encoding.
     ConvertSamples {
-        /// Whether the profile is text now, so that it is converted to a binary encoding.
+        /// Whether the profile is text now. If so, it is converted to a binary encoding; otherwise it is converted to
+        /// text.
         from_text: bool,
     },
     /// Merge the sample profiles.

@@ -54,7 +54,8 @@ pub enum ContextOrder {
     Cold,
 }
 
-/// Returns the first `most` contexts in this order. Equal contexts keep the order in which they were given.
+/// Sorts the contexts by `order` and returns at most the first `most` of them. Equal contexts keep the order in which
+/// they were given.
 ///
 /// ```
 /// use profkit_analysis::heap::{ContextOrder, top_contexts};

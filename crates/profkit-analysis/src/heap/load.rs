@@ -25,8 +25,8 @@ pub struct LoadedHeap {
 }
 
 impl LoadedHeap {
-    /// Makes one sum of the heap profiles of a merge, which are in `parts`: symbolises the raw dumps, and adds the YAML
-    /// profiles. `report` is the report of the merge, which may also have had inputs that are not heap profiles.
+    /// Adds up the heap profiles of a merge, which are in `parts`: symbolises the raw dumps, and adds the YAML
+    /// profiles. `report` is the report of the merge. The merge may also have had inputs that are not heap profiles.
     pub fn new(
         parts: &HeapParts,
         report: Report,

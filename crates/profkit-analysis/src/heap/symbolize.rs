@@ -588,7 +588,7 @@ mod tests {
         let mapping = |number: u64| Segment {
             start: 0x10000 * (number + 1),
             end: 0x10000 * (number + 1) + 0x1000,
-            // The mappings have only two different file offsets.
+            // The mappings have only two different file offsets, so the source is asked for the binary only twice.
             offset: 0x1000 * (number % 2),
             build_id: BuildId(Vec::new()),
         };

@@ -96,7 +96,7 @@ fn raw_layouts(data: &[u8]) -> Vec<ProfileLayout> {
 fn raw_sections(profile: &RawProfile<'_>, end: u64) -> Vec<SectionPlace> {
     let sections = profile.sections().named();
     let sections = sections.into_iter().filter_map(|(structure, section)| {
-        // The header does not state the size of the value data.
+        // The header does not state the size of the value data. They end where the profile ends.
         let size = if structure == Structure::ValueData {
             end.saturating_sub(section.offset)
         } else {

@@ -46,8 +46,8 @@ impl<'data> InstrReader<'data> {
         Self::open_correlated(data, None)
     }
 
-    /// Opens a profile. `metadata` supplies the functions of raw profiles that hold counters only:
-    /// [`Plan::joined`](crate::correlate::Plan::joined) has them for the inputs of the plan.
+    /// Opens a profile. A raw profile may hold only counters; `metadata` then supplies its function records.
+    /// [`Plan::joined`](crate::correlate::Plan::joined) has these records for all inputs of the plan.
     ///
     /// ```no_run
     /// use profkit_analysis::correlate::{Binaries, Plan};
@@ -195,7 +195,7 @@ impl InstrFacts {
 }
 
 fn version_of(word: u64) -> u32 {
-    // The mask leaves 32 bits, so the conversion cannot fail.
+    // The mask leaves 32 bits of the version word, so the conversion to `u32` cannot fail.
     u32::try_from(word & profkit_abi::variant::VERSION_MASK).unwrap_or(0)
 }
 

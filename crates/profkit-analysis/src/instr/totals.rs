@@ -55,8 +55,8 @@ pub struct Share {
 
 impl Share {
     /// Computes, for each of [`SHARES`], how many of the hottest functions together reach this share of all counts.
-    /// Among functions with equal counts, either all are included or none. Returns nothing if the sum is 0, or if it
-    /// needs more than 64 bits.
+    /// Among functions with equal counts, either all are included or none. The result is empty if `sum`, the sum of all
+    /// counts, is 0 or needs more than 64 bits.
     pub(crate) fn of(sum: u128, counts: SummaryBuilder) -> Vec<Self> {
         if sum == 0 || u64::try_from(sum).is_err() {
             return Vec::new();
@@ -125,8 +125,8 @@ impl Totals {
         self.uniformity_records += u64::from(!record.uniformity.is_empty());
     }
 
-    /// Returns, for each of [`SHARES`], how many of the hottest functions together reach this share of all counts.
-    /// Returns nothing if no function ran, or if the sum of all counters needs more than 64 bits.
+    /// Returns, for each of [`SHARES`], how many of the hottest functions together reach this share of all counts. The
+    /// result is empty if no function ran, or if the sum of all counters needs more than 64 bits.
     pub fn shares(&self) -> Vec<Share> {
         Share::of(self.sum, self.sums.clone())
     }

@@ -97,8 +97,9 @@ pub struct NamedFunctions {
     /// The different hashes of the functions with this name. A hash is `None` if only the symbol of the function is
     /// known.
     pub hashes: Vec<Option<FuncHash>>,
-    /// The position of the first function with this name. It is counted in an order of functions that the profile has
-    /// too (see [`FunctionOrder`]), so that positions can be compared; `None` if there is no such order.
+    /// The position of the first function with this name, in an order of functions that the profile has too (see
+    /// [`FunctionOrder`]). So positions in the binaries and in the profile can be compared. `None` if there is no such
+    /// order.
     pub position: Option<u32>,
 }
 
@@ -158,7 +159,8 @@ impl BinaryFunctions {
         }
     }
 
-    /// Whether these functions were read in the way that a comparison with this profile needs.
+    /// Whether this set of functions can be compared with this profile: what was read from the binaries must be what
+    /// the profile needs.
     pub fn are_for(&self, profile: &ProfileFunctions) -> bool {
         let other = BinaryFunctions::for_profile(profile);
         let key = |it: &BinaryFunctions| {
@@ -382,8 +384,8 @@ impl BinaryFunctions {
         }
     }
 
-    /// Stores a function of a binary under the hashes by which a sample profile may name it. Does nothing for other
-    /// profiles.
+    /// Stores a function of a binary under each hash that a sample profile may hold in place of its name. Does nothing
+    /// for other profiles.
     fn add_guid(&mut self, name: &[u8]) {
         let Some(guids) = &mut self.sampled else {
             return;
@@ -519,7 +521,8 @@ mod tests {
         assert_eq!(outcome("h", 1), Outcome::Unknown);
         assert_eq!(outcome("x.c;i", 1), Outcome::Inlined);
         assert_eq!(comparison.outcome_of(b"f", None), Outcome::Matched);
-        // A binary with hashes also has whole names, so `x.c;f` is not the same function as `f`.
+        // A binary with hashes also has the whole names of local functions, so `x.c;f` in the profile is not the
+        // function `f` of the binary.
         assert_eq!(outcome("x.c;f", 1), Outcome::Unknown);
     }
 

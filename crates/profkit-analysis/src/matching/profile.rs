@@ -17,8 +17,8 @@ use std::path::Path;
 /// different hashes.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// The control-flow hash. `None` for functions of MIP profiles: MIP profiles have signatures, which are in no
-    /// binary.
+    /// The control-flow hash. `None` for functions of MIP profiles. They have a signature instead, which cannot be
+    /// compared with the hashes in binaries.
     pub hash: Option<FuncHash>,
     /// The sum of the function's counts; a sum above 64 bits becomes the largest 64-bit number.
     pub count: u64,
@@ -27,7 +27,8 @@ pub struct Known {
     pub position: Option<u32>,
 }
 
-/// An order of functions that two builds of a program share, except for functions that changed between the builds.
+/// An order of functions that is the same in two builds of a program, except for functions that changed between the
+/// builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionOrder {
     /// The order of first calls, from the first temporal trace of a profile.
@@ -242,8 +243,8 @@ impl ProfileFunctions {
         }
     }
 
-    /// Reads the functions of a MIP profile. The count of a function is the number of its calls; if calls were not
-    /// counted, it is the number of runs that called it.
+    /// Reads the functions of a MIP profile. The count of a function is the number of its calls. If the profile has no
+    /// numbers of calls, the count is the number of runs that called the function.
     pub fn of_mip(mip: &MipProfile) -> Self {
         let mut profile = ProfileFunctions {
             is_mip: true,

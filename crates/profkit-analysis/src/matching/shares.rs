@@ -7,8 +7,8 @@ use profkit_data::sample::{NameId, SampleName, SampleProfile, Samples};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// The share of all counts that hot functions have together. Hot functions are the functions with the largest counts
-/// (LLVM's `profile-summary-cutoff-hot`).
+/// The hot functions are the functions with the largest counts, which together have this share of all counts (LLVM's
+/// `profile-summary-cutoff-hot`).
 const HOT_SHARE: f64 = 0.99;
 
 /// The numbers of functions in the binaries: those that match the profile, those that have different hashes in the
@@ -199,7 +199,7 @@ pub(super) fn is_any_missing(profile: &ProfileFunctions, binaries: &BinaryFuncti
 }
 
 /// Returns the functions of a sample profile with their samples. A compiler that rejects a function also loses the
-/// functions that were inlined into it. Their samples therefore count for the rejected function.
+/// functions that were inlined into it. The samples of the inlined functions therefore count for the rejected function.
 fn by_sample<'p>(profile: &SampleProfile, binaries: &BinaryFunctions) -> Vec<Counted<'p>> {
     type Key = (NameId, Outcome, u64);
     let mut sums: FxHashMap<Key, u64> = FxHashMap::default();

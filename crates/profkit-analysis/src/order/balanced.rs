@@ -23,7 +23,7 @@ pub struct Partitioning {
     /// The largest number of rounds in which functions are exchanged between two halves. Each round needs a pass over
     /// the utility nodes of the functions.
     pub iterations: u32,
-    /// The probability that a function stays in its half although exchanging it would lower the cost. Without this,
+    /// The probability that a function stays in its half although exchanging it would lower the cost. If it were 0,
     /// functions could move back and forth for ever.
     pub skip: f32,
 }
@@ -98,7 +98,7 @@ fn side_cost(count: u32) -> f32 {
 /// The data that all groups share.
 struct Groups<'o> {
     options: &'o Partitioning,
-    /// The [`side_cost`] of every possible number of functions. The number is the index in this list.
+    /// A table of [`side_cost`]: the element with index N is the cost part for N functions.
     side_costs: Vec<f32>,
 }
 
@@ -174,8 +174,8 @@ impl Signatures {
                 u32::try_from(kept.len() - 1).unwrap_or(UNUSED)
             };
         }
-        // The fast loop needs a table of fixed length. For few functions, filling this table costs more time than the
-        // loop saves.
+        // The loop that adds up the costs is faster if the tables have the fixed length `ROOM`. For few functions,
+        // filling such a table costs more time than the loop saves.
         let is_large = nodes.len() >= 128 && kept.len() <= ROOM;
         let room = if is_large { ROOM } else { kept.len() };
         let mut signatures = Signatures {
@@ -236,7 +236,7 @@ impl Signatures {
     }
 }
 
-/// The rounds of exchanges between the halves of a group.
+/// The state in which functions are exchanged between the halves of a group, round after round.
 struct Exchange {
     bucket: u32,
     /// The generator of random numbers for the group. It is made when the first number is needed. Its seed is the index

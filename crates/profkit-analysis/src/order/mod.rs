@@ -40,8 +40,8 @@ pub enum OrderFile {
 }
 
 /// The prefixes of the section names that GCC and clang give to functions with `-ffunction-sections`. The prefix
-/// depends on how hot the compiler expects the function to be. The profile does not show this, so the names with all
-/// prefixes are written. A name without a section has no effect.
+/// depends on how hot the compiler expects the function to be. The profile does not show which prefix a function got,
+/// so the name is written with each prefix. The linker ignores names that no section has.
 const GOLD_PREFIXES: [&[u8]; 4] = [
     b".text.",
     b".text.hot.",

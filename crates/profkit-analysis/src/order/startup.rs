@@ -11,7 +11,7 @@ use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::code_symbols::CodeSymbol;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The largest number of lines that are kept for messages. These are lines of an order file that are no symbol names.
+/// The largest number of lines of an order file that are kept for messages because they are not symbol names.
 const MOST_LINES: usize = 3;
 
 /// The traces that a file added, and the faults of the file.
@@ -19,7 +19,7 @@ const MOST_LINES: usize = 3;
 pub struct Added {
     /// The number of traces.
     pub traces: usize,
-    /// The first lines of an order file that are no symbol names: the line number and the text of each.
+    /// The first lines of an order file that are not symbol names: for each, its line number and its text.
     pub foreign: Vec<(usize, Vec<u8>)>,
     /// The number of all lines that are no symbol names.
     pub foreign_lines: usize,
@@ -31,8 +31,8 @@ pub struct Added {
 #[derive(Clone, Debug)]
 struct Symbol {
     name: Vec<u8>,
-    /// Whether the name is the compiler's name of the function, to which the object format may add a decoration (an
-    /// underscore in Mach-O).
+    /// Whether the symbol is the compiler's name of the function. The object format may decorate this name; Mach-O puts
+    /// an underscore before it.
     plain: bool,
 }
 
@@ -184,7 +184,8 @@ impl Startup {
             let symbol = OrderFile::symbol_of_line(line);
             functions.push(self.know(symbol, symbol, false));
         }
-        // A few words in a text of another kind may look like symbols, so more than half of the lines must be symbols.
+        // A text of another kind may have a few words that look like symbols. So a text is an order file only if more
+        // than half of its lines are symbols.
         if functions.len() <= added.foreign_lines {
             let (kind, text) = match data {
                 [] => (ErrorKind::Empty, "the file is empty"),

@@ -68,7 +68,7 @@ fn files_of_linkers() {
     );
 }
 
-/// The expected values come from the publication of the rule by which utility nodes are made of traces.
+/// The expected values come from the publication that describes how utility nodes are made from traces.
 #[test]
 fn utility_nodes_of_traces() {
     let nodes = |traces: &[Trace<usize>], leave_out| {
@@ -115,14 +115,16 @@ fn a_heavy_trace_counts_as_much_as_equal_traces() {
 #[test]
 fn pages_of_a_curve() {
     let order = [1, 2, 3, 4];
-    // The first trace touches 1, 2 and 2 pages; function 9 is not in the order. The second touches 1 and 1.
+    // A page holds two functions. After each of its calls in the order, the first trace has touched 1, 2 and 2 pages;
+    // function 9 is not in the order and does not count. The second trace has touched 1 page after each call.
     let traces = [Trace::new(vec![1, 9, 4, 3]), Trace::new(vec![3, 4])];
     assert_eq!(page_fault_area(&order, &traces, 2), 5 + 2);
 }
 
 #[test]
 fn functions_needed_together_stand_together() {
-    // Two kinds of runs that share only main, and call their functions in different orders.
+    // The runs are of two kinds. Each kind has its own functions, apart from main, and calls them in a different order
+    // in each run.
     let mut traces = Vec::new();
     for turn in 0..8 {
         let of = |kind: usize| (0..16).map(move |step| 1 + kind + 2 * ((step * 5 + turn) % 16));

@@ -56,8 +56,8 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// Makes the traces of the runs in a file. A raw file gives a trace for each of its parts, a MIP profile gives one trace.
-/// A trace names a function by its index in `profile`.
+/// Makes the traces of the runs in a file. A raw file gives one trace for each of its parts, where a part holds the
+/// records of one run. A MIP profile gives one trace. A trace names a function by its index in `profile`.
 ///
 /// # Errors
 /// If the file cannot be read, or belongs to a different build than `profile`.
@@ -104,7 +104,7 @@ fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace<FunctionId> {
     Trace::new(called.into_iter().map(|(_, id)| id).collect())
 }
 
-/// The utility nodes of the functions of some traces.
+/// The utility nodes that were made from some traces, and the functions that belong to them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Utilities<F> {
     /// The functions with the indexes of their utility nodes, sorted by the earliest position of the function in any

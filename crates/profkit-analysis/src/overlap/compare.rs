@@ -253,9 +253,11 @@ fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
 pub enum CannotCompare {
     /// The profiles are of different families. The fields are the two families.
     Families(Family, Family),
-    /// The profiles are sample profiles that count different things.
+    /// The profiles are sample profiles, but they count different things: for example, only one of them counts pseudo
+    /// probes.
     Samples(Incomparable),
-    /// The profiles are instrumentation profiles whose counters count different things. The fields are the two kinds.
+    /// The profiles are instrumentation profiles of different kinds, so their counters count different things. The
+    /// fields are the two kinds.
     Instrumentation(InstrKind, InstrKind),
     /// The profiles are heap profiles. [`HeapChanges`](crate::diff::HeapChanges) compares such profiles.
     Heap,

@@ -400,8 +400,9 @@ fn sorted(site: SiteValues<'_>) -> Vec<ValueEntry> {
     entries
 }
 
-/// For each value that both sites have, takes its share of `base_sum` and its share of `test_sum`, and adds the smaller of
-/// the two. Both sites must be sorted by value. Returns the sum.
+/// Adds up the overlap of two value sites and returns it. For each value that both sites have, this is the smaller of
+/// two shares: the share of its first count in `base_sum`, and the share of its second count in `test_sum`. Both sites
+/// must be sorted by value.
 fn site_score(base: &[ValueEntry], test: &[ValueEntry], base_sum: f64, test_sum: f64) -> f64 {
     let (mut base, mut test) = (base.iter().peekable(), test.iter().peekable());
     let mut sum = 0.0;

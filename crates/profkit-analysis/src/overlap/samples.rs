@@ -54,8 +54,8 @@ impl<'p> OverlapSide<'p> {
 }
 
 /// Returns the smallest count among the hottest lines that together have a certain share of all samples. `cutoff` is
-/// this share in millionths. The summary has such counts only for some shares: the smallest of these shares that is not
-/// less than `cutoff` is used. `None` if all of them are less.
+/// this share in millionths. The summary has such counts only for some shares. The one that is used belongs to the
+/// smallest share that is not less than `cutoff`. `None` if all shares in the summary are less than `cutoff`.
 pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
     let mut entries = summary.cutoffs.iter();
     let entry = entries.find(|entry| entry.cutoff >= cutoff);
@@ -229,7 +229,7 @@ impl SampleOverlap {
     /// Compares two profiles.
     ///
     /// # Errors
-    /// If they count different things.
+    /// If only one of the profiles counts pseudo probes, or only one of them has calling contexts.
     pub fn of(base: &OverlapSide<'_>, test: &OverlapSide<'_>) -> Result<Self, Incomparable> {
         if let Some(differ) = Incomparable::between(base.profile.kind, test.profile.kind) {
             return Err(differ);

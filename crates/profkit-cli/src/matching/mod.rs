@@ -128,11 +128,11 @@ fn compare_one(args: &MatchArgs, input: &Input) -> exit::Result {
     finish(args, report.annotations(), reason.as_slice(), is_damaged)
 }
 
-/// Compares several profiles with the same binaries, which are read once.
+/// Compares several profiles with the same binaries. The binaries are read once for all profiles of the same kind.
 fn compare_all(args: &MatchArgs, list: &InputList) -> exit::Result {
     let mut all = MatchList::new(path_text(&args.profile));
     let mut is_damaged = false;
-    // The kind of the profile decides what is read from binaries.
+    // The functions of the binaries, one element for each kind of profile: the kind decides what is read from binaries.
     let mut opened: Vec<BinaryFunctions> = Vec::new();
     for (index, file) in list.files.iter().enumerate() {
         let profile = match list.open(index, &mut Vec::new()) {

@@ -32,8 +32,8 @@ impl From<Weight> for HeapWeight {
     }
 }
 
-/// Writes a flame graph. `svg` is `None` if there is nothing to draw. `nothing` names the quantity that is 0 in this
-/// case.
+/// Writes a flame graph. `svg` is `None` if there is nothing to draw because the sum of all weights is 0. `nothing` is
+/// the name of the weight, for the error message.
 ///
 /// # Errors
 /// If there is nothing to draw, or if the file cannot be written.

@@ -58,7 +58,7 @@ pub enum Destination {
 /// The form of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The text format, for this LLVM release; `None` is the newest release.
+    /// The text format that this LLVM release can read; `None` is the newest release.
     Text(Option<Release>),
     /// The indexed format.
     Indexed(Version),

@@ -70,10 +70,10 @@ pub fn correlate(args: CorrelateArgs) -> Result {
     annotate.failure("profkit correlate", run(args.merge, reporting))
 }
 
-/// The time at which the command reports which profile belongs to which binary.
+/// When, and in which report, the user is told which profile belongs to which binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reporting {
-    /// Only the report is printed, and nothing is merged.
+    /// Only the report about binaries is printed, and nothing is merged.
     Only,
     /// The report is printed before the merge.
     First,
@@ -323,7 +323,7 @@ fn merge_samples(
     run.merge(job, inputs)
 }
 
-/// Prints the report of `correlate --dry-run`, and nothing else.
+/// Ends `correlate --dry-run`: prints the report, and merges nothing.
 fn print_only(
     plan: &Plan,
     correlation: &CorrelationReport,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The delay before the bar appears: a merge that ends earlier shows no bar.
+/// The delay before the progress bar appears: a merge that ends earlier shows no bar.
 const SHOW_AFTER: Duration = Duration::from_secs(1);
 const DRAWS_A_SECOND: u8 = 10;
 
@@ -22,7 +22,7 @@ pub struct Progress {
     done: AtomicU64,
     bytes: AtomicU64,
     bar: OnceLock<ProgressBar>,
-    /// The kind of each input that was opened; `None` without `--verbose`.
+    /// For `--verbose`, the kind of each input that was opened. `None` if `--verbose` is not given.
     kinds: Option<Mutex<BTreeMap<usize, FileKind>>>,
 }
 
@@ -67,7 +67,7 @@ impl Progress {
         });
         let rate = u128::from(bytes) * 1000 / elapsed.as_millis().max(1);
         let rate = size(u64::try_from(rate).unwrap_or(u64::MAX));
-        // The estimate is computed here, because the bar would measure the time only from the moment when it appeared.
+        // The remaining time is estimated here. The bar could only use the time since it appeared, not since the start.
         let rest = u128::from(self.total.saturating_sub(done));
         let left = elapsed.as_millis() * rest / u128::from(done) / 1000;
         bar.set_message(format!("{}, {rate}/s, {}", size(bytes), minutes(left)));
@@ -79,7 +79,7 @@ impl Progress {
         (self.done.load(Ordering::Relaxed), self.total)
     }
 
-    /// Removes the bar from the screen. With `--verbose`, says what was read.
+    /// Removes the progress bar. With `--verbose`, prints the kinds and the bytes of the inputs that were read.
     pub fn finish(&self, threads: usize) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();

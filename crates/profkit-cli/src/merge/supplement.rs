@@ -58,7 +58,7 @@ impl SupplementArgs {
     /// Reads the sample profile. Adds a note for each fault in it.
     ///
     /// # Errors
-    /// If nothing of the sample profile can be read; with `strict`, if any part of it cannot be read.
+    /// If nothing of the sample profile can be read. If `strict` is true, also if any part of it cannot be read.
     pub fn load(&self, strict: bool, notes: &mut Vec<String>) -> Result<Option<Supplement>> {
         let Some(path) = &self.supplement_with else {
             return Ok(None);

@@ -19,8 +19,8 @@ pub enum Encoding {
     Text(TextOptions),
     /// The indexed format.
     Indexed(IndexedWriteOptions),
-    /// The heap profile as YAML. The heap profile is taken from a MemProf section; the options choose the version of
-    /// that section.
+    /// The heap profile as YAML. It is taken from a MemProf section that is made first; the options choose the version
+    /// of that section.
     MemProfYaml(IndexedWriteOptions),
 }
 

@@ -90,7 +90,8 @@ pub fn run(args: &CcArgs) -> Result {
     }
 }
 
-/// The options of a command, mixed with the output options.
+/// A parser for the options of a command. It also accepts the output options, which may stand among them, and ignores
+/// their values.
 #[derive(Parser)]
 struct Words<T: Args> {
     #[command(flatten)]
@@ -100,7 +101,7 @@ struct Words<T: Args> {
     _output: OutputArgs,
 }
 
-/// Parses the words in [`Setup::words`] again. This happens when profkit is started in place of another program.
+/// Parses again the words that [`Setup::words`] has stored, because profkit was started in place of another program.
 ///
 /// # Errors
 /// If the words are wrong.

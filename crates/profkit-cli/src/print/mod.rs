@@ -58,7 +58,7 @@ impl When {
     }
 }
 
-/// Whether long texts of this process go through a pager. Not set before the command line is parsed: no text does then.
+/// Whether long texts go through a pager. Before the command line is parsed, the value is not set, and none do.
 static PAGES: OnceLock<bool> = OnceLock::new();
 
 fn uses_pager() -> bool {
@@ -139,7 +139,7 @@ pub enum RowFormat {
 }
 
 impl RowFormat {
-    /// The form of an output that has no rows, for a command that was asked for this format.
+    /// The form of a document without rows: a format with rows becomes text or JSON.
     pub fn document(self) -> Format {
         match self {
             RowFormat::Text | RowFormat::Csv => Format::Text,
@@ -147,7 +147,7 @@ impl RowFormat {
         }
     }
 
-    /// The form of the rows; `None` for formats that have no rows.
+    /// The form of the rows in this format; `None` if the format has no rows.
     pub fn rows(self) -> Option<RowForm> {
         match self {
             RowFormat::Text | RowFormat::Json => None,

@@ -8,7 +8,7 @@ use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::{Declarations, DeclaringBinary};
 use profkit_report::{Grouping, grouped, plural};
 
-/// The largest number of programs that the notes name, among the programs in folders that could not be read.
+/// Some programs in folders may be unreadable. The notes name at most this many of them.
 const MOST_NOTES: usize = 10;
 
 /// The grouping that `--by` asks for, with the debug info that it needs.

@@ -43,8 +43,8 @@ fn several_files_are_compiled_the_same_with_both_profiles_of_each_version() {
             assert_eq!(ours, ir(source, "theirs"), "{version}");
             all += &ours;
         }
-        // clang uses something of the profile in each file. One allocation is always cold and gets an attribute;
-        // another is cold in only one of its contexts and gets metadata.
+        // clang uses the profile in each of the files. One allocation is always cold and gets an attribute; another
+        // allocation is cold in only one of its contexts and gets metadata.
         assert_eq!(all.matches("\"memprof\"=\"cold\"").count(), 1, "{all}");
         assert!(all.contains(", !memprof !"), "{all}");
     }
@@ -91,10 +91,12 @@ fn a_rust_program_is_symbolised_whole() {
     };
     let nested = ";heap_boxes::main".to_owned() + &";heap_boxes::nested".repeat(4) + ";";
     assert_eq!(total(&bytes, &nested), 1000, "{bytes}");
-    // Five allocations of ten numbers of eight bytes each. The allocating code is inlined through an iterator.
+    // The function allocates five vectors of ten 8-byte numbers, 400 bytes in all. The allocating code is inlined
+    // through an iterator.
     let short_lived = ";heap_boxes::main;heap_boxes::short_lived;";
     assert_eq!(total(&bytes, short_lived), 400, "{bytes}");
-    // A vector that grows to 128 numbers: 16 bytes, then 32 to 512.
+    // A vector of 4-byte numbers grows to 128 numbers: it allocates 16 bytes, then 32 and so on up to 512, 1008 bytes
+    // in all.
     let push = ";heap_boxes::main;alloc::vec::Vec<T,A>::push;";
     assert_eq!(total(&bytes, push), 1008, "{bytes}");
     // The report names what is left out: rustc's entry point, because it has no debug info, and the libraries, because
@@ -151,7 +153,8 @@ fn a_rust_program_is_symbolised_whole() {
     } else {
         skip("libc6-dbg is not installed: no debug info of libc");
     }
-    // The loads in the loop that reads are counted. This shows that the function pass of MemProf has run too.
+    // The program reads its bytes in a loop, and the loads of this loop are counted. This shows that the function pass
+    // of MemProf has run too.
     let accesses = show(&["--folded", "accesses"]);
     assert!(total(&accesses, &nested) >= 1000, "{accesses}");
 }
@@ -200,7 +203,8 @@ fn a_stripped_program_is_symbolised_by_a_server() {
             let _ = stream.write_all(body);
         }
     });
-    // Three cases: without the program; with the stripped program; and with the stripped program but without a server.
+    // Three cases are tested: without the program; with the stripped program; and with the stripped program but without
+    // a server for the debug info.
     for (cache, servers, given) in [
         ("first", url.as_str(), [].as_slice()),
         ("second", &url, &["--binaries", "bin/one"]),

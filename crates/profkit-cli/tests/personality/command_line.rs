@@ -1,4 +1,4 @@
-//! LLVM's option syntax and what it says about mistakes.
+//! Tests the syntax of the options of LLVM's tool, and the tool's messages about mistakes.
 use crate::harness::{Pair, compare_all};
 use profkit_testkit::{Llvm, require_or_skip};
 

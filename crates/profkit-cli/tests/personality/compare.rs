@@ -36,8 +36,8 @@ fn indexed(llvm: &Llvm, text: &str) -> Option<Vec<u8>> {
     ran.files.get("out").cloned()
 }
 
-/// Compares each text with each other text. Among them are damaged texts, texts of different stages, empty files, and
-/// files that are no profiles.
+/// Compares text profiles with each other. Among them are damaged profiles, profiles of different stages, empty files,
+/// and files that are no profiles.
 #[test]
 fn texts_are_compared_and_ordered_alike() {
     let llvm = require_or_skip!(22);
@@ -179,8 +179,8 @@ fn generated_profiles_are_compared_alike() {
     }
 }
 
-/// An indexed profile is read as it is, without a merge. Exception: if it has a record twice, it is merged, because a
-/// merge would change it.
+/// For `overlap`, profkit reads a sound indexed first profile without a merge, because a merge would not change it.
+/// Exception: a merge changes a profile that contains a record twice, so such a profile is merged.
 #[test]
 fn a_first_profile_that_has_a_record_twice_is_merged() {
     let llvm = require_or_skip!(22);

@@ -182,7 +182,8 @@ fn all_commands_cut_discriminators_alike() {
         pair.add(name, convert(&llvm, text, options).unwrap());
     }
     let mut lines = Vec::new();
-    // The result is marked as an FS-AFDO profile if the last input whose encoding can have this mark has it.
+    // Only some encodings can mark a profile as an FS-AFDO profile. The last input with such an encoding decides: the
+    // result is marked if this input is.
     for inputs in [
         "fs places",
         "places fs",

@@ -464,7 +464,8 @@ fn overlaps_are_told_alike() {
             }
         }
     }
-    // In this profile, only one function has this weight.
+    // The profile `heavy` has only one function at the top level, so no two functions have the same weight, and the
+    // order of the lines is fixed.
     pair.add("heavy", "main:90:1\n 1: 90\n 2: inline1:9\n  1: 9\n");
     pair.add("zero", "main:0:0\n");
     let mut lines = Vec::new();

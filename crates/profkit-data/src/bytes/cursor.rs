@@ -86,7 +86,7 @@ pub struct Cursor<'data> {
 }
 
 impl<'data> Cursor<'data> {
-    /// Makes a cursor at the start of `data`. `base` is the offset of the first byte in the file.
+    /// Makes a cursor at the start of `data`. `base` is the offset in the file at which `data` begins.
     pub fn new(data: &'data [u8], base: u64, endian: Endian) -> Self {
         Cursor {
             data,
@@ -96,7 +96,7 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// The offset of the next byte in the file.
+    /// The offset in the file of the byte that is read next.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.base + self.position as u64

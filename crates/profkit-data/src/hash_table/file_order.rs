@@ -1,4 +1,4 @@
-//! The items of a hash table as LLVM iterates over them.
+//! Reads the items of a hash table in the order of the file, as LLVM does.
 use super::{Entry, HashTable, Lengths, STRUCTURE, cursor_at};
 use crate::bytes::Cursor;
 use crate::{Error, ErrorKind, Result};
@@ -47,8 +47,8 @@ impl<'data> Iterator for FileOrder<'data> {
             self.left = 0;
         }
         // LLVM does not check whether an item is inside the file, and reads the bytes after the end of the file as a
-        // record. These bytes are seldom a valid record. LLVM then prints the detail text below, so our error has the
-        // same text.
+        // record. These bytes are seldom a valid record, so LLVM then reports an error and prints the detail text
+        // below. Our error has the same text.
         let past_file = |error: Error| {
             let error = error.with_kind(ErrorKind::Malformed).within(STRUCTURE);
             error.llvm_detail("profile data is empty")

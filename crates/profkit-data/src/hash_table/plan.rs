@@ -8,9 +8,9 @@ crate::id_type! {
     pub struct ItemId of "items of a hash table";
 }
 
-/// The plan of a hash table: the position of each item in the file. [`new`](Self::new) computes the plan before any
-/// byte is written. The buckets and items have the order that LLVM's `OnDiskChainedHashTableGenerator` produces if the
-/// items are inserted in the same order.
+/// The plan of a hash table: the order of its items in the file, and their offsets. [`new`](Self::new) computes the
+/// plan before any byte is written. The buckets and items have the order that LLVM's `OnDiskChainedHashTableGenerator`
+/// produces if the items are inserted in the same order.
 ///
 /// A *position* is the index of an item in the order of writing. [`len`](Self::len) is the position after the last
 /// item.
@@ -20,9 +20,8 @@ pub struct TablePlan {
     order: Vec<ItemId>,
     /// The position of the first item of each bucket. One more element at the end is the number of all items.
     bucket_starts: Vec<u32>,
-    /// For each position in `order`, where its item begins, in bytes from the start of the first item. A bucket's item
-    /// count is a part of the bucket's first item. The last element is the total length of all items, so this list has
-    /// one element more than there are items.
+    /// For each position, the offset of its item in bytes, counted from the start of the first item. The item count of
+    /// a bucket belongs to the bucket's first item. One more element at the end is the total length of all items.
     offsets: Vec<u64>,
     lengths: Lengths,
 }
@@ -241,9 +240,8 @@ fn final_buckets(items: usize) -> usize {
 /// insertions.
 ///
 /// LLVM's generator puts each new item at the front of its bucket, and each doubling of the table reverses the order in
-/// every bucket. So the number of doublings after the insertion of an item decides the item's place in its bucket. If
-/// the number is even, the item comes before all items that were inserted earlier. If it is odd, the item comes after
-/// them.
+/// every bucket. So the place of an item depends on the number of doublings after its insertion. If this number is
+/// even, the item is before all items of its bucket that were inserted earlier. If it is odd, the item is after them.
 fn grow(
     hashes: impl Iterator<Item = u64> + Clone,
     count: u32,

@@ -9,14 +9,14 @@ use crate::{Error, ErrorKind, Result, limits};
 /// tables of functions. The item count that the file stores for a bucket is only a hint.
 ///
 /// Each damaged place gives one error. Reading then continues with the next item. If the stored hash of the next item
-/// is not the hash of its key, reading continues at the next bucket offset that the damaged table of buckets still has.
-/// No byte is part of two returned items. [`limits::WALK_HASHED`] limits the work for keys that do not match
-/// their hash.
+/// is not the hash of its key, reading continues at the next bucket offset that can still be read from the damaged
+/// table of buckets. No byte is part of two returned items. [`limits::WALK_HASHED`] limits the work for keys that do
+/// not match their hash.
 #[derive(Clone, Debug)]
 pub struct Walk<'data> {
     table: HashTable<'data>,
-    /// The bucket offsets that the table of buckets still has, in ascending order. After damage, reading continues at
-    /// the first of these offsets that is after `position`.
+    /// The bucket offsets that can still be read from the table of buckets, in ascending order. After damage, reading
+    /// continues at the first of these offsets that is after `position`.
     starts: std::vec::IntoIter<u64>,
     position: u64,
     /// The number of items that remain in the current bucket, according to the file.
@@ -32,10 +32,10 @@ type Step<'data> = (Entry<'data>, u16);
 /// The reason why no item can be read at a position.
 struct Fault {
     error: Error,
-    /// Whether the item would run past the end of all items.
+    /// Whether the item would run beyond the start of the table of buckets, where all items must have ended.
     past_end: bool,
-    /// The position of the next item, and the number of items that remain in the bucket from there on. The position is
-    /// computed from the lengths that the item states; `None` if these lengths cannot be used.
+    /// The position after the faulty item, and the number of items that remain in the bucket after it. The position is
+    /// computed from the lengths that the faulty item states; `None` if these lengths cannot be used.
     next: Option<(u64, u16)>,
 }
 

@@ -1,8 +1,9 @@
 use profkit_abi::variant;
 use std::fmt;
 
-/// The kind of an instrumentation profile: where its counters were placed, what they count, and what else the file has.
-/// The type is a set of bits with the same values as LLVM's `InstrProfKind` (`InstrProf.h`).
+/// The kind of an instrumentation profile: whether the front end or an IR pass placed the counters, what they count,
+/// and which optional data the file has. The type is a set of bits with the same values as LLVM's `InstrProfKind`
+/// (`InstrProf.h`).
 ///
 /// The empty set means that the kind is unknown, as in a text profile without header lines. LLVM shows a profile of
 /// unknown kind as a front-end profile and merges it with a profile of any other kind.

@@ -21,7 +21,8 @@ use crate::names::SymbolTable;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct InstrProfile {
-    /// The kind of the profile: where its counters were placed, and what they count.
+    /// The kind of the profile: whether the front end or an IR pass placed the counters, what they count, and which
+    /// optional data the file has.
     pub kind: InstrKind,
     /// The functions and their records, in one or several tables. Each function name occurs in only one of the tables.
     pub tables: Vec<FunctionTable>,

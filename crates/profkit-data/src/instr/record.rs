@@ -37,7 +37,8 @@ impl Record {
         self.values.clear();
     }
 
-    /// The number of counters whose block is uniform ([`uniformity`](Self::uniformity)).
+    /// The number of uniform blocks: blocks that were nearly always entered by all threads of a wave together. Each
+    /// block has one counter and one uniformity bit ([`uniformity`](Self::uniformity)).
     pub fn uniform_blocks(&self) -> usize {
         let bits = self
             .uniformity

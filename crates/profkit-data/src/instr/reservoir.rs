@@ -109,8 +109,9 @@ impl Reservoir {
         let capacity = self.options.reservoir_size;
         let mut source_is_sampled = stream_size > capacity;
         if source_is_sampled && self.sampled.stream_size <= capacity {
-            // The traces of the input were already sampled, but the traces in this reservoir were not. Therefore the
-            // reservoir is replaced by the traces of the input, and its former traces are then added one by one.
+            // The input has only a sample of its traces, but this reservoir still has all of its traces. So the traces
+            // of the input become the contents of the reservoir, and the former traces of the reservoir are then added
+            // one by one.
             std::mem::swap(&mut self.sampled.traces, &mut traces);
             std::mem::swap(&mut self.sampled.stream_size, &mut stream_size);
             source_is_sampled = false;
@@ -119,9 +120,9 @@ impl Reservoir {
             traces.into_iter().for_each(|trace| self.add_one(trace));
             return;
         }
-        // The traces of the input and those of this reservoir were already sampled. Draw one number for each trace that
-        // the input had before sampling. If the number is the index of a trace in the reservoir, replace that
-        // trace by a trace of the input.
+        // The input and this reservoir each have only a sample of their traces. Draw one number for each trace that the
+        // input had before sampling. If the number is the index of a trace in the reservoir, replace that trace by a
+        // trace of the input.
         let mut replaced: Vec<usize> = Vec::new();
         let mut known = FxHashSet::default();
         for _ in 0..stream_size.min(MAX_DRAWS) {

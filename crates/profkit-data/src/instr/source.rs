@@ -8,8 +8,9 @@ use crate::names::SymbolTable;
 /// A reader is made by its own `parse` function, which checks only the header and the bounds of the sections. The
 /// reader then decodes one function record at a time.
 pub trait InstrSource {
-    /// Returns the kind of the profile: where its counters were placed, and what they count. The kind is known as soon
-    /// as the file is opened, also for a text file, because opening reads the header lines.
+    /// Returns the kind of the profile: whether the front end or an IR pass placed the counters, what they count, and
+    /// which optional data the file has. The kind is known as soon as the file is opened, also for a text file, because
+    /// opening reads the header lines.
     fn kind(&self) -> InstrKind;
 
     /// Returns the version word of the file: the version number and the variant flags. Text profiles have no version

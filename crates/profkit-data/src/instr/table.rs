@@ -278,9 +278,9 @@ impl FunctionTable {
             .get_mut(record.bitmap_start..record.bitmap_start + record.bitmap_len as usize)
     }
 
-    /// Adds the uniformity bits of another record of the same function and hash. A block stays uniform if it is uniform
-    /// in both records. If `bits` is empty, nothing changes, because the other record does not show whether its blocks
-    /// are uniform.
+    /// Adds the uniformity bits of another record of the same function and hash. A block of a GPU function stays marked
+    /// as uniform (its threads nearly always entered it together) only if both records mark it. If `bits` is empty,
+    /// nothing changes, because the other record does not show whether its blocks are uniform.
     pub fn add_uniformity(&mut self, id: RecordId, bits: &[u8]) {
         if bits.is_empty() {
             return;

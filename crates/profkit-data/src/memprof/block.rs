@@ -312,15 +312,15 @@ impl MemInfoBlock {
     }
 
     /// Adds a memory info block whose allocations were made after those of this block (LLVM's `MemInfoBlock::Merge`).
-    /// For a field that is a maximum, the larger value is kept; LLVM 14 and 15 keep the smaller value. A sum that is
-    /// too large for its field becomes the field's largest value. A field that only one of the blocks has keeps its
-    /// value.
+    /// For a field that is a maximum, the larger value is kept. (LLVM 14 and 15 keep the smaller value of
+    /// MaxAccessCount and of MaxSize.) A sum that is too large for its field becomes the field's largest value. A field
+    /// that only one of the blocks has keeps its value.
     pub fn add_later(&mut self, later: &MemInfoBlock) {
         self.add_later_from(later, &Start::of(later));
     }
 
-    /// Adds a memory info block as [`add_later`](Self::add_later) does, but `later` is itself a sum of several blocks.
-    /// `start` has the fields of the first block of that sum.
+    /// Adds the sum of several memory info blocks, whose allocations were made after those of this block. (A single
+    /// block is added by [`add_later`](Self::add_later).) `start` has the fields of the first block of the sum.
     pub fn add_later_from(&mut self, later: &MemInfoBlock, start: &Start) {
         use Field as F;
         let before = *self;
@@ -378,9 +378,8 @@ impl MemInfoBlock {
     }
 }
 
-/// Some fields of the first memory info block in a sum. The sum itself no longer contains the values that these fields
-/// have in its first block. With these values, sums of several blocks can be added to each other, and the result is the
-/// same as if all blocks were added one by one.
+/// Some fields of the first memory info block in a sum. The sum itself no longer has these values, but they are needed
+/// to add it to an earlier sum. With them, the result is the same as if all blocks were added one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The time of the last allocation in the sum's first block (`AllocTimestamp`).

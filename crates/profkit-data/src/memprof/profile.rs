@@ -126,8 +126,8 @@ pub struct AllocSite {
 pub struct CallSite {
     /// The frames at the call, innermost first.
     pub stack: StackId,
-    /// The hashes ([`guid`]) of the functions that are called here. Only sections of version 4 have them; otherwise the
-    /// list is empty.
+    /// The hashes ([`guid`]) of the functions that are called at this call site. Only sections of version 4 have them;
+    /// otherwise the list is empty.
     pub callees: Vec<u64>,
 }
 
@@ -143,7 +143,7 @@ pub struct Record {
 }
 
 /// A MemProf profile: frames, call stacks and function records. Frames, call stacks and records keep the order in which
-/// they were added, and writers write them in this order.
+/// they were added. YAML lists the records in this order; in an indexed file, the order also depends on hashes.
 ///
 /// ```
 /// use profkit_data::memprof::{Frame, MemProfile, guid, yaml};

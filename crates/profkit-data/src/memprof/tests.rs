@@ -235,7 +235,8 @@ fn block(values: &[u32]) -> MemInfoBlock {
 
 #[test]
 fn the_maximum_is_the_larger_one() {
-    // For the maximum of accesses and of sizes, LLVM 14 and 15 keep the smaller value.
+    // When LLVM 14 and 15 merge two blocks, they keep the smaller value of MaxAccessCount and of MaxSize. profkit keeps
+    // the larger one.
     let mut one = block(&[1; 27]);
     one.add_later(&block(&[5; 27]));
     for field in [Field::MaxAccessCount, Field::MaxSize, Field::MaxLifetime] {

@@ -64,7 +64,7 @@ pub struct Created {
 }
 
 /// The limit for record offsets if the size of the record section is not known. No real record section is this large.
-/// The map entry of a record that the linker removed has a larger offset.
+/// If the linker removed a record, the record's map entry has an offset above this limit, so the entry is left out.
 const LARGEST_SECTION: u64 = 1 << 40;
 
 impl MipProfile {

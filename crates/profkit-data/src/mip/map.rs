@@ -124,8 +124,8 @@ impl<'data> MipMap<'data> {
         })
     }
 
-    /// The identity that the map shares with the raw files of its image. In version 8 the identity is the module hash.
-    /// A map of version 9 has no identity; the binary has a build id instead.
+    /// The identity by which the map and the raw files of its image are matched. In version 8 this is the module hash.
+    /// A map of version 9 has no identity; there the build id of the binary is used.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }

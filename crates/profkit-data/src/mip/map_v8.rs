@@ -81,7 +81,7 @@ fn read_fields<'data>(
     };
     let mut record = record.wrapping_sub(start);
     if layout == EntryLayout::B32 {
-        // The difference of two 32-bit addresses has 32 bits. The difference may have wrapped around.
+        // Keep only the low 32 bits: the addresses have 32 bits, so their difference wraps around at 32 bits.
         record &= i64::from(u32::MAX);
     }
     let size = cursor.u32()?;

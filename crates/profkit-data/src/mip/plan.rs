@@ -27,7 +27,8 @@ pub struct Segment {
     pub slot: usize,
 }
 
-/// The slots of a function. A slot is the index of one of its sums in the array of sums over all runs.
+/// The slots of a function. There are arrays with the sums of all records over all runs; a slot is the index of one sum
+/// in its array.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
     /// The kind of the function's entry record, which shows whether and how often the function was entered.
@@ -46,9 +47,9 @@ pub struct Slots {
 /// The layout of the record section of an image. The layout is made once, from the MIP profile of the image.
 #[derive(Clone, Debug)]
 pub struct RecordPlan {
-    /// The segments, in the order of their offsets.
+    /// The segments (ranges of adjacent bytes with the same meaning), in the order of their offsets.
     pub segments: Vec<Segment>,
-    /// The slots of all functions, in the order of the profile.
+    /// For each function of the profile, in the same order: its slots, that is, the indexes of its sums.
     pub functions: IndexVec<FunctionId, Slots>,
     /// The number of slots (sums) for coverage bytes.
     pub coverage: usize,
@@ -60,7 +61,8 @@ pub struct RecordPlan {
 }
 
 impl RecordPlan {
-    /// Makes the plan for the functions of a profile. If several functions share a record, they share its slots.
+    /// Makes the plan for the functions of a profile. If several functions share a record, they also share the sums of
+    /// this record.
     pub fn new(profile: &MipProfile) -> Self {
         let mut order: Vec<FunctionId> = profile.functions.ids().collect();
         order.sort_by_key(|&id| {
@@ -146,7 +148,7 @@ impl RecordPlan {
     }
 
     /// Adds bytes to the last segment if they have the same kind as the segment and follow it directly. Otherwise
-    /// starts a new segment. Returns the first slot of the bytes.
+    /// starts a new segment. Returns the slot of the first record in these bytes: the index of its sum.
     fn segment(&mut self, kind: Kind, offset: usize, len: usize) -> usize {
         let (next, slots) = match kind {
             Kind::Coverage => (&mut self.coverage, len),

@@ -52,8 +52,8 @@ impl AddOutcome {
 }
 
 /// Adds lines, call targets, vtables and inlined functions to one [`Samples`]. An entry whose key is larger than all
-/// keys so far is appended without a search. Other entries may be missing from the sorted vectors until this value is
-/// dropped.
+/// keys so far is appended to its sorted vector without a search. Other entries may be kept outside the sorted vectors;
+/// they are moved into the vectors when this value is dropped.
 #[derive(Debug)]
 pub struct Adding<'s> {
     samples: &'s mut Samples,

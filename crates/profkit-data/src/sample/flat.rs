@@ -145,7 +145,7 @@ pub struct Additions<'p> {
     /// The entries that are not in the sorted vectors of their function yet, by the index of the function.
     late: FxHashMap<usize, PendingEntries>,
     /// Whether a function that is added again gets the new checksum and attributes in place of the old ones, as in LLVM
-    /// within one text file. If not, a different checksum is a mismatch.
+    /// within one text file. If not, a function with a different checksum is left out and counted as a mismatch.
     replaces_facts: bool,
 }
 

@@ -22,9 +22,9 @@ pub enum SampleLayout {
 const DUPLICATED_INTO_BASE: u32 = 4;
 
 /// Estimates how often a function was entered, from its samples (`getHeadSamplesEstimate`). The estimate is the count
-/// of the first line, or the estimate for the functions inlined at the first call site, whichever comes first. It is at
-/// least 1 if the function has any samples. If `contexts` is set and the function's own entry count is not 0, the entry
-/// count is returned.
+/// of the first line. Exception: if no line comes before the first call site with inlined functions, it is the sum of
+/// the estimates for the functions inlined there. The estimate is at least 1 if the function has any samples. If
+/// `contexts` is set and the function's own entry count is not 0, the entry count is returned.
 pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
     if contexts && samples.head > 0 {
         return samples.head;

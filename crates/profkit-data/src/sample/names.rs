@@ -63,7 +63,7 @@ impl fmt::Display for SampleName<'_> {
 
 /// All names of a profile: of functions, inlined functions, call targets and vtables.
 ///
-/// The table needs the bytes of each name once, and about 30 bytes per name.
+/// The table needs memory for the bytes of each name once, and about 30 further bytes per name.
 ///
 /// ```
 /// use profkit_data::sample::{SampleName, SampleNames};

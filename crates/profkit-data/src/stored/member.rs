@@ -105,8 +105,8 @@ pub fn choose_member(members: &[String], name: Option<&str>) -> Result<usize, Me
     }
 }
 
-/// Returns the ways to split the text `ARCHIVE!MEMBER` into the name of an archive and the name of a member. Programs
-/// use these ways if no file has the whole text as its name.
+/// Returns all ways to split the text `ARCHIVE!MEMBER` into the name of an archive and the name of a member. There are
+/// several ways if the text has several `!`. Programs use this function if no file has the whole text as its name.
 pub fn split_member(name: &str) -> impl Iterator<Item = (&str, &str)> {
     name.match_indices('!')
         .map(|(at, _)| (&name[..at], &name[at + 1..]))

@@ -75,8 +75,8 @@ impl ArchiveFile {
     /// Returns the index of the member with the given name; if no name is given, the index of the only member.
     ///
     /// # Errors
-    /// A [`MemberError`](profkit_data::stored::MemberError) if there is no such member. If the archive is damaged, the
-    /// error that describes the damage.
+    /// A [`MemberError`](profkit_data::stored::MemberError) if there is no such member. If no member could be listed
+    /// because the archive is damaged, the error that describes the damage.
     pub fn choose(&self, name: Option<&str>) -> io::Result<usize> {
         choose_member(self.members(), name).map_err(|error| match self.problem() {
             Some(problem) if self.members().is_empty() => problem.again().into(),
@@ -84,7 +84,7 @@ impl ArchiveFile {
         })
     }
 
-    /// Returns the name of a member in messages: `ARCHIVE!MEMBER`.
+    /// Returns the name that messages use for a member: `ARCHIVE!MEMBER`.
     pub fn member_name(&self, archive: &str, index: usize) -> String {
         let member = self.members().get(index).map_or("", String::as_str);
         format!("{archive}!{member}")

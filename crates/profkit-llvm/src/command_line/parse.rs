@@ -10,7 +10,8 @@ use std::path::Path;
 pub enum Outcome {
     /// Run a subcommand, or the program itself if it has no subcommands.
     Run(Parsed),
-    /// Print a help text and stop. The text is for a subcommand, or for the program if the set is [`Commands::TOP`].
+    /// Print a help text and stop. The first field holds the subcommand that the text is for, or [`Commands::TOP`] for
+    /// the program itself.
     Help(Commands, HelpKind),
     /// Print the version and stop.
     Version,
@@ -42,8 +43,8 @@ enum Value {
     Flag(bool),
     Number(u64),
     Text(Vec<u8>),
-    /// The word that was chosen: one of the allowed values of an option, or the name of an option in a group of which
-    /// one is chosen.
+    /// The word that was chosen. For an option with a list of allowed values, it is one of these values. For a group of
+    /// options that exclude each other, it is the name of the chosen option.
     Word(&'static str),
 }
 
@@ -169,7 +170,8 @@ pub fn parse(tool: &'static Tool, args: &[Vec<u8>], messages: &mut Vec<u8>) -> O
                 parser.unknown_command();
                 return Outcome::Wrong;
             }
-            // A tool without subcommands continues as if there were no arguments.
+            // If a response file has an error, a tool without subcommands continues as if it had been given no
+            // arguments.
             parser.finish(Vec::new())
         }
     }
@@ -275,8 +277,8 @@ impl Parser<'_> {
         {
             return self.provide(spec, spec.name, value, args);
         }
-        // Options with one-letter names may be written together in one word. If the rest of the word does not begin
-        // with such an option, a suggestion is made for the rest.
+        // Options with one-letter names may be written together in one word. If such options are followed by text that
+        // does not begin with a one-letter option, LLVM takes this text for an unknown option.
         let mut name = name;
         if name.len() > 1 {
             while let Some(spec) = self.grouped(name) {
@@ -496,8 +498,8 @@ impl Parser<'_> {
         let message: &[&[u8]] = &[b"does not allow a value! '", value, b"' specified."];
         match spec.kind {
             OptionKind::Member(group) => {
-                // In LLVM, an option of a group has no name of its own. So the message begins with the group's name
-                // instead of the program's name.
+                // A message normally begins with the names of the program and the option. In LLVM, an option of a group
+                // has no name of its own, so the message begins with the title of the group instead.
                 let intro: &[&[u8]] = &[group.as_bytes(), b" option: "];
                 self.put(&[intro, message].concat());
             }

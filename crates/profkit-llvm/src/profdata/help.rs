@@ -12,8 +12,8 @@ pub fn version() -> String {
     )
 }
 
-/// The subcommands. Each entry has the subcommand's value in the table of options, its arguments in the help text, and
-/// its description.
+/// The subcommands. Each entry has the subcommand's [`Commands`] value, the names of its arguments as the help text
+/// shows them, and its description.
 pub const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
     (
         MERGE,

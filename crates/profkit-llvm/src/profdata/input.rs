@@ -1,4 +1,4 @@
-//! Opens a profile as `llvm-profdata` does, in the LLVM release that the personality imitates.
+//! Opens a profile as `llvm-profdata` does, in the LLVM release that profkit reproduces.
 use super::merge::RELEASE;
 use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};

@@ -218,7 +218,7 @@ impl Inputs for InputList {
     }
 }
 
-/// The first inputs of a list. The second field says how many.
+/// The first inputs of a list. The first field is the list, the second field is the number of inputs to use.
 pub struct FirstInputs<'l>(&'l InputList, usize);
 
 impl Inputs for FirstInputs<'_> {

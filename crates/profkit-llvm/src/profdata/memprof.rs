@@ -285,7 +285,7 @@ pub struct Heap {
 enum Content {
     /// A raw dump, symbolised.
     Raw(MemProfile),
-    /// A heap profile in YAML, or the fault of a text that is none.
+    /// A heap profile in YAML, or the error if the text is not a valid heap profile.
     Yaml(profkit_data::Result<MemProfile>),
 }
 
@@ -309,8 +309,8 @@ fn read_input(
     }
 }
 
-/// Reads and adds the heap profiles among the inputs. Returns `None` if there are none. Several inputs are read at a
-/// time, and added in their order.
+/// Reads and adds the heap profiles among the inputs. Returns `None` if there are none. Several inputs are read at the
+/// same time, but they are added in their order.
 ///
 /// # Errors
 /// The error of the first raw profile that LLVM rejects.
@@ -327,7 +327,8 @@ pub fn load(
         let file = inputs.files.get(index);
         file.map_or(b"".as_slice(), |file| &file.name)
     };
-    // A symbolised dump can be large, so no more of them are in memory than keep all threads busy.
+    // A symbolised dump can be large. So only a few dumps are in memory at the same time: two for each thread, which is
+    // enough to keep all threads busy.
     for batch in indexes.chunks(2 * threads.count()) {
         let read = threads.map(batch.to_vec(), |index| {
             (index, read_input(name_of(index), inputs, index, parsed))

@@ -333,7 +333,8 @@ pub(super) fn write(
     let output = output::create(session, name, Content::Binary)?;
     let mut options = IndexedWriteOptions::for_llvm(RELEASE);
     if parsed.flag("write-prev-version") {
-        // LLVM changes only the version number. Flags and heap profiles are written as in the newest version.
+        // With this option, LLVM writes the previous version number into the header, and nothing else changes: flags
+        // and heap profiles are written as in the newest version.
         options.version = PREVIOUS_VERSION;
         options = options.unknown_vtable_sites(true);
     }

@@ -113,7 +113,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     hidden("profile-isfs", Flag, TOP, "", "Sample profiles: read text and binary profiles as profiles of FS-AFDO"),
     hidden("extbinary-write-vtable-type-prof", Flag, TOP, "", "Sample profiles: write virtual tables (extensible binary)"),
     hidden("generate-merged-base-profiles", Flag, TOP, "", "Sample profiles: with --convert-sample-profile-layout=nest, also keep functions that are nested into their callers as functions of their own"),
-    // Options for supplementing: sample profiles correct instrumentation profiles.
+    // Options for supplementing an instrumentation profile: a sample profile corrects its counts.
     hidden("supplement-instr-with-sample", Text, MERGE, "string", "Correct an instrumentation profile by this sample profile"),
     hidden("instr-prof-cold-threshold", U32, MERGE, "uint", "Supplementing: counts below this are cold"),
     hidden("suppl-min-size-threshold", U32, MERGE, "uint", "Supplementing: leave smaller functions unchanged"),

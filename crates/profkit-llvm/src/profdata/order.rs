@@ -9,7 +9,8 @@ use profkit_data::ids::NameRef;
 use profkit_data::instr::Record;
 use profkit_merge::files::Content;
 
-/// The number of functions that LLVM assumes to fit in a page, because it does not know the sizes of functions.
+/// The number of functions that LLVM assumes to be on one page of code. LLVM has to assume it, because it does not know
+/// the sizes of functions.
 const FUNCTIONS_PER_PAGE: usize = 32;
 const WARNING: &[u8] = b"# Warning: Mach-O may prefix symbols with \"_\" depending on the linkage and this output does \
 not take that into account. Some post-processing may be required before passing to the linker via -order_file.";

@@ -18,7 +18,7 @@ use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 use std::sync::mpsc::{channel, sync_channel};
 
-/// The text that LLVM writes before an error of either input, in place of the file's name.
+/// The text with which LLVM's error messages about either of the two profiles begin, in place of the file's name.
 const WHENCE: &[u8] = b"error in getting profile count sums";
 /// LLVM's name for each value kind.
 const KINDS: [&str; value_kind::COUNT] = ["IndirectCall", "MemOP", "VTable"];
@@ -135,8 +135,9 @@ fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
 }
 
 /// Reads an indexed profile into memory, record by record, and adds up its counts. Returns `None` if the caller must
-/// merge the profile instead. If a profile is not indexed, is damaged, or contains a record twice, only a merge gives
-/// the same result as LLVM's reader. If a function has many records, a merge finds them faster.
+/// read the profile by merging it: if the profile is not indexed, is damaged, or contains a record twice, because only
+/// a merge then gives the same result as LLVM's reader, or if a function has many records, because a merge looks up
+/// records faster.
 fn read_at_once(source: &mut Profile<'_>, stage: Stage) -> Option<(InstrProfile, CountSums)> {
     /// The largest number of records of a function that are compared one by one.
     const FEW: usize = 64;
@@ -190,8 +191,8 @@ fn sort_values(values: &mut ValueData) {
     }
 }
 
-/// Reads the first profile whole, by LLVM's rules: a function that it contains twice is merged. Damage ends the
-/// reading, and is not reported.
+/// Reads the whole first profile by LLVM's rules: if it contains a function several times, the records are merged.
+/// Reading stops at the first damage, which is not reported.
 fn load(file: &[u8], bytes: &FileBytes) -> Option<MergeOutcome> {
     let options = MergeOptions::new()
         .policy(Policy::Llvm)
@@ -272,5 +273,5 @@ fn print(lines: &mut Lines<'_>, entries: &str, overlap: &InstrOverlap) {
     }
 }
 
-/// A function that returns one number of [`Shares`]: the share of the counters, or the share of the values of one kind.
+/// Returns one field of [`Shares`]: the share of the counters, or the share of the values of one kind.
 type Share<'a> = &'a dyn Fn(&Shares) -> f64;

@@ -10,7 +10,7 @@ const MOST_REPEATS: u32 = 255;
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
-    /// The MD5 hash of the text that LLVM would compile.
+    /// The MD5 hash of the pattern, in the form in which LLVM would compile it.
     hash: NameRef,
 }
 
@@ -45,7 +45,7 @@ impl Pattern {
             .map_err(|_| "out of memory")
     }
 
-    /// Returns the hash that the pattern would have as a function's name.
+    /// Returns the MD5 hash of the pattern, computed as if the pattern were a function's name.
     pub fn hash(&self) -> NameRef {
         self.hash
     }
@@ -284,8 +284,9 @@ impl Translator<'_> {
         if !self.eat(b']') {
             return Err(BRACKETS);
         }
-        // A negated expression becomes a negated class of the listed bytes. A class of all other bytes could be empty,
-        // and the `regex` crate cannot parse an empty class.
+        // A negated expression becomes `[^…]` with the listed bytes. It does not become a class of all other bytes: if
+        // the expression lists every byte, that class would be empty, and the `regex` crate cannot parse an empty
+        // class.
         self.out.push_str(if negated { "[^" } else { "[" });
         for (byte, _) in (0..=u8::MAX).zip(set).filter(|&(_, member)| member) {
             literal(&mut self.out, byte);

@@ -21,8 +21,7 @@ use profkit_merge::files::Content;
 #[derive(Clone, Debug, Default)]
 struct Options {
     all_functions: bool,
-    /// The text that the names of the shown functions contain. If the text is empty, no function is selected by its
-    /// name.
+    /// A function is shown if its name contains this text. If the text is empty, no function is selected by its name.
     function: Vec<u8>,
     counts: bool,
     call_targets: bool,
@@ -277,7 +276,8 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
         }
     }
 
-    /// Prints the lines that every shown function has. The last of them is still without its line break.
+    /// Prints the lines that every shown function has. The last line gets its line break from the caller, because a
+    /// marker for hot or warm may follow in this line.
     fn begin(&mut self, record: &Record) {
         let lines = &mut *self.lines;
         if self.shown == 0 {

@@ -16,7 +16,8 @@ pub struct ValueStatistics {
 }
 
 impl ValueStatistics {
-    /// Prints the values of a function's value sites. If a profile is given, its names are printed instead of numbers.
+    /// Prints the values of a function's value sites. If `names` is given, the values are name hashes: the names with
+    /// these hashes are looked up in `names` and printed. If not, the values are printed as numbers.
     pub fn show(
         &mut self,
         lines: &mut Lines<'_>,
@@ -84,8 +85,8 @@ impl ValueStatistics {
     }
 }
 
-/// Prints the detailed summary: for each share of all counts, the number of blocks that make it up. LLVM computes the
-/// percentages in single precision.
+/// Prints the detailed summary. For each cutoff (a percentage of the total counts), it states how many of the hottest
+/// blocks together have this percentage. LLVM computes the percentages in single precision.
 #[allow(
     clippy::cast_precision_loss,
     reason = "the numbers are rounded as LLVM rounds them"

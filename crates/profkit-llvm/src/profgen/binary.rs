@@ -24,7 +24,7 @@ pub struct Binary<'files> {
     /// The segments with code, in the order of the file. Each has its offset in the file and its address, both rounded
     /// down to pages.
     pub segments: Vec<(u64, u64)>,
-    /// The address that unsymbolized profiles subtract from all addresses.
+    /// The first address of the binary. The addresses in unsymbolized profiles are relative to it by default.
     pub first: u64,
 }
 

@@ -175,7 +175,7 @@ pub fn profile(
         .map_err(|error| Fault::of(parsed.text("binary"), error.to_string()))
 }
 
-/// Repeats the last steps for a profile with contexts that llvm-profgen has written earlier.
+/// Repeats the last steps of making a profile with contexts, for a profile that llvm-profgen has written earlier.
 ///
 /// # Errors
 /// If the pseudo probes of the binary are damaged. LLVM's tool crashes in this case.

@@ -1,7 +1,7 @@
 //! Reads recordings and the output of `perf script` by LLVM's rules.
 //!
-//! In the output of `perf script`, one base address is used for the samples of all processes: the address at which any
-//! process mapped the binary's first segment with code, in the last such mapping before the sample. An address at which
+//! For the output of `perf script`, the samples of all processes are read with the same base address. It comes from the
+//! last mapping before the sample in which any process mapped the binary's first segment with code. An address at which
 //! the binary has no instruction becomes [`EXTERNAL`].
 use super::binary::{Binary, share};
 use super::contexts;
@@ -108,7 +108,7 @@ struct State<'s, 'files, 'io> {
     show_mappings: bool,
     samples: u64,
     stacks: Stacks,
-    /// Whether call chains are ignored, except that an incomplete chain excludes its sample.
+    /// Whether call chains are ignored. Exception: a sample whose call chain is incomplete is left out even then.
     ignore_chains: bool,
     /// The samples with call chains; `None` if the input has no chains or they are ignored.
     chains: Option<Samples>,
@@ -192,7 +192,8 @@ impl State<'_, '_, '_> {
             path.to_vec()
         };
         let head = session.read(&head)?;
-        // LLVM's tool runs perf, which reports what is wrong with the file. The tool itself then finds no mapping.
+        // For a file that is not a recording, LLVM's tool runs perf as usual. perf reports what is wrong with the file,
+        // and the tool itself only reports that it found no mapping.
         if detect(head.as_ref()) != FileKind::PerfData {
             return Err(no_mapping());
         }
@@ -362,7 +363,8 @@ impl State<'_, '_, '_> {
             let address = number(without_blanks(line), 16);
             lines.advance();
             let Some(address) = address else {
-                // This line belongs to no sample; it may be empty.
+                // This line is not an address (it may be empty), so there is no sample here. A branch stack that
+                // follows it is skipped.
                 if is_stack(lines) {
                     lines.advance();
                 }

@@ -20,7 +20,7 @@ pub(super) struct Crowded {
     hasher: RandomState,
 }
 
-/// What decides whether a new record is added to an existing record.
+/// The properties by which the record is found to which a new record is added: records with equal keys are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     function: FunctionId,

@@ -439,7 +439,8 @@ impl Accumulator {
     }
 
     /// Adds the bitmap and the value sites of `incoming` to record `id`. The caller has checked that both records have
-    /// the same number of counters. Returns whether the count of a value had to be cut to 64 bits.
+    /// the same number of counters. Returns whether the count of a value was too large for 64 bits and became the
+    /// largest 64-bit number.
     fn add_bitmap_and_values(
         &mut self,
         id: RecordId,
@@ -501,7 +502,8 @@ impl Accumulator {
         self.refused += other.refused;
         let mut ids = Vec::new();
         let mut functions: Vec<_> = (0..).map(FunctionId).zip(other.table.functions()).collect();
-        // Sorts the functions of `other` into the order in which the LLVM writer that `other` imitates received them.
+        // `other` imitates one of LLVM's writers. Its functions are sorted into the order in which that writer received
+        // them.
         if in_order && !functions.is_sorted_by_key(|(_, function)| function.order()) {
             functions.sort_by_key(|(_, function)| function.order());
         }

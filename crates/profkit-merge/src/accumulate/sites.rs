@@ -48,7 +48,7 @@ fn make_canonical(site: &mut [ValueEntry]) {
 }
 
 /// Adds the value sites in `input` to those in `this`. Both must have the same number of sites. Returns whether a count
-/// was cut to 64 bits.
+/// was too large for 64 bits and became the largest 64-bit number.
 pub(crate) fn merge_kind(
     this: &mut KindValues,
     input: &KindValues,
@@ -104,7 +104,8 @@ pub(crate) fn merge_kind(
     overflowed
 }
 
-/// Multiplies all counts of values by a weight. Returns whether a count was cut to 64 bits.
+/// Multiplies all counts of values by a weight. Returns whether a count was too large for 64 bits and became the
+/// largest 64-bit number.
 pub(crate) fn scale(values: &mut ValueData, weight: Weight) -> bool {
     let mut overflowed = false;
     for (_, kind) in values.kinds_mut() {

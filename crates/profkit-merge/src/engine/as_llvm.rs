@@ -64,8 +64,8 @@ impl Strategy for AsLlvm {
         (reads && llvm_merge(&mut before, llvm_kind(kind, word))).then_some(before)
     }
 
-    /// Does nothing: each of LLVM's writers samples only the traces of its own inputs, so no traces have to wait for
-    /// this input.
+    /// Does nothing. Each of LLVM's writers samples only the traces of its own inputs, so the traces of other inputs do
+    /// not have to wait until this input is known to have none.
     fn no_traces(&self, _: &mut Worker<'_, '_>, _: usize) {}
 
     fn unreadable(
@@ -89,9 +89,9 @@ impl Strategy for AsLlvm {
             return Next::Join;
         }
         worker.add_layout_sums();
-        // The fast path adds raw profiles without parsing them, and only at the end. If the sums or the faults depend
-        // on the order of inputs, its result may differ from LLVM's, so the inputs are read again without the fast
-        // path.
+        // The fast path does not parse raw profiles, and adds their sums only at the end of the merge. If the sums or
+        // the faults depend on the order of inputs, the result may differ from LLVM's. The inputs are then read again
+        // without the fast path.
         let fast = part.totals.fast_profiles > 0;
         if fast && !(worker.in_order && part.log.is_empty()) {
             Next::TakeAgain
@@ -191,8 +191,8 @@ impl Worker<'_, '_> {
             Err(error) => return self.fail(input, &error),
         };
         let is_raw = matches!(source, Source::Raw(_));
-        // LLVM reads the head of the heap profile and the traces of an indexed profile together with the header. It
-        // reads the traces of a text profile together with the records.
+        // For an indexed profile, LLVM reads the start of the heap profile and the temporal traces together with the
+        // header. For a text profile, it reads the traces together with the records.
         let mut early_traces = None;
         if let Source::Indexed(_) = source {
             let reads_as_22 = |release: Release| release >= Release::new(22);

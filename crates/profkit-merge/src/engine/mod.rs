@@ -299,7 +299,7 @@ fn finish_tolerant(
     })
 }
 
-/// Checks that the inputs may be merged with each other. Returns the kind of each result.
+/// Checks that the inputs may be merged with each other. Returns the kind of each merged profile.
 fn check_inputs(
     context: &Context<'_, '_>,
     worker: &Worker<'_, '_>,

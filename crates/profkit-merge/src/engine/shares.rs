@@ -12,9 +12,9 @@ use profkit_files::Inputs;
 /// threads costs more than it saves.
 const MIN_BYTES: usize = 1 << 20;
 
-/// The largest number of remaining inputs for which the threads start at once. If more inputs are left and the next one
-/// is a raw profile, this profile is read before the threads start. Other inputs may have the same layout (the records
-/// and names that all raw profiles of one program share); the threads then need not parse them.
+/// If at most this many inputs are left, the threads start immediately. If more are left and the next one is a raw
+/// profile, this profile is read before the threads start, so that its layout (the records and names that all raw
+/// profiles of one program share) is known. The threads then need not parse other inputs with the same layout.
 const FEW_INPUTS: usize = 8;
 
 /// Reads the large indexed inputs at the start of the list into `worker`, each with several threads. If many inputs

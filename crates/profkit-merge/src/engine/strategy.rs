@@ -26,8 +26,8 @@ pub(crate) trait Strategy: Sync {
         None
     }
 
-    /// Whether a fault between a new record and an earlier record is reported while the input of the new record is
-    /// read. If not, such faults are found at the end, when all inputs are known.
+    /// Whether a new record that does not fit an earlier record is reported while the input of the new record is read.
+    /// If not, such records are found at the end, when all inputs are known.
     fn faults_have_inputs(&self) -> bool {
         false
     }

@@ -131,8 +131,8 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
         let (mut fitting, ambiguous) = origin.front_end_version();
         if ambiguous {
             let newest = fitting;
-            // Each release in the range `same` may have made all inputs. If all releases in this range use the same
-            // scheme, the inputs of this origin have this scheme.
+            // `same` is the range of the releases that are possible for every front-end input. If all releases in this
+            // range use the same scheme, the inputs of this origin have this scheme.
             let schemes = same.map(|(first, last)| (origin.scheme(first), origin.scheme(last)));
             if let Some((_, scheme)) = schemes.filter(|(first, last)| first == last) {
                 fitting = newest_of_scheme(newest, scheme);

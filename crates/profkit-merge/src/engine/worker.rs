@@ -107,8 +107,8 @@ impl Group {
         as_in_order
     }
 
-    /// Reports indexed inputs with build ids of raw inputs: they were probably made from these raw inputs, or from
-    /// earlier runs of the same program.
+    /// Reports each indexed input that has the same build id as a raw input: it was probably made from the raw inputs,
+    /// or from earlier runs of the same program.
     pub(crate) fn report_repeated(&mut self, log: &mut EventLog) {
         for (input, ids) in std::mem::take(&mut self.indexed) {
             let Some(id) = ids.iter().find(|id| self.raw_ids.contains(id)) else {

@@ -1,4 +1,5 @@
-//! Input and output files of merges: all of the crate `profkit_files`, and indexed profiles written with several threads.
+//! Input and output files of merges. This module contains everything in the crate `profkit_files`, and a function that
+//! writes indexed profiles with several threads.
 mod indexed;
 
 pub use indexed::write_indexed;

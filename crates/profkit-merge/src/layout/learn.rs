@@ -13,7 +13,7 @@ impl Layout {
     pub(super) fn learn(profile: &RawProfile<'_>, threads: usize) -> Option<Self> {
         let dialect = profile.dialect();
         if dialect.version <= 2
-            // The method `has` is true only if all given flags are set, so it is called once for each flag.
+            // Profiles with time stamps are read record by record, because traces are made from the time stamps.
             || dialect.has(variant::TEMPORAL)
             // Profiles with uniformity bits are read record by record, because the fast path does not merge these bits.
             || profile.header().num_uniform_counters > 0

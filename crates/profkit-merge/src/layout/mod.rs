@@ -68,8 +68,8 @@ struct LayoutRecord {
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     known: RwLock<Known>,
-    /// A lock for each key of a layout. A thread holds the lock while it learns the layout. Other threads then wait for
-    /// the result instead of learning the same layout.
+    /// For each search key of layouts ([`key_of`]), a lock. A thread holds the lock while it learns a layout with this
+    /// key. Other threads then wait for the result instead of learning the same layout.
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
     /// The number of threads of the merge. All of them help to learn a layout, because a thread that does not help
     /// would only wait for the result.

@@ -8,7 +8,8 @@ impl Layout {
     pub(super) fn same(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let sections = profile.sections();
         if let Some(id) = self.metadata {
-            // Both profiles use the same records and names in memory, so these need not be compared.
+            // The records and names are not in the two profiles. Both profiles must use the same records and names,
+            // which were read from the program: this is so if their ids are equal.
             let same = profile.metadata().is_some_and(|joined| joined.id() == id)
                 && self.header == fixed_header(profile)
                 && *self.binary_ids == *sections.binary_ids.bytes;
@@ -126,7 +127,7 @@ impl Layout {
     }
 }
 
-/// Returns a mask with ones for the bits of an address.
+/// Returns a mask with ones for all bits that an address of this size (4 or 8 bytes) has.
 pub(super) fn mask(pointer_bytes: usize) -> u64 {
     if pointer_bytes == 4 {
         u64::from(u32::MAX)

@@ -211,7 +211,8 @@ impl Sums {
         }
         let (counters, _) = counters.as_chunks::<8>();
         let pairs = self.counts.iter_mut().zip(counters);
-        // The compiler can vectorise loops with wrapping additions. These never wrap, because `bound` limits the sums.
+        // `wrapping_add` is used because the compiler can vectorise loops with it. No sum wraps, because `bound` limits
+        // the sums.
         match (dialect.endian, weight.is_one()) {
             (Endian::Little, true) => {
                 pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(u64::from_le_bytes(c)))

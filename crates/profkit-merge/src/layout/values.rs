@@ -196,8 +196,8 @@ fn add_in_place(
                 sums.get(start + index)
                     .is_some_and(|sum| sum.value == entry.value)
             };
-            // Of several equal values, the first has the largest count. The first still has the largest count after the
-            // addition.
+            // If a site has several entries with this value, the count is added to the first of them, which has the
+            // largest count. It still has the largest count after the addition.
             let last = (*place as usize).checked_sub(start);
             let last =
                 last.filter(|&index| index < mine.len() && (index == 0 || !is_there(&(index - 1))));

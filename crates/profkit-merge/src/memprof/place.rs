@@ -17,7 +17,8 @@ const LAST_COMBINED_IDS: u8 = 19;
 pub struct SectionChoice {
     /// The version of the section. `None` chooses a version that all readers of the indexed version can read.
     pub version: Option<u32>,
-    /// Whether the records in the section contain all fields.
+    /// Whether the memory statistics in the section have all fields (LLVM's full schema), or only those that LLVM
+    /// writes by default.
     pub full_schema: bool,
     /// The LLVM release that must be able to read the section. `None` takes the release of
     /// [`IndexedWriteOptions::for_llvm`], if that function made the options for the file; otherwise no particular release
@@ -38,7 +39,7 @@ impl SectionChoice {
         self
     }
 
-    /// Sets whether the records in the section contain all fields.
+    /// Sets whether the memory statistics in the section have all fields; see [`SectionChoice::full_schema`].
     #[must_use]
     pub fn full_schema(mut self, full: bool) -> Self {
         self.full_schema = full;

@@ -1,5 +1,5 @@
-//! Merges MIP files with the common driver. Raw files are added up for each target (the profile that they are merged
-//! into), and profiles for each build.
+//! Merges MIP files with the common driver. All raw files of one target (the profile that they are merged into) are
+//! added up. All profiles of one build are added up, too.
 use crate::Inputs;
 use crate::driver::{
     Cancelled, Driver, MergeKind, OpenedInput, Outcome, ReportPart, RunOptions, Schedule, Threads,

@@ -78,8 +78,8 @@ fn the_published_vector_of_version_8() {
     let (profile, report) = merged(&empty, &files([V8_RAW.to_vec()]));
     assert!(report.is_clean(), "{}", events(&report));
     let after = bytes(&profile);
-    // The authors of the original MIP published the MD5 sums of the profile before and after the merge. They begin with
-    // bb20819943ea3f34 and 9e0678cc43b9eec8. `NameRef` is the first half of an MD5 sum.
+    // The authors of the original MIP published the MD5 sums of the profile before and after the merge. The two sums
+    // begin with bb20819943ea3f34 and 9e0678cc43b9eec8. `NameRef` is the first half of an MD5 sum.
     let md5 = |bytes: &[u8]| NameRef::of(bytes).0.to_le_bytes();
     assert_eq!(
         md5(&before),
@@ -167,7 +167,8 @@ fn any_runs() -> impl Strategy<Value = (MipImage, Vec<Vec<u8>>)> {
                 let called: Vec<_> = called
                     .into_iter()
                     .map(|(index, calls, ordinal)| match ordinal {
-                        // Ordinal 0 means a run that ended before it wrote the ordinal. Ordinal 8 means a count that
+                        // Two generated ordinals are replaced to make special records. For 0, the record has no ordinal
+                        // yet, as if the run had ended before it wrote the ordinal. For 8, the count is 0, as if it had
                         // wrapped around.
                         0 => (index, calls, u32::MAX),
                         8 => (index, 0, 8),

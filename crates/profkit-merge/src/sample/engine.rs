@@ -204,7 +204,8 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     }
     match options.layout {
         Some(SampleLayout::Flat) if options.policy == Policy::Llvm => {
-            // In LLVM's flat layout, functions are found by the hash of their name.
+            // LLVM finds functions by the hash of their name when it flattens a profile. So a name and its hash must
+            // become one function before.
             unify_hashes(profile, &mut outcome);
             outcome.absorb(flatten_as_llvm(profile));
         }

@@ -27,7 +27,7 @@ pub struct SampleMergeOptions {
     pub remapping: Option<Remapping>,
     /// What to do with cold calling contexts; `None` keeps them.
     pub cold: Option<ColdContexts>,
-    /// The layout of the result; `None` keeps the layout of the inputs.
+    /// How the result stores functions that were inlined; `None` keeps the layout of the inputs.
     pub layout: Option<SampleLayout>,
     /// The filter that selects the functions of the result; `None` keeps all functions.
     pub filter: Option<NameFilter>,

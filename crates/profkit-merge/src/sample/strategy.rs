@@ -58,8 +58,8 @@ pub(super) trait Strategy: Sync {
         functions > 0
     }
 
-    /// Returns the FS-AFDO pass to whose bits discriminators are cut when functions are renamed. Renaming then also
-    /// removes contexts, checksums and vtables. `None` if renaming keeps all of these.
+    /// When functions are renamed, their discriminators may be cut to the bits of an FS-AFDO pass, and their contexts,
+    /// checksums and vtables are then removed. Returns this pass. `None` if renaming keeps all of these.
     fn renaming_cuts_to(&self) -> Option<FsPass> {
         None
     }

@@ -62,8 +62,9 @@ fn generated(shape: SampleShape, seed: u64) -> Vec<u8> {
     sample_text(&options, seed).into_bytes()
 }
 
-/// Makes an input that must be added in the order of the inputs, one by one. `kind` selects the reason: a different
-/// checksum or none, counts near the largest, hashes instead of names, damage, or calling contexts.
+/// Makes an input. `kind` selects one of the properties that can make the order of inputs matter: a checksum that other
+/// inputs do not have, counts near the largest, hashes instead of names, damage, or calling contexts. The lowest kinds
+/// have none of them.
 fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     let of = |checksum: u32| {
         let tail = match checksum {

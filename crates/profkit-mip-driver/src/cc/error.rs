@@ -38,7 +38,7 @@ pub enum Doing {
     Read,
     /// The driver was writing a file.
     Write,
-    /// The driver was making a folder or a link.
+    /// The driver was making a folder or a symbolic link.
     Make,
     /// The driver was making a folder for temporary files.
     MakeFolder,

@@ -48,8 +48,8 @@ pub struct Setup {
 /// The MIP runtime that is linked to a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runtime {
-    /// A variant of the MIP runtime that this crate contains or compiles. The small variant is for programs: a shared
-    /// library gets the full one.
+    /// A variant of the MIP runtime that this crate contains or compiles. If the small variant is chosen, only programs
+    /// get it: a shared library gets the full variant.
     BuiltIn(Variant),
     /// A static library or object file with the MIP runtime.
     File(PathBuf),

@@ -267,8 +267,8 @@ fn same_object(a: &str, b: &str) -> bool {
     architecture(a) == architecture(b)
 }
 
-/// Whether the object for a triple may read numbers only at multiples of their size. This holds on 64-bit Arm while the
-/// memory management unit is off. A program without an operating system may never switch it on.
+/// Whether the object for a triple must read and write numbers only at multiples of their size. 64-bit Arm demands this
+/// while the memory management unit is off, and a program without an operating system may never switch the unit on.
 fn is_aligned(triple: &str) -> bool {
     is_bare(triple) && (triple.starts_with("aarch64-") || triple.starts_with("arm64-"))
 }

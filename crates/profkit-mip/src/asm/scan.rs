@@ -11,8 +11,8 @@ pub(super) struct Piece {
     pub(super) inline: bool,
 }
 
-/// The text of an assembly file with a space in place of each byte of a comment. So the length and all offsets are
-/// those of the file.
+/// The text of an assembly file with a space in place of each byte of a comment. So the text has the same length as the
+/// file, and its offsets are offsets in the file.
 #[derive(Clone, Debug)]
 pub struct Scanned {
     pub(super) clean: Vec<u8>,

@@ -41,7 +41,7 @@ pub enum Kind<'a> {
     Label(&'a [u8]),
     /// A directive `.name arguments`.
     Directive(Directive<'a>),
-    /// A machine instruction. The call of a macro looks the same, so it is one too.
+    /// A machine instruction. A call of a macro looks the same, so it has this kind too.
     Instruction(Instruction<'a>),
     /// An assignment `symbol = value` or `symbol == value`. The variant holds the symbol and the value.
     Assignment(&'a [u8], &'a [u8]),

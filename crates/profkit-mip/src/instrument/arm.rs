@@ -1,8 +1,8 @@
 //! The back end for 32-bit Arm with ELF (AAPCS32): function coverage of ARMv7 code in the A32 and T32 instruction sets.
 //!
-//! At the entry of a function, a probe could change only r12 freely, and compilers use r12 for the static chain. So the
-//! probe saves two registers. It computes a PC-relative address with `movw` and `movt`, which exist since ARMv6T2. It
-//! needs no literal pool.
+//! At the entry of a function, only r12 could be changed without saving it, but compilers use r12 for the static chain.
+//! So the probe saves and restores the two registers that it uses. It computes a PC-relative address with `movw` and
+//! `movt`, which exist since ARMv6T2, and therefore needs no literal pool.
 use super::backend::{Backend, BlockProbes, Flow, Sequence, Site};
 use super::options::{Counter, Mode, Options};
 use crate::asm::{ArmSet, Instruction, Syntax, words};

@@ -104,12 +104,11 @@ pub trait Backend: fmt::Debug + Sync {
     /// Whether this is a no-op instruction, like those in a patchable function entry.
     fn is_nop(&self, instruction: &Instruction<'_>) -> bool;
 
-    /// Whether the instruction is a call for a profiler that must remain at the start of the function (`call
-    /// __fentry__`).
+    /// Whether the instruction is a profiler's call that must remain at the start of the function (`call __fentry__`).
     fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool;
 
     /// Whether the first two instructions of a function set up its frame in the way that debuggers recognise. The entry
-    /// probe is then placed after these instructions. So the answer may be true only if the probe works there too.
+    /// probe is then placed after these instructions. So a back end may return true only if its probe works after them.
     fn is_frame_setup(
         &self,
         _first: &Instruction<'_>,
@@ -130,7 +129,8 @@ pub trait Backend: fmt::Debug + Sync {
         false
     }
 
-    /// Whether compilers add instructions of this kind after the inline assembly of a naked function.
+    /// Whether the instruction is one that compilers add to a naked function after its inline assembly, such as a no-op
+    /// or a return.
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
         self.is_nop(instruction) || self.flow(instruction) == Flow::Leave
     }

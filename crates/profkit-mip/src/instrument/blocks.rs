@@ -48,7 +48,8 @@ impl Graph {
     }
 }
 
-/// The kind of a statement, as far as the search for blocks needs it.
+/// The kind of an item, as far as the search for blocks needs it. An item is a statement, or several consecutive
+/// statements of inline assembly.
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
     Label(&'a [u8]),
@@ -199,7 +200,8 @@ fn items<'a>(
     Ok(items)
 }
 
-/// For each label of a function, its positions in the list of items. A numeric label may have several positions.
+/// For each label of a function, its indexes in the list of items (statements). A numeric label may have several
+/// indexes.
 type Places<'a> = FxHashMap<&'a [u8], Vec<usize>>;
 
 fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
@@ -212,8 +214,8 @@ fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
     places
 }
 
-/// Finds the position of the label that the operand `name` at position `from` refers to. `None` if the function has no
-/// such label.
+/// Returns the index of the item with the label `name`, to which the item with the index `from` refers. `None` if the
+/// function has no such label.
 fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
     if let [digits @ .., direction @ (b'f' | b'b')] = name
         && !digits.is_empty()
@@ -229,7 +231,7 @@ fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
     places.get(name)?.first().copied()
 }
 
-/// Returns the positions at which a block begins.
+/// Returns the indexes of the items at which a block begins (leaders).
 fn leaders<'a>(
     module: &Module<'a>,
     items: &[Item<'a>],
@@ -296,8 +298,8 @@ impl Graph {
         leaders: &FxHashSet<usize>,
         backend: &dyn Backend,
     ) {
-        // `begun` is true if the current statements already have a block. `is_table` is true if they begin with data,
-        // because no probe may be inserted before data.
+        // `begun` is true if a block was already made for the current statements. `is_table` is true if these
+        // statements begin with data; no probe may be inserted before data.
         let (mut begun, mut is_table) = (false, false);
         for (index, item) in items.iter().enumerate() {
             if leaders.contains(&index) {
@@ -343,7 +345,8 @@ impl Graph {
             .enumerate()
             .map(|(block, b)| (b.statement, block))
             .collect();
-        // For each item, the first block that begins there or later in the same part of the function.
+        // For each item, the index of the first block that begins at this item or later in the same part of the
+        // function.
         let mut block_at: Vec<Option<usize>> = vec![None; items.len()];
         let mut next: Option<(usize, usize)> = None;
         for (index, item) in items.iter().enumerate().rev() {

@@ -95,7 +95,7 @@ pub enum SkipReason {
     Macro,
     /// The function's label is inside another function, whose code may continue into it.
     Overlap,
-    /// The label is a type hash before a function and not code.
+    /// The label marks a type hash that stands before a function. The hash is data, not code.
     TypeHash,
     /// LLVM's machine outliner made the function from code of other functions. When it is called, all registers and
     /// flags may be in use.
@@ -162,7 +162,8 @@ pub(super) fn mentions_function(text: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Facts<'a> {
-    /// The symbols that are functions according to `.type`. The value is true for an indirect function (ifunc).
+    /// The symbols that are functions according to the directive `.type`. The value of a symbol is true if it is an
+    /// indirect function (ifunc).
     types: FxHashMap<&'a [u8], bool>,
     /// For each label, the index of its statement, and whether the label is defined more than once.
     labels: FxHashMap<&'a [u8], (usize, bool)>,
@@ -223,7 +224,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
         }
         let typed = facts.is_function(name, format);
         let Some(indirect) = typed else { continue };
-        // Several labels at the same place name the same function. The first label is used.
+        // Several labels at the same place name the same function. The function gets the first of these labels.
         if let Some(last) = functions.last()
             && last.section == statement.section
             && !last.instructions_before(module, index)

@@ -139,8 +139,8 @@ impl IgnoreList {
         Ok(())
     }
 
-    /// Whether an entry with exactly this category excludes the function or its source file. The category is empty for
-    /// entries without `=CATEGORY`.
+    /// Whether an entry that has exactly this category excludes the function or its source file. Entries without
+    /// `=CATEGORY` have the empty category.
     pub fn has(&self, source: &[u8], function: &[u8], category: &str) -> bool {
         self.entries.iter().any(|entry| {
             entry.category == category

@@ -173,8 +173,8 @@ fn untouched(text: &[u8], skipped: Vec<Skipped>) -> Instrumented<'_> {
     }
 }
 
-/// Returns `tail` as it can be inserted into `text` at the offset `at`. If `at` is not at the start of a line, a line
-/// break precedes it.
+/// Returns `tail` in the form in which it can be inserted into `text` at the offset `at`: with a line break before it,
+/// unless `at` is at the start of a line.
 fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(tail.len() + 1);
     if at > 0 && text.get(at - 1) != Some(&b'\n') {
@@ -204,7 +204,7 @@ fn source_name<'a>(module: &Module<'a>) -> Option<&'a [u8]> {
     })
 }
 
-/// Checks whether the file as a whole must not be instrumented. The error is the reason.
+/// Returns an error with the reason if the file as a whole must not be instrumented.
 fn refuse(module: &Module<'_>, file: &str, text: &[u8], options: &Options) -> Result<()> {
     for statement in &module.statements {
         let problem = match statement.kind {

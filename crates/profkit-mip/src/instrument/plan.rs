@@ -212,7 +212,8 @@ impl<'m, 'a> Planner<'m, 'a> {
             if index == 0 && block.part == 0 {
                 continue;
             }
-            // Nothing in a function may be executed before its entry probe, so no block can begin before it.
+            // Nothing in a function may be executed before its entry probe, so no block may begin before the entry
+            // probe.
             if block.part == 0 && block.statement < entry {
                 return Err("a block of the function begins before the entry probe".to_owned());
             }
@@ -238,8 +239,8 @@ impl<'m, 'a> Planner<'m, 'a> {
     }
 
     /// Inserts a stub at the end of its function, after the unwind information. Inserts no line break, so that line
-    /// numbers stay the same. Only Mach-O needs this. It has no subsections that could put the stub after all code, and
-    /// some branches cannot refer to a symbol in a different section.
+    /// numbers stay the same. Only Mach-O needs this: Mach-O has no subsections that could put the stub after all code,
+    /// and some branches of the targets cannot refer to a symbol in a different section.
     fn stub_after(&mut self, end: usize, stub: Option<String>) {
         let Some(stub) = stub else { return };
         let statement = |index: usize| self.module.statements.get(index);
@@ -322,8 +323,8 @@ impl<'m, 'a> Planner<'m, 'a> {
     }
 }
 
-/// Checks whether the options select a function by its name, source file and size. The error is the reason why they do
-/// not.
+/// Returns an error with the reason if the options do not select a function. The name, the source file and the size of
+/// the function decide.
 fn selects(
     options: &Options,
     function: &Function<'_>,

@@ -156,8 +156,8 @@ fn what_is_skipped_is_said() {
     insta::assert_snapshot!(skipped(&format!("{}.org 64\n", function("f", "ret"))), @"0 made, 2: f is in a section with .org");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "ret"), function("f", "ret"))), @"0 made, 2: f has a label that is defined more than once; 6: f has a label that is defined more than once");
     insta::assert_snapshot!(skipped(&function("OUTLINED_FUNCTION_0", "ret")), @"0 made, 2: OUTLINED_FUNCTION_0 is a piece of other functions, outlined by LLVM");
-    // The cases are: two names for one place, a part in another place, and a function whose name looks like that of a
-    // part.
+    // In these three cases, no function is skipped: two names for one place, a part in another place, and a function
+    // whose name looks like that of a part.
     insta::assert_snapshot!(skipped(&function("f", ".type g,@function\ng: ret")), @"1 made,");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "jmp .Lc"), function("f.cold", ".Lc: ret"))), @"1 made,");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "call f.cold.1\nret"), function("f.cold.1", "ret"))), @"2 made,");

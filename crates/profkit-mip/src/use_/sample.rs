@@ -55,8 +55,8 @@ pub fn sample_profile(
 ) -> MadeProfile {
     let mut made = MadeProfile::default();
     let address_of = |function: &Function| profile.address_of(function, section);
-    // The function to which a part belongs has the same name, without the part's suffix, and the same signature. Other
-    // functions of the same name have other signatures.
+    // A part of a function and the function itself have the same name, except for the suffix of the part, and the same
+    // signature. By the signature, the function is told apart from other functions with the same name.
     let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
     for function in profile.functions.iter().filter(|one| one.is_covered()) {
         whole.insert((&function.name, function.signature), function);
@@ -166,8 +166,8 @@ impl MadeProfile {
             }
         }
         if function.is_part() {
-            // A part adds no head count, and is not counted as a function without lines. Both are done only once, for
-            // the function to which the part belongs.
+            // The head count, and the count of functions without lines, are added once for the function to which the
+            // part belongs. So the part itself adds nothing to them.
         } else if starts > 0 {
             if let Some(samples) = self.function(name) {
                 samples.head = samples.head.saturating_add(entry_weight(function));

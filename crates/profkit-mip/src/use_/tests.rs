@@ -111,8 +111,8 @@ fn executed_blocks_are_listed_by_id_and_everything_else_is_counted() {
 
 #[test]
 fn base_parts_of_discriminators() {
-    // The values were made by LLVM's encoding: no discriminator, base 1, base 1 with factor 2, base 0 with factor 2,
-    // and a large base.
+    // The encoded discriminators were made by LLVM. They stand for no discriminator, base 1, base 1 with factor 2, base
+    // 0 with factor 2, and a large base.
     assert_eq!(
         [0, 2, 2 | 4 << 7, 1 | 4 << 1, 0x7e].map(base_discriminator),
         [0, 1, 1, 0, 0x1f]

@@ -95,8 +95,8 @@ fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
             "add w17, w17, #0x1",
             "str w17, [x16, R@PAGEOFF]",
         ],
-        // `R-1` because of the immediate byte after the address: the relocation's type accounts for this byte, but the
-        // disassembler does not.
+        // The disassembly shows `R-1`, not `R`. The relocation's type accounts for the immediate byte after the
+        // address, but the disassembler does not.
         (false, STORE) => &["movb $0x0, R-1(%rip)"],
         (false, UNARY) => &["shrb R(%rip)"],
         (false, _) => &["incl R(%rip)"],

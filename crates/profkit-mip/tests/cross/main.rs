@@ -1,6 +1,6 @@
-//! Programs of other machines: compiled, instrumented, assembled, linked by two linkers and run under qemu. What ran is
-//! known from qemu's own log of every instruction, so that records are compared with the truth: which functions and
-//! blocks ran, how often, in which order. Mach-O objects are read, not run.
+//! Tests programs of other machines: they are compiled, instrumented, assembled, linked by two linkers and run under
+//! qemu. The records of a run are compared with qemu's log of every executed instruction: which functions and blocks
+//! ran, how often, and in which order. Mach-O objects cannot be run, so only their code is examined.
 //!
 //! | file | what it is |
 //! |---|---|

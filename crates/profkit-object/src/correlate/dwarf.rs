@@ -471,7 +471,7 @@ impl Walk<'_> {
 
     /// Adds a counter variable. The caller has read all annotations of the variable.
     fn finish(&mut self, unit: &UnitRef<'_, Slice<'_>>, function: Function, open: Variable) {
-        // The linker removed the function, so it has neither code nor counters.
+        // If neither the function nor its counters have an address, the linker removed the function.
         if function.low_pc.is_none() && open.counters.is_none() {
             return;
         }

@@ -50,8 +50,8 @@ struct Name<'n> {
 struct Part {
     start: usize,
     end: usize,
-    /// The range of the part's last name in the text, without template arguments. A constructor or destructor of the
-    /// class has this name. The range is empty if the part has no such name.
+    /// The range of the last component of the part's name in the text, without template arguments. If the part is a
+    /// class, its constructors and destructor have this name. The range is empty if there is no such component.
     last: (usize, usize),
     form: Form,
 }
@@ -298,7 +298,8 @@ impl<'n> Name<'n> {
                 self.rest = self.rest.get(2..)?;
                 self.text.push_str("operator ");
                 let part = self.type_()?;
-                // In a conversion template, the type comes before the template arguments to which it may refer.
+                // In a conversion template, the type comes before the template arguments, but it may refer to them.
+                // Such a symbol is left to `cpp_demangle`.
                 if part.form == Form::Function || self.first() == Some(b'I') {
                     return None;
                 }
@@ -448,7 +449,7 @@ impl<'n> Name<'n> {
         let start = self.text.len();
         self.copy((known.start, known.end))?;
         let moved = |at: usize| Some(at.checked_sub(known.start)? + start);
-        // If the part has no last name, both ends of `last` are the end of the part.
+        // If the part has no last name, `last` is the empty range at the end of the part.
         Some(Part {
             start,
             end: self.text.len(),

@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 const TEXT_OF_UNIT: usize = 1 << 16;
 const TEXT_PER_BYTE: usize = 4;
 
-/// The largest number of declarations of one name among which the one in a given source file is searched.
+/// If a name has more declarations than this, only the first ones are searched for the one in a given source file.
 const MOST_OF_A_NAME: usize = 1024;
 
 /// The place where a function is declared.
@@ -205,8 +205,8 @@ impl Declarations {
             };
             let name = self.strings.intern(without_suffix(name));
             found.insert(name);
-            // Debug info may have an entry for this function under a different name, which knows the line of the
-            // declaration.
+            // Debug info may have an entry for this function under a different name. If so, the line of the declaration
+            // comes from that entry.
             let line = match frame.function_line {
                 0 => frame.line,
                 line => line,

@@ -227,8 +227,8 @@ fn innermost(ranges: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
     list
 }
 
-/// Does the work of [`innermost`] for a group of sorted ranges, as compilers mostly make them: of two ranges that
-/// overlap, the one with the later entry lies inside the other. Returns false if two ranges overlap in a different way.
+/// Does the work of [`innermost`] for a group of sorted ranges in the usual case: of two ranges that overlap, the one
+/// with the later entry lies inside the other. Returns false if two ranges overlap in a different way.
 fn nested(sorted: &[InOrder], list: &mut Vec<(u64, u64, u32)>) -> bool {
     let mut open: Vec<InOrder> = Vec::new();
     // The address up to which the list is complete.

@@ -128,7 +128,7 @@ impl Stacks {
         }
         for (stack, numbers) in &self.stacks {
             let mut message = Message::default();
-            // The innermost frame comes first. Ids begin at 1.
+            // pprof needs the innermost frame first, and ids that begin at 1.
             let ids = stack.iter().rev().map(|&frame| u64::from(frame) + 1);
             message.numbers(sample::LOCATION_ID, ids);
             let most = u64::MAX >> 1;

@@ -161,7 +161,7 @@ fn lines_of(path: &Path) -> Result<Vec<String>, String> {
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(text)?;
-    // The file may grow while it is read.
+    // The file may grow while it is read, so at most one byte more than the limit is read.
     let size = file
         .take(LARGEST + 1)
         .read_to_end(&mut bytes)

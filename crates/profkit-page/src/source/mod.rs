@@ -447,8 +447,8 @@ impl<'d, 'f> Writer<'d, 'f> {
         lines.get(next).map_or(u32::MAX, |next| next - 1)
     }
 
-    /// Makes a part: takes its lines from the file, up to the line `last`. A part that is not of an inlined function
-    /// begins at the function's declaration.
+    /// Makes a [`Part`]: takes its lines from the file, up to the line `last`. If `inlined` is `None`, the part begins
+    /// at the function's declaration.
     fn part(
         &mut self,
         declaration: Declaration<'d>,

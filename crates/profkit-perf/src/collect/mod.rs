@@ -273,7 +273,7 @@ pub fn same_build_id(a: &BuildId, b: &BuildId) -> bool {
 pub struct BinaryCounts {
     /// The binary.
     pub key: BinaryKey,
-    /// The sums of all samples without a calling context.
+    /// The sums of the samples that have no calling context.
     pub sums: Sums,
     /// The sums by calling context. The key is the context as it is written in the input, with the outermost function
     /// first. Only texts of llvm-profgen have contexts. These sums are not included in [`sums`](Self::sums).
@@ -285,7 +285,8 @@ pub struct BinaryCounts {
 pub struct Counts {
     /// The binaries for which there are counts, in the order of their keys.
     pub binaries: Vec<BinaryCounts>,
-    /// The samples themselves. Empty unless they were requested ([`CollectOptions::stacks`]) and have call chains.
+    /// The whole samples, from which calling contexts are found. Empty unless they were requested
+    /// ([`CollectOptions::stacks`]) and have call chains.
     pub stacks: Stacks,
     /// The numbers of samples and branches that were counted or left out.
     pub losses: CountLosses,
@@ -304,7 +305,8 @@ pub(crate) struct BinaryTable {
 pub(crate) struct CountTable {
     binaries: Vec<BinaryTable>,
     numbers: FxHashMap<Identity, usize>,
-    /// The samples themselves. Each place in them contains the index of its binary in `binaries`.
+    /// The whole samples, from which calling contexts are found. Each place in them contains the index of its binary in
+    /// `binaries`.
     pub stacks: StackTable,
     pub losses: CountLosses,
 }
@@ -411,8 +413,8 @@ impl Counts {
     }
 
     /// Adds up the counts of several inputs, which are read one after the other: counts that were added are dropped
-    /// before the next input is read. `context_memory` is the limit in bytes for the memory of the distinct whole
-    /// samples of all inputs ([`CollectOptions::context_memory`]).
+    /// before the next input is read. `context_memory` is the maximum memory in bytes for the whole samples of all
+    /// inputs together ([`CollectOptions::context_memory`]).
     ///
     /// # Errors
     /// The first error of an input.

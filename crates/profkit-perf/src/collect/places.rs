@@ -2,10 +2,12 @@
 //! mappings.
 use crate::process::{BinaryId, Processes, Window};
 
-/// The number of windows that the cache keeps. A larger cache would be faster only for recordings of many processes.
+/// The number of [`Window`]s that the cache keeps. A larger cache would be faster only for recordings of many
+/// processes.
 const SLOTS: usize = 256;
 
-/// A cache of [`Window`]s. An address is looked up in the mappings only if no cached window covers it.
+/// A cache of [`Window`]s: ranges of addresses and times in which the mapping is the same. An address is looked up in
+/// the mappings only if no cached window covers it.
 #[derive(Debug)]
 pub(super) struct PlaceCache {
     last: Window,

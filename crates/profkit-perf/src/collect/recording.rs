@@ -14,15 +14,15 @@ use crate::survey::Recording;
 pub struct CollectOptions {
     /// The samples that are counted.
     pub selection: Selection,
-    /// Whether branches are counted that the processor took only by speculation, or did not take. llvm-profgen counts
-    /// them, because it does not read the marks of such branches.
+    /// Whether to count also the branches that the processor took only by speculation, and the branches that were not
+    /// taken. llvm-profgen counts them, because it does not read the marks of such branches.
     pub count_marked: bool,
-    /// Whether samples with a call chain and a branch stack are also kept whole. Profiles with calling contexts are
-    /// made from them. Equal samples are kept once, with their number.
+    /// Whether samples with a call chain and a branch stack are also kept whole, and not only added to the sums.
+    /// Profiles with calling contexts are made from whole samples. Equal samples are kept once, with their number.
     pub stacks: bool,
-    /// The limit in bytes for the memory of the distinct whole samples ([`CONTEXT_MEMORY`](super::CONTEXT_MEMORY) is a
-    /// good value). If they need more, all are shortened ([`Stacks::halvings`](super::Stacks::halvings)). `None` sets
-    /// no limit.
+    /// The maximum memory in bytes for the samples that are kept whole; [`CONTEXT_MEMORY`](super::CONTEXT_MEMORY) is a
+    /// good value. If they need more memory, all of them are shortened ([`Stacks::halvings`](super::Stacks::halvings)).
+    /// `None` sets no limit.
     pub context_memory: Option<u64>,
     /// Whether samples are weighted by their period. The weight of a sample is then its period divided by the smallest
     /// period of its event, rounded to the nearest number. Periods differ if the kernel adapts them to a number of
@@ -39,7 +39,8 @@ struct EventPlan {
     every_branch: bool,
     /// Whether the address of a sample may be after the instruction that caused the event.
     imprecise: bool,
-    /// The period of a sample that counts once; 0 if all samples count once.
+    /// The smallest period of the event. A sample with this period counts once. 0 if every sample counts once, whatever
+    /// its period is.
     period: u64,
 }
 
@@ -60,7 +61,8 @@ struct Thread {
     places: PlaceCache,
 }
 
-/// Returns the smallest period of each event. Samples without a period are ignored. 0 if no sample has one.
+/// Returns the smallest period of each event among the selected samples. Samples without a period are ignored; the
+/// result is 0 if no sample has a period.
 fn smallest_periods(recording: &Recording<'_>, selected: Option<&Selected<'_>>) -> Vec<u64> {
     let smaller = |ours: &mut u64, theirs: u64| {
         if theirs != 0 && (*ours == 0 || theirs < *ours) {

@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A limit for the memory of the distinct samples with calling contexts, in bytes. It suits most machines.
+/// A limit in bytes for the memory of the whole samples. It suits most machines.
 pub const CONTEXT_MEMORY: u64 = 2_000_000_000;
-/// The memory in bytes that a distinct sample needs until its contexts are known, not counting its call chain and its
-/// branch stack. This number and the next two include the copy of each sample, sorted by address, that profkit-profgen
-/// makes.
+/// The memory in bytes that a distinct sample needs until its contexts are known, without its call chain and its branch
+/// stack. This constant and the next two include the memory of the copy that profkit-profgen makes of each sample, with
+/// addresses in place of indices.
 const PER_SAMPLE: u64 = 240;
 /// The memory in bytes for a frame of a call chain.
 const PER_FRAME: u64 = 20;
@@ -79,7 +79,7 @@ pub(crate) struct StackTable {
     numbers: FxHashMap<(u32, u64), StackPlace>,
     /// For each distinct pair of a call chain and a branch stack, the number of samples.
     samples: FxHashMap<Key, u64>,
-    /// The memory in bytes that the samples need, and the limit.
+    /// The memory in bytes that the samples need. The next field is the limit for it.
     memory: u64,
     limit: Option<u64>,
     /// [`Stacks::halvings`] and [`Stacks::shortened`].
@@ -91,7 +91,8 @@ pub(crate) struct StackTable {
 
 type Key = (Box<[StackPlace]>, Box<[(StackPlace, StackPlace)]>);
 
-/// The length of a list of `length` elements after halvings. A list that is not empty is not empty afterwards.
+/// Returns the length that a list of `length` elements has after this number of halvings. A list that has elements
+/// keeps at least one.
 fn halved(length: usize, halvings: u32) -> usize {
     match 1usize.checked_shl(halvings) {
         Some(divisor) => length.div_ceil(divisor),
@@ -148,9 +149,9 @@ impl StackTable {
 
     /// Halves all samples until they need no more than the limit. Samples with one frame and one branch stay.
     ///
-    /// A subset of the samples never needs more memory than all samples, so no subset is halved more often than all
-    /// samples must be. The number of halvings therefore depends neither on the order of the samples nor on the number
-    /// of tables that are joined.
+    /// The samples may be spread over several tables, which are joined later. A part of the samples never needs more
+    /// memory than all samples, so no table is halved more often than a table of all samples would be. The number of
+    /// halvings therefore depends neither on the order of the samples nor on the number of tables.
     fn shorten(&mut self) {
         while self.has_long && self.limit.is_some_and(|limit| self.memory > limit) {
             self.halve(self.halvings + 1);
@@ -176,7 +177,7 @@ impl StackTable {
     /// Returns the index of a place in a binary. Adds the place if it is new.
     fn number(&mut self, binary: u32, place: u64) -> StackPlace {
         let new = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        // Only more places than any machine has memory for would reach this number.
+        // This happens only if there are more places than any machine has memory for.
         if new == u32::MAX {
             return StackPlace::ELSEWHERE;
         }
@@ -330,9 +331,9 @@ pub(crate) struct SharedStacks {
 }
 
 impl SharedStacks {
-    /// The samples of a thread are moved when they need more memory than this fraction (1/8) of the limit divided by
-    /// the number of threads, or more than `MOST` bytes. With a smaller limit for a thread, its samples are moved more
-    /// often, and a sample that occurs often is then moved again and again.
+    /// A thread's share of the limit is the limit divided by the number of threads. The samples of a thread are moved
+    /// when they need more memory than 1/8 of this share, or more than `MOST` bytes. If they were moved earlier, a
+    /// frequent sample would be moved again and again.
     const SHARE: u64 = 8;
     const MOST: u64 = 64 << 20;
 

@@ -1,9 +1,9 @@
-//! Counts by pairs of places. Adding to these counts is the inner loop of collecting.
+//! A table of counts. Its keys are pairs of places in a binary. Adding to these counts is the inner loop of collecting.
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::OnceLock;
 
-/// The packed form of `u64::MAX`, which stands for a place outside of the binary. It is the largest positive value of
-/// 32 bits with sign, so no other place may have this value.
+/// The packed form of `u64::MAX`, which stands for a place outside of the binary. It is the largest signed number of 32
+/// bits. A real place with this value is treated as if it did not fit into 32 bits.
 const PACKED: u64 = (1 << 31) - 1;
 
 /// Packs a pair of places into one key. Places are offsets in files or addresses of the kernel, and nearly all of them

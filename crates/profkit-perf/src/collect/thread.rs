@@ -157,7 +157,7 @@ impl ThreadSums {
         table
     }
 
-    /// Converts the sums to counts. `binaries` are the binaries in the order of their numbers.
+    /// Converts the sums to counts. `binaries` are the binaries in the order of their [`BinaryId`]s.
     pub fn into_table<'b>(mut self, binaries: impl IntoIterator<Item = &'b Binary>) -> CountTable {
         let stacks = self.take_stacks();
         let mut table = CountTable {

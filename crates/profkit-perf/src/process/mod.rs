@@ -7,7 +7,7 @@ use profkit_data::ids::BuildId;
 use rustc_hash::FxHashMap;
 use space::Space;
 
-/// The number of a binary in a recording: an index of [`Processes::binaries`].
+/// The index of a binary in [`Processes::binaries`], which identifies the binary in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BinaryId(pub(crate) u32);
 
@@ -131,7 +131,7 @@ impl Window {
         target: None,
     };
 
-    /// Whether the window covers an address of a process at a time.
+    /// Whether the window covers this address of this process at this time.
     #[inline]
     pub fn has(&self, pid: u32, time: u64, address: u64) -> bool {
         let inside = |(first, last): (u64, u64), number| first <= number && number <= last;
@@ -189,11 +189,11 @@ fn times_of<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> (u64, u64) {
     (first, last)
 }
 
-/// A process number that no real process has. The mappings of the kernel are stored under this number.
+/// A process id that no real process has. The mappings of the kernel are stored under this id.
 pub(crate) const KERNEL: u32 = u32::MAX;
 
 impl Processes {
-    /// Returns the binaries that processes had mapped, by their numbers.
+    /// Returns the binaries that processes had mapped, in the order of their [`BinaryId`]s.
     pub fn binaries(&self) -> &[Binary] {
         &self.binaries
     }
@@ -203,7 +203,7 @@ impl Processes {
         self.binaries.get(id.index())
     }
 
-    /// Returns the name of the program that a process ran at a time. The kernel cuts names to 15 bytes.
+    /// Returns the name of the program that a process ran at the given time. The kernel cuts names to 15 bytes.
     pub fn name(&self, pid: u32, time: Option<u64>) -> Option<&[u8]> {
         let names = self.names.get(&pid)?;
         let time = time.unwrap_or(u64::MAX);
@@ -211,7 +211,7 @@ impl Processes {
         Some(&name.1)
     }
 
-    /// Returns the number of a binary. Adds the binary if it is new.
+    /// Returns the id of a binary. Adds the binary if it is new.
     pub(crate) fn number(&mut self, binary: Binary) -> BinaryId {
         if let Some(&id) = self.numbers.get(&binary) {
             return id;
@@ -289,8 +289,8 @@ impl Processes {
         true
     }
 
-    /// Returns the binary and the offset to which an address of a process belonged at a time. `None` if no file was
-    /// mapped there.
+    /// Returns the binary and the offset to which an address of a process belonged at the given time. `None` if no file
+    /// was mapped there.
     pub fn locate(&self, pid: u32, time: Option<u64>, address: u64) -> Option<Located> {
         let (mut pid, mut time) = (pid, time.unwrap_or(u64::MAX));
         for _ in 0..limits::FORK_DEPTH {
@@ -329,7 +329,7 @@ impl Processes {
             let (around, found) = generation.space.around(address, at);
             window.narrow_addresses(around);
             // The mappings that a process inherited from an ancestor are those that the ancestor had at the time of the
-            // fork, at any time of the sample.
+            // fork, whatever the time of the sample is.
             if depth == 0 {
                 window.narrow_times(times_of(generations, at, |generation| generation.from));
                 if let Some((_, times)) = found {
@@ -349,7 +349,8 @@ impl Processes {
         window
     }
 
-    /// Returns the process under which the mapping of an address is stored: the kernel or the process itself.
+    /// Returns the process id under which the mapping of an address is stored: [`KERNEL`] for an address of the kernel,
+    /// otherwise `pid`.
     #[inline]
     pub(crate) fn space_of(in_kernel: bool, pid: u32, address: u64) -> u32 {
         if in_kernel || address >> 63 == 1 {

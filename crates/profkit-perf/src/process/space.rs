@@ -17,8 +17,8 @@ struct Piece {
     later: Vec<Mapped>,
 }
 
-/// The result of [`Space::around`]: the first and the last address of a range, and the mapping of the range with the
-/// first and the last time at which it is found.
+/// The result of [`Space::around`]: the first and the last address of a range and, if the range has a mapping, this
+/// mapping with the first and the last time at which it is found.
 pub type Around<'s> = ((u64, u64), Option<(&'s Mapped, (u64, u64))>);
 
 impl Piece {
@@ -119,8 +119,8 @@ impl Space {
         ((first, last), None)
     }
 
-    /// Returns the mapping that covers an address at a time. If all mappings of the address are later, returns the
-    /// first one.
+    /// Returns the mapping that covers an address at the given time. If all mappings of the address are later, returns
+    /// the first one.
     pub fn at(&self, address: u64, time: u64) -> Option<&Mapped> {
         let (_, piece) = self.pieces.range(..=address).next_back()?;
         (address < piece.end).then(|| piece.at(time))

@@ -130,7 +130,7 @@ impl<'data> Chunks<'data> {
         }
     }
 
-    /// Skips the bytes at the start of the section, which are no plain record. Compressed data is kept for later.
+    /// Skips what stands at the start of the section if it is not a plain record. Compressed data is kept for later.
     fn pass(&mut self) {
         let bytes = self.current.bytes;
         let Some(header) = RecordHeader::read(bytes, self.endian) else {
@@ -151,8 +151,9 @@ impl<'data> Chunks<'data> {
                     .push(record.get(RECORD_HEADER..).unwrap_or_default());
             }
             RecordKind::COMPRESSED2 => {
-                // In perf 6.16 the size of a compressed record can overflow. The record then still states the size of
-                // its data, which is right if it is at most `MOST`.
+                // In perf 6.16 the size in the header of a compressed record can overflow. The record has a second
+                // field with the size of its data alone. This field is trusted if it is at most `MOST`, and the size in
+                // the header is ignored.
                 const MOST: u64 = 65_519;
                 let data = word(RECORD_HEADER).filter(|&len| len <= MOST);
                 let len = data.and_then(|len| usize::try_from(len).ok());

@@ -43,7 +43,7 @@ impl RecordKind {
         matches!(self.0, 1..=22 | 64..=86)
     }
 
-    /// Whether the kernel writes records of this kind. They end with the block of ids.
+    /// Whether the kernel writes records of this kind. Such records end with a block of ids.
     pub(crate) fn is_of_kernel(self) -> bool {
         self.0 < 64
     }

@@ -23,7 +23,7 @@ pub struct Plan {
     raw: bool,
     branches: bool,
     branch_index: bool,
-    /// The positions in the block of ids at the end of records that are not samples.
+    /// The positions of the fields in the block of ids, which stands at the end of each record that is not a sample.
     pub block: IdBlock,
 }
 
@@ -154,7 +154,8 @@ impl Plan {
                 .and_then(|place| fixed.get(place..)?.first_chunk())
                 .map_or(0, |word| endian.u64(*word))
         };
-        // In the foreign byte order, the two numbers of 32 bits are swapped separately.
+        // These are two 32-bit numbers. If the recording has the other byte order, the bytes of each number are
+        // reversed separately.
         let pair = |place: Option<usize>| -> (u32, u32) {
             let half = |at: usize| {
                 place

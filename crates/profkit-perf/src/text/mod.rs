@@ -55,10 +55,10 @@ pub struct TextOptions {
     /// Whether the places in unsymbolized profiles are addresses (`llvm-profgen --use-offset=0`). If false, they are
     /// distances from the first segment with code.
     pub absolute: bool,
-    /// Whether samples with a call chain and a branch stack are also kept whole
+    /// Whether samples with a call chain and a branch stack are also kept whole, and not only added to the sums
     /// ([`CollectOptions::stacks`](crate::collect::CollectOptions::stacks)).
     pub stacks: bool,
-    /// The limit in bytes for the memory of the distinct whole samples
+    /// The maximum memory in bytes for the samples that are kept whole
     /// ([`CollectOptions::context_memory`](crate::collect::CollectOptions::context_memory)).
     pub context_memory: Option<u64>,
 }

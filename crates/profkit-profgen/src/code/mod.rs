@@ -58,8 +58,8 @@ struct Piece {
     start: u64,
     end: u64,
     decoded: OnceLock<Decoded>,
-    /// The index of a later piece. All pieces between this one and that one have an empty list `leaving`, so control
-    /// can run through them. 0 if nothing is known about the pieces after this piece.
+    /// The index of a later piece. Control can run from this piece to the later piece, because the list `leaving` is
+    /// empty in this piece and in all pieces between the two. 0 if nothing is known about the pieces after this piece.
     next: AtomicUsize,
 }
 
@@ -228,7 +228,8 @@ impl<'data> Code<'data> {
             .take_while(move |instruction| instruction.address <= last)
     }
 
-    /// Returns the piece with a number, and its section. All pieces of all sections are numbered together.
+    /// Returns the piece with this index, and the section of the piece. The pieces of all sections are numbered
+    /// together.
     fn piece(&self, number: usize) -> Option<(&Section<'data>, &Piece)> {
         let after = self
             .sections

@@ -84,7 +84,8 @@ pub fn weight(trie: &Trie, caller: NodeId, callee: NodeId) -> u64 {
 /// The state of a function in the search for strongly connected components.
 #[derive(Clone, Copy, Debug, Default)]
 struct Visit {
-    /// The position of the function in the order in which functions are met, from 1; 0 before the function is met.
+    /// The position of the function in the order in which the search meets the functions, from 1; 0 as long as the
+    /// search has not met the function.
     number: usize,
     /// The smallest `number` of a function that can be reached from this one.
     lowest: usize,

@@ -34,7 +34,7 @@ pub struct Missing<'m, 'files> {
     /// The functions on the path that is being searched.
     visiting: FxHashSet<FunctionId>,
     depth: u32,
-    /// The places where frames were added: the call, and the function of the next frame.
+    /// The places where frames were added. A place is given by a call and the function of the next frame.
     inferred: FxHashSet<(u64, FunctionId)>,
     /// The number of steps that are left for searches.
     steps: u64,

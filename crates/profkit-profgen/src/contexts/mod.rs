@@ -120,7 +120,7 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Adds the counts of `other`, but not its figures.
+    /// Adds the counts of `other`, but not its numbers of used and left-out samples ([`figures`](Self::figures)).
     pub fn add(&mut self, other: Contexts) {
         for (context, counts) in other.counts {
             match self.counts.entry(context) {
@@ -170,16 +170,19 @@ pub struct ContextOptions {
     pub preinline: Option<PreinlineOptions>,
     /// Whether contexts that are not hot are dropped.
     pub trim_cold: bool,
-    /// Whether contexts that are not hot are added up. `None` means yes if `preinline` is `None`, and otherwise no.
+    /// Whether contexts that are not hot are merged if they end with the same frames. `None` means yes if `preinline`
+    /// is `None`, and otherwise no.
     pub merge_cold: Option<bool>,
-    /// The number of frames that are kept when contexts that are not hot are added up.
+    /// The number of innermost frames that a context keeps when it is merged because it is not hot. The frame of the
+    /// function itself counts too.
     pub cold_depth: usize,
     /// Whether contexts are written as functions that are inlined into their callers. Compilers before LLVM 14 cannot
     /// read this.
     pub nest: bool,
     /// Whether the samples of an inlined function are also added to the function's own entry, which has no callers.
     pub keep_bases: bool,
-    /// The share of all samples, in millionths, for which the density is computed.
+    /// The share of all samples, in millionths, that the densest functions must have together when the density is
+    /// computed.
     pub density_cutoff: u32,
 }
 

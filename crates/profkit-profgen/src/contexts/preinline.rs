@@ -181,7 +181,7 @@ impl Preinliner<'_> {
         candidate.size < threshold.into()
     }
 
-    /// Adds all contexts of a function that are not inlined to the function's context without callers. Returns the
+    /// Adds those contexts of a function that are not inlined to the function's context without callers. Returns the
     /// context without callers; `None` if the function has no context left.
     fn base(&mut self, function: NameId) -> Option<NodeId> {
         let mut base = self.trie.find(ROOT, Location::default(), function);

@@ -16,7 +16,7 @@ use profkit_data::sample::{Location, NameId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A frame: the function, and the index of the probe of the call in it.
+/// A frame: a function, and the index of the probe of the call that the function makes.
 type Call = (NameId, u32);
 
 struct Builder<'b, 'files> {
@@ -26,11 +26,11 @@ struct Builder<'b, 'files> {
     options: &'b ContextOptions,
     /// The name of each function, by the MD5 of the name.
     names: FxHashMap<u64, NameId>,
-    /// A cache: the frames of lists of calls. It holds at most [`REMEMBERED`] lists.
+    /// A cache that has the frames for lists of calls. It holds at most [`REMEMBERED`] lists.
     frames: FxHashMap<Vec<u64>, Vec<Call>>,
-    /// A cache for the current list of calls. For each copy of a function, it has the context; `None` if no context was
-    /// found. The key also contains the function that contains the code, because it decides which missing frames are
-    /// added.
+    /// A cache for the current list of calls: the context of each copy of a function, or `None` if no context was
+    /// found. The key also contains the function in which the code is, because this function decides which missing
+    /// frames are added.
     nodes: FxHashMap<(CopyId, Option<FunctionId>), Option<NodeId>>,
     cut: u64,
 }

@@ -6,7 +6,7 @@ use profkit_data::sample::{
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// The number of a context: its index in the tree.
+/// The id of a context: the index of its node in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(usize);
 

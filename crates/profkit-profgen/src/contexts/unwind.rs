@@ -141,7 +141,7 @@ fn expanded(
     (frames, was_inlined)
 }
 
-/// The samples of a binary by address. Equal samples are stored once, with their number.
+/// The samples of a binary, given by addresses of the binary. Equal samples are stored once, with their number.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     list: FxHashMap<Sample, u64>,
@@ -325,7 +325,7 @@ fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64
     all
 }
 
-/// The number of a frame in the tree of a sample.
+/// The index of a frame in the tree of a sample.
 type FrameId = usize;
 
 /// A frame of a sample, with the ranges and branches that ran in it.
@@ -402,8 +402,8 @@ impl FrameTree {
     /// Calls `take` for each frame in which something ran, with the chain of frames that leads to it, outermost first.
     /// A compiler does not know frames outside of the binary, so a new chain begins after such a frame.
     fn collect(&self, take: &mut impl FnMut(&[Address], &Leaf<'_>)) {
-        // `path` has the frames from the root to the current frame. An element of `stack` is a frame, the length of the
-        // path to its caller, and the position in the path where its chain begins.
+        // `path` has the frames from the root to the current frame. An element of `stack` has three parts: a frame, the
+        // length of the path to the frame's caller, and the position in the path where the frame's chain begins.
         let mut path: Vec<Address> = Vec::new();
         let mut stack: Vec<(FrameId, usize, usize)> = vec![(TREE_ROOT, 0, 0)];
         while let Some((id, length, mut start)) = stack.pop() {

@@ -76,7 +76,8 @@ struct Scorer<'f> {
     blocks: &'f [BlockSize],
     /// The jumps from each block.
     jumps: Vec<Vec<Jump>>,
-    /// For each block, the number of the latest call of `score` that placed the block, and its position in that call.
+    /// For each block, the latest call of `score` that placed the block (calls are numbered by `calls`), and the
+    /// position that the block got in that call, in bytes.
     places: Vec<(u64, u64)>,
     calls: u64,
 }

@@ -28,7 +28,7 @@ impl MappedFunction {
     }
 }
 
-/// The numbers of functions whose blocks are known, but which cannot be named in the output.
+/// How many functions have known blocks but cannot be named in the output, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// The number of functions without a symbol.
@@ -60,7 +60,7 @@ struct BlockPlace {
 pub struct CodeMap {
     /// The functions, sorted by address.
     pub functions: Vec<MappedFunction>,
-    /// The numbers of functions that are left out of `functions`.
+    /// How many functions are left out of `functions`, by reason.
     pub left_out: LeftOut,
     /// The smallest version of a block map in the program. It shows which releases of LLVM compiled the program.
     pub version: u8,

@@ -16,8 +16,8 @@ pub enum FunctionOrder {
 
 /// The size in bytes up to which a cluster can grow: that of a large page.
 const LARGEST_CLUSTER: u64 = 2 << 20;
-/// The number that decides whether a callee is placed after its caller: at least one in this many of the callee's calls
-/// must come from the caller.
+/// The limit for placing a callee after its caller: at least 1 / `LEAST_SHARE` of the callee's calls must come from the
+/// caller.
 const LEAST_SHARE: u64 = 10;
 /// The factor by which a cluster's weight per byte may fall when functions are added to it.
 const DENSITY_SHARE: u128 = 8;

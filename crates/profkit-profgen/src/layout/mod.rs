@@ -66,8 +66,8 @@ const MOST_INTO_MIDDLE: u64 = 30;
 /// The limit for ranges that do not follow the blocks, in percent of all ranges. If there are more, the program is not
 /// the recorded one. Processors record a few such ranges even for the right program.
 const MOST_BROKEN: u64 = 10;
-/// The number that decides whether a program is the recorded one: at least one in this many of the branches must touch
-/// known blocks.
+/// The limit for branches that touch known blocks: if fewer than 1 / `FEWEST_MAPPED` of all branches do, the program is
+/// not the recorded one.
 const FEWEST_MAPPED: u64 = 2000;
 
 impl<'code> Layout<'code> {

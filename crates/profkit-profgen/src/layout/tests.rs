@@ -1,4 +1,4 @@
-//! Orders of small control flows that can be checked by hand.
+//! Tests of the order of blocks, with small control flows that can be checked by hand.
 use super::chains::{BlockSize, Jump, order_blocks, score};
 
 fn blocks(sizes: &[u64]) -> Vec<BlockSize> {
@@ -59,8 +59,8 @@ fn a_cycle_without_an_entry_is_cut_at_its_lightest_edge() {
     assert_eq!(order_blocks(&blocks(&[20; 4]), &flow), [0, 2, 3, 1]);
 }
 
-/// Random walks through random functions of few blocks: every block is there once, the entry is first, and the order is
-/// as good as the best of all orders in most cases, and never much worse.
+/// Random walks through random functions of few blocks. In the computed order, every block occurs once and the entry is
+/// first. The order is as good as the best of all possible orders in most cases, and never much worse.
 #[test]
 fn random_walks() {
     let mut rng = profkit_testkit::Rng::new(5);

@@ -163,7 +163,7 @@ pub(crate) fn add_zeros(program: &Program<'_>, ranges: &mut BTreeMap<(u64, u64),
     }
 }
 
-/// Returns the count of a line, which is 0 if the function did not have the line.
+/// Returns the count of a line. If the function does not have the line yet, the line is added with the count 0.
 pub(crate) fn line_at(samples: &mut Samples, location: Location) -> &mut u64 {
     let found = samples
         .body

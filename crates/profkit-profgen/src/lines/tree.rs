@@ -1,7 +1,8 @@
-//! Counts of frames as trees of samples, one tree for each outermost function. The trees are made by all processor cores.
+//! Makes trees of samples from the counts of frames, one tree for each outermost function. All processor cores take
+//! part.
 //!
 //! Frames are numbered so that a caller comes before the frames inlined into it. So the facts that a frame inherits
-//! from its caller are computed once per frame, and not once per frame and depth.
+//! from its caller are computed once per frame, without going through all callers of the frame.
 use crate::checked::add;
 use crate::lines::{OFFSET_MASK, raise_lines_to_targets, total_of_lines};
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
@@ -36,14 +37,14 @@ struct Counts {
 /// What is known of a frame.
 #[derive(Clone, Copy)]
 struct Facts {
-    /// The frame whose line gets the samples of this frame. It is the frame itself if all functions on its stack have
-    /// names. Otherwise it is the caller of the outermost function without a name; `None` if the outermost function of
-    /// the stack has no name.
+    /// The frame whose line gets the samples of this frame. It is this frame itself if all functions of the inline
+    /// stack that ends in it have names. Otherwise it is the caller of the outermost function without a name; `None` if
+    /// that function has no caller.
     own: Option<FrameId>,
-    /// The index of the name of the outermost function in `locations`.
+    /// The index in `locations` of the outermost function's name.
     root: usize,
     depth: usize,
-    /// Whether the names on the frame's stack have been added to the profile.
+    /// Whether the function names of the inline stack that ends in this frame have been added to the profile.
     named: bool,
 }
 
@@ -179,8 +180,9 @@ impl<'l> Trees<'l> {
         self.heads.push((function, count));
     }
 
-    /// Returns the group of a frame, and adds the names on its stack to the profile. `None` if the outermost function has no
-    /// name, or if more functions are inlined into each other than a profile can hold.
+    /// Returns the group of a frame, and adds to the profile the function names of the inline stack that ends in the
+    /// frame. `None` if the outermost function has no name, or if more functions are inlined into each other than a
+    /// profile can hold.
     fn group(&mut self, frame: FrameId) -> Option<&mut Group> {
         let facts = *self.facts.get(frame.index())?;
         let own = facts.own.filter(|_| facts.depth <= SAMPLE_INLINE_DEPTH)?;

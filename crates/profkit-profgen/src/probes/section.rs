@@ -85,7 +85,7 @@ pub struct Description {
     pub name: Vec<u8>,
 }
 
-/// The number of a [`FunctionCopy`]: an index of [`ProbeMap::copies`].
+/// The index of a [`FunctionCopy`] in [`ProbeMap::copies`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CopyId(u32);
 
@@ -197,7 +197,7 @@ impl ProbeMap {
         Ok(())
     }
 
-    /// Returns a copy of a function by its number.
+    /// Returns the copy of a function that has this id.
     pub fn copy(&self, id: CopyId) -> Option<&FunctionCopy> {
         self.copies.get(id.0 as usize)
     }
@@ -254,7 +254,7 @@ impl ProbeMap {
 
 /// A copy of a function whose inlined copies have not all been read.
 struct Open {
-    /// The number of the copy; `None` if the function is not wanted.
+    /// The id of the copy; `None` if the function is not wanted.
     id: Option<CopyId>,
     inlined_left: u64,
 }
@@ -304,8 +304,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads the start of a function. Returns the number of its copy, which is `None` if the function is not wanted,
-    /// and the number of its probes.
+    /// Reads the start of a function. Returns two values: the id of the function's copy, which is `None` if the
+    /// function is not wanted, and the number of the function's probes.
     fn function(&mut self, whole_addresses: bool) -> Result<(Option<CopyId>, u64)> {
         let guid = self.cursor.u64()?;
         let is_wanted = self.wanted.functions.as_ref();

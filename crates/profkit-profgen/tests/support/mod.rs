@@ -40,8 +40,8 @@ pub fn theirs(binary: &Path, input: &[&str]) -> Option<String> {
     theirs_of("llvm-profgen-22", binary, input)
 }
 
-/// Returns the text of the profile that a tool writes that has the options of llvm-profgen. If the tool is not
-/// installed, prints this and returns `None`.
+/// Runs `tool`, which must have the options of llvm-profgen, and returns the text of the profile that it writes. If the
+/// tool is not installed, prints this and returns `None`.
 pub fn theirs_of(tool: &str, binary: &Path, input: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");

@@ -6,7 +6,7 @@ use profkit_analysis::names::printable;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// The largest number of files that a command for a group names one by one.
+/// The largest number of files that a suggested command for a group of files names one by one.
 const MOST_IN_COMMAND: u64 = 3;
 /// The largest number of damaged files of a group that are listed one by one.
 const MOST_LISTED: usize = 5;
@@ -70,7 +70,8 @@ fn block(
 }
 
 /// Prints a group of like files. A group of one file is printed like a single file, but only its first few faults are
-/// listed if `counts` has other files too. `paths` are the arguments that named the files, quoted for a shell.
+/// listed if doctor has examined other files too (`counts`). `paths` are the arguments that named the files, quoted for
+/// a shell.
 ///
 /// # Errors
 /// If the writer fails.
@@ -259,8 +260,8 @@ fn heading(diagnosis: &Diagnosis) -> &'static str {
 }
 
 /// Prints the commands to run next. `first` is the name of the first file. `all` is the text that names all files in a
-/// command. `list` is the text before a command that names all files: empty, or a command that writes the names of the
-/// files to a pipe.
+/// command. `list` stands before a command that names all files. It is empty, or it is a command that writes the names
+/// of the files to a pipe.
 fn next(
     out: &mut Console<impl Write>,
     diagnosis: &Diagnosis,

@@ -61,7 +61,7 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
             grouped(more)
         ));
     }
-    // Libraries of the system are seldom given, so all that are missing share one note.
+    // Users seldom give the libraries of the system, so all of these that are missing share one note.
     let missing = unknown().filter_map(|module| Some((missing_id(module)?, module.unknown)));
     notes.extend(note_of_missing(missing.collect()));
     if loaded.contexts_dropped > 0 {

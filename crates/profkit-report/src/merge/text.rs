@@ -14,8 +14,8 @@ const LINES_PER_REASON: usize = 10;
 const LINES_PER_FILE: usize = 3;
 
 impl MergeReport<'_> {
-    /// Prints text for people: notes, warnings and hints, then a line about what was written. If some files or
-    /// functions were not merged unchanged, tables of them follow.
+    /// Prints text for people: notes, warnings and hints, then a line about what was written. Tables of the files and
+    /// of the functions follow, unless all of them were merged unchanged.
     ///
     /// # Errors
     /// If the writer fails.

@@ -93,7 +93,8 @@ pub trait Printer {
     fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()>;
     /// Prints how many of the hottest functions together reach certain shares of all counts.
     fn shares(&mut self, totals: &Totals) -> io::Result<()>;
-    /// Prints the first functions in an order. `total` is the sum of all counts.
+    /// Prints the first functions of a sorted list, for example the hottest functions. `total` is the sum of all
+    /// counts.
     fn hot(&mut self, hot: &[RankedFunction], order: FunctionOrder, total: u128) -> io::Result<()>;
     /// Prints groups of functions. `total` is the sum of all counts.
     fn groups(&mut self, groups: &[Group], by: Grouping<'_>, total: u128) -> io::Result<()>;

@@ -38,7 +38,8 @@ pub struct SampleParts<'a> {
     pub symbols: bool,
     /// Whether the summary is shown.
     pub summary: bool,
-    /// Whether the summary includes the table of the hottest lines that make each share of all samples.
+    /// Whether the summary includes the table that shows how many of the hottest lines together make each share of all
+    /// samples.
     pub detailed: bool,
     /// The largest number of functions in each list of the hottest functions; `None` if the lists are not shown.
     pub top: Option<usize>,

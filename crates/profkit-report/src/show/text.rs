@@ -517,8 +517,9 @@ pub(crate) type Titles = [&'static str; 3];
 
 const INSTR_TITLES: Titles = ["sum", "largest", "first"];
 
-/// Prints the first functions of an order as a table. The columns are: the number that the functions are sorted by, the
-/// sum of the counts, its share of `total`, the share of this and all earlier rows together, a bar, and the name.
+/// Prints the first functions of a sorted list as a table. The columns are: the number that the functions are sorted
+/// by, the sum of the counts, its share of `total`, the share of this and all earlier rows together, a bar, and the
+/// name.
 ///
 /// # Errors
 /// If the writer fails.

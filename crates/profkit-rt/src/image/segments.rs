@@ -60,8 +60,8 @@ unsafe fn get<T: Copy>(base: *const u8, offset: usize) -> T {
 /// The caller must pass the address of the ELF header of an image in memory, and null or one of its program headers.
 #[inline(never)]
 unsafe fn next(header: *const u8, kind: u32, after: *const u8) -> *const u8 {
-    // SAFETY: the caller promises that there is an ELF header. The program loader demands the size of a program header
-    // that is used here.
+    // SAFETY: the caller promises that there is an ELF header. The size of a program header that this code uses is the
+    // one that the program loader demands.
     unsafe {
         let first = header.add(get::<usize>(header, at::HEADERS));
         let end = first.add(usize::from(get::<u16>(header, at::HEADER_COUNT)) * at::SIZE);

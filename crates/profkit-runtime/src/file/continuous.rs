@@ -114,8 +114,8 @@ impl State {
         Ok(start)
     }
 
-    /// Keeps the profile that is in the file, or writes a new one, and maps the file. If a profile is kept, the counts
-    /// up to now are added to it. Returns the address of the mapping.
+    /// Maps the file. If it contains a profile to which this image may add its counts, keeps this profile and adds the
+    /// counts up to now. If not, first writes a new profile. Returns the address of the mapping.
     fn map_file(&mut self, sections: &Sections) -> system::Result<usize> {
         let build_id = image::build_id();
         let size = sections.size(ids_size(build_id));

@@ -71,8 +71,8 @@ impl State {
             }
             // SAFETY: a `Name` is always zero-terminated.
             let read = unsafe { system::read_link(self.target.as_ptr(), &mut self.buffer) };
-            // Reading fails if the path is not a link, or if nothing is there. If the file cannot be written, opening
-            // it shows the reason.
+            // If reading fails, the path is not a link, or nothing exists there. If there is another reason, opening
+            // the file fails too and shows the reason.
             let link = match read.map(|length| self.buffer.get(..length)) {
                 Ok(Some(link)) => link,
                 _ => return Ok(Target::Named),
@@ -250,8 +250,9 @@ impl State {
         system::unlock(new);
         let _ = system::close(new);
         if result == error::NOT_PERMITTED || result == error::ACCESS || result == error::BUSY {
-            // The old file may belong to another user, in a folder where only the owner may replace a file. Or
-            // something is mounted at its name.
+            // These errors have two causes: the old file belongs to another user in a folder where only the owner may
+            // replace a file, or something is mounted at its name. In both cases the profile is written to the old
+            // file.
             result = self.overwrite(file.descriptor, sections, parts, kept);
         }
         result

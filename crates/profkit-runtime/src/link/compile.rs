@@ -62,7 +62,7 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
     )?;
     let mut external = std::ffi::OsString::from("profkit_abi=");
     external.push(&metadata);
-    // Only programs on Linux have files. On other systems the whole runtime is one object.
+    // Only on Linux can the runtime write files. For other systems the whole runtime is one object.
     let parts: &[&str] = if target.contains("-linux") {
         &["values", "file", "buffer"]
     } else {

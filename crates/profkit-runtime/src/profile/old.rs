@@ -125,12 +125,9 @@ impl Sections {
         true
     }
 
-    /// Completes the `shift` of another profile of the same build, of which only the records before the index `first`
-    /// were checked: adds the addresses of this process's functions from `first` on. Returns false if none of the
-    /// checked records has the address of a function.
-    ///
-    /// # Safety
-    /// The caller must ensure that the sections are readable.
+    /// Completes the `shift` of another profile of the same build: the distance between the functions of the two runs.
+    /// Only the records before the index `first` were checked, so the addresses of this process's functions from
+    /// `first` on are added here. Returns false if none of the checked records has the address of a function.
     pub unsafe fn finish_shift(&self, first: usize, header: &mut OldHeader) -> bool {
         if !header.shift.is_known() {
             return false;

@@ -70,7 +70,7 @@ impl Shift {
     }
 }
 
-/// The value data of an older profile from the next function on.
+/// The value data of an older profile that were not read yet. They begin with those of the next function.
 #[derive(Debug, Clone, Copy)]
 pub struct OldValues {
     /// The address of the next function's value data.

@@ -160,7 +160,8 @@ const _: () = assert!(core::mem::size_of::<Written>() == core::mem::size_of::<No
 const CHUNK_SIZE: usize = 64 << 10;
 
 impl Node {
-    /// Returns what is known of the node's counts in files. `place` is what [`written`] returns, and is not 0.
+    /// Returns the node's [`Written`], which says what part of its count is in files. `place` is what [`written`]
+    /// returns, and is not 0.
     fn written(&self, place: usize) -> &Written {
         let pool = crate::image::nodes();
         let at = self as *const Node as usize;
@@ -175,8 +176,8 @@ impl Node {
         unsafe { &*(address as *const Written) }
     }
 
-    /// Returns the value and the part of its count that is to be written; `None` if the node is newer than the beginning
-    /// of the write. `place` is what [`written`] returns.
+    /// Returns the node's value and the part of its count that is still to be written; `None` if the node is newer than
+    /// the beginning of the write. `place` is what [`written`] returns.
     fn unwritten(&self, place: usize) -> Option<[u64; 2]> {
         if place == 0 {
             return Some([

@@ -5,8 +5,8 @@ use core::mem::size_of;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// The default for the largest number of values that are recorded for one site. It applies if the compiler has reserved
-/// lists in the image. LLVM_VP_MAX_NUM_VALS_PER_SITE can set a different number.
+/// The default for the largest number of values that are recorded for one site. It applies only if the compiler has
+/// reserved the value lists in the image. LLVM_VP_MAX_NUM_VALS_PER_SITE can set a different number.
 const LIMIT: usize = 24;
 
 /// The number of nodes in the image's pool that are in use. The number may become larger than the pool.

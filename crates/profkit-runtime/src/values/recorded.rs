@@ -14,7 +14,7 @@ extern "C" {
 /// The caller must pass the address of a function record that is in memory as long as the image, and the index of a site
 /// in it.
 pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
-    // SAFETY: the caller promises the same. The index of a site always fits into 32 bits.
+    // SAFETY: the caller promises what the called function requires. The index of a site always fits into 32 bits.
     unsafe { __llvm_profile_instrument_target_value(value, record, site as u32, count) };
 }
 

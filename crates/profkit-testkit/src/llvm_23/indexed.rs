@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub enum Bytes23 {
     /// The bytes follow each other. After them come zero bytes up to a multiple of 8.
     Packed,
-    /// Each byte has a word of 8 bytes, as in version 13.
+    /// Each byte is stored in a word of 8 bytes, as in version 13.
     Words,
 }
 

@@ -341,7 +341,8 @@ pub fn sample_profile(functions: &[Sampled], form: &SampleForm) -> ByteBuilder {
     file
 }
 
-/// Returns five functions. Two of them have inlined functions, one of these two levels deep.
+/// Returns five functions. The first has inlined functions two levels deep, the second has one inlined function, and
+/// the others have none.
 pub fn sampled_functions() -> Vec<Sampled> {
     let leaf = |name, total| Sampled {
         name,

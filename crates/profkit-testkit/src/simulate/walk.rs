@@ -1,5 +1,5 @@
-//! The walk of one process through the code of its programs. The process also has the branches that its processor
-//! remembers.
+//! Walks through the code of the programs of one process, and keeps the latest branches, as a processor does in its
+//! branch stack.
 use super::code::Flow;
 use super::program::Program;
 use crate::Rng;
@@ -11,8 +11,8 @@ pub(super) const LIBRARY_SIZE: u64 = 0x20_0000;
 pub(super) const KERNEL: u64 = 0xffff_ffff_8100_0000;
 pub(super) const KERNEL_SIZE: u64 = 0x200_0000;
 
-/// The largest number of nested calls, and of branches without a return to the C library. If a walk exceeds one of
-/// them, it ends and starts again, as after an exception.
+/// The largest number of nested calls. The next constant is the largest number of branches without a return to the C
+/// library. If a walk exceeds one of the two limits, it ends and starts again, as after an exception.
 const DEPTH: usize = 200;
 const BRANCHES: u32 = 200_000;
 

@@ -338,8 +338,8 @@ fn misread(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -> Result<bool> {
         && agree(tools, &cut)?.is_some_and(|(same, _)| same == *theirs))
 }
 
-/// Whether profkit refuses to merge profiles of two kinds, and LLVM's tool refuses to merge two of the inputs if the
-/// later one comes first.
+/// Whether profkit refuses to merge profiles of two kinds, and LLVM's tool also refuses to merge two of the inputs if
+/// it gets them in reverse order.
 fn kinds_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let refusals: [&[u8]; 2] = [
         b"error: cannot merge probe-based profile with non-probe-based profile",
@@ -487,8 +487,8 @@ fn damage_elsewhere(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Res
     Ok(agree(tools, &all)?.is_some_and(|(same, _)| same.stderr == theirs.stderr))
 }
 
-/// The result of profkit without its last warning, if LLVM's tool cannot read the profile that both tools wrote in the
-/// split layout. profkit warns of that, and LLVM's tool does not.
+/// If LLVM's tool cannot read the profile that both tools wrote in the split layout, profkit warns of this, and LLVM's
+/// tool does not. In this case, returns the result of profkit without its last warning; otherwise `None`.
 fn without_split_warning(tools: &Tools, case: &Case, ours: &Ran) -> Result<Option<Ran>> {
     if !case.has("split-layout") || ours.code != Some(0) {
         return Ok(None);

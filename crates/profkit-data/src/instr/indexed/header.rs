@@ -114,7 +114,8 @@ impl IndexedHeader {
         version_of(self.version_word)
     }
 
-    /// The kind of the profile: where its counters were placed, and what they count.
+    /// The kind of the profile: whether the front end or an IR pass placed the counters, what they count, and which
+    /// optional data the file has.
     pub fn kind(&self) -> InstrKind {
         InstrKind::from_version_word(self.version_word)
     }

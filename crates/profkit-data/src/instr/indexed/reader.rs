@@ -30,11 +30,13 @@ pub struct IndexedReadOptions {
     /// The newest version of the indexed format to accept. A tool that imitates an LLVM release sets this option,
     /// because the release rejects files of newer versions.
     pub newest: u32,
-    /// Whether functions are read as LLVM 22 reads them. The functions are then read one after the other, without the
-    /// table of buckets ([`HashTable::file_order`]). Exception: a reader of only a part of the functions
-    /// ([`IndexedProfile::records_of_share`]) still uses the table of buckets. If one record of a name is damaged, no
-    /// record of the name is returned. Value data whose TotalSize is 0 are read as empty. The option has no effect if
-    /// [`salvage`](Self::salvage) is set.
+    /// Whether functions are read as LLVM 22 reads them. The option has no effect if [`salvage`](Self::salvage) is set.
+    /// With the option:
+    /// - The functions are read one after the other, without the table of buckets ([`HashTable::file_order`]).
+    ///   Exception: a reader of only a part of the functions ([`IndexedProfile::records_of_share`]) still uses the
+    ///   table of buckets.
+    /// - If one record of a name is damaged, no record of the name is returned.
+    /// - Value data whose TotalSize is 0 are read as empty.
     pub llvm_checks: bool,
 }
 
@@ -229,7 +231,8 @@ impl<'data> IndexedProfile<'data> {
         &self.header
     }
 
-    /// The kind of the profile: where its counters were placed, and what they count.
+    /// The kind of the profile: whether the front end or an IR pass placed the counters, what they count, and which
+    /// optional data the file has.
     pub fn kind(&self) -> InstrKind {
         self.header.kind()
     }
@@ -484,8 +487,8 @@ pub struct IndexedReader<'data> {
     at_end: bool,
     names_read: u64,
     errors: u64,
-    /// The number of functions of a version 14 file whose records store each bitmap byte in a word of 8 bytes, which is
-    /// the form before version 14; and the name and offset of the first such function. `None` if there is no such
+    /// The functions of a version 14 file whose records store each bitmap byte in a word of 8 bytes, as versions before
+    /// 14 do: the number of these functions, and the name and offset of the first one. `None` if there is no such
     /// function.
     widened: Option<(u64, String, u64)>,
     /// The errors that report what a damaged file has lost. They are made after the last function was read; `None`
@@ -530,10 +533,10 @@ impl<'data> IndexedReader<'data> {
         &self.profile
     }
 
-    /// Returns the offset in the file of the function table item from which the last record came. The offset increases
-    /// from name to name in reading order. This is also true for a reader of only a part of the functions
-    /// ([`IndexedProfile::records_of_share`]), so a caller that reads all parts can put the records into the order of
-    /// the whole file.
+    /// Returns the offset in the file of the item that holds the last record. (An item of the function table holds all
+    /// records of one name.) The offset increases from name to name in reading order. This is also true for a reader of
+    /// only a part of the functions ([`IndexedProfile::records_of_share`]), so a caller that reads all parts can put
+    /// the records into the order of the whole file.
     pub fn record_offset(&self) -> u64 {
         self.current.as_ref().map_or(0, NameRecords::offset)
     }
@@ -641,8 +644,8 @@ impl InstrSource for IndexedReader<'_> {
         !self.at_end
     }
 
-    /// Returns the vtable names that can be read; [`IndexedProfile::vtable_names`] reports the errors in these names.
-    /// The names of functions come with the function records.
+    /// Returns the vtable names that can be read. If some of them are damaged, [`IndexedProfile::vtable_names`] reports
+    /// the error. Function names are not included, because they come with the function records.
     fn symbols(&self) -> &SymbolTable {
         self.symbols.get_or_init(|| {
             let mut names = SymbolTable::new();

@@ -75,14 +75,15 @@ impl<'data> NameRecords<'data> {
         self.name_ref
     }
 
-    /// The offset of the function table item that holds the records, counted from the start of the file. The offset
-    /// increases from name to name in reading order.
+    /// The offset in the file of the item of the function table that holds these records. The offset increases from
+    /// name to name in reading order.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Whether the records are in a version 14 file, but their lengths fit the data only if each byte is stored in a
-    /// word of 8 bytes, as before version 14. No LLVM release is known to write such records, so a reader reports them.
+    /// Whether a version 14 file stores each byte of these records' bitmaps and uniformity bits in a word of 8 bytes,
+    /// as versions before 14 do. The file does not state this; the lengths in the records fit the data only in this
+    /// form. No LLVM release is known to write such records, so a reader reports them.
     pub fn has_widened_bytes(&self) -> bool {
         self.version >= UNIFORMITY_SINCE && self.form == ByteForm::Words
     }
@@ -202,8 +203,9 @@ impl<'data> NameRecords<'data> {
         value_data::decode(data, &mut record.values).map_err(as_malformed)
     }
 
-    /// Checks the length of all records before the first is decoded. In version 14, also chooses the form of the stored
-    /// bytes: a word of 8 bytes for each byte if only this form fits the data, otherwise the packed form.
+    /// Checks the length of all records before the first is decoded. In version 14, also chooses the form in which the
+    /// bytes of bitmaps and uniformity bits are stored: one byte per word of 8 bytes if only this form fits the data,
+    /// otherwise the packed form.
     fn check_len(&mut self) -> Result<()> {
         if self.begun {
             return Ok(());

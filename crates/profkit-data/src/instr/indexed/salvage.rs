@@ -204,8 +204,8 @@ fn windowed<'data>(
         Ok(window) => return Some(window),
         Err(error) => error,
     };
-    // If a later section begins inside the file, the file does not end inside this section. The section itself is then
-    // damaged.
+    // The error means either that the file is cut off inside this section or that the section is damaged. If a later
+    // section begins inside the file, the file is not cut off here, so the section is damaged.
     let end = data.len() as u64;
     let followed = starts(header).any(|start| (cursor.offset() + 1..=end).contains(&start));
     if followed || error.kind() == ErrorKind::BadHeader {

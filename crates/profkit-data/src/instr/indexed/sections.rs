@@ -182,10 +182,11 @@ pub(super) fn read_vtable_names(mut section: Cursor<'_>, names: &mut SymbolTable
     names.read_blob(blob.rest(), blob.offset())
 }
 
-/// Reads the section of temporal traces. The section has the number of traces, then the number of traces before
-/// sampling. Each trace has its weight, its number of functions and the name hashes of these functions.
+/// Reads the section of temporal traces. The section has the number of traces in the file, then the number of traces
+/// from which they were sampled. Each trace has its weight, its number of functions and the name hashes of these
+/// functions.
 ///
-/// If the section is cut off, `traces` has the traces before the cut when the function returns the error.
+/// If the section is cut off, the function returns an error, and `traces` has the traces before the cut.
 pub(super) fn read_traces(mut cursor: Cursor<'_>, traces: &mut TemporalTraces) -> Result<()> {
     let start = cursor.offset();
     let count = cursor.u64()?;

@@ -100,8 +100,8 @@ fn read_all(bytes: &[u8]) -> (Vec<Record>, Vec<Error>) {
         match profile.lookup(name) {
             Ok(Some(mut found)) => while let Ok(true) = found.read_record(&mut record) {},
             Ok(None) => {}
-            // A look-up reads one bucket. If the look-up fails, reading all records must have failed at this bucket
-            // too.
+            // A look-up reads one bucket. If it fails, this bucket is damaged, so reading all records must have failed
+            // there too.
             Err(_) => assert!(!errors.is_empty()),
         }
     }

@@ -89,9 +89,9 @@ impl AddressMap {
 #[derive(Clone, Debug, Default)]
 struct SortedAddresses {
     entries: Vec<(u64, NameRef)>,
-    /// The address space from the lowest address on is divided into stretches of `1 << shift` addresses. For each
-    /// stretch, this list has the index in `entries` of the first address that is in the stretch or after it. The last
-    /// element of the list is the number of addresses.
+    /// The address space is divided into stretches of `1 << shift` addresses; the first stretch begins at the lowest
+    /// address in `entries`. For each stretch, this list has the index in `entries` of the first address that is in the
+    /// stretch or after it. The last element of the list is the number of addresses.
     stretches: Vec<u32>,
     shift: u32,
 }

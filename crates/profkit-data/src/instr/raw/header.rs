@@ -417,8 +417,8 @@ impl RawHeader {
         self
     }
 
-    /// Checks that a file has room for the header of raw version `version`. LLVM's reader makes this check with its own
-    /// version before it looks at the version of the file.
+    /// Checks that a file has room for the header of raw version `version`. LLVM's reader first makes this check for
+    /// the one version that it supports, and only then looks at the version of the file.
     ///
     /// # Errors
     /// [`ErrorKind::BadHeader`] if `data` is shorter than that header.

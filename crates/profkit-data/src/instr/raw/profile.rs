@@ -523,9 +523,9 @@ impl<'data> RawProfile<'data> {
     }
 }
 
-/// The maximum number of data records to examine. If absolute pointers are taken for relative ones, or the reverse, the
-/// computed position of a record's counters is wrong by the length of all data records before it. So already after a
-/// few records the counters overlap or are outside the section.
+/// The maximum number of data records to examine. Few records are enough: if absolute pointers are taken for relative
+/// ones, or the reverse, the computed position of a record's counters is wrong by the length of all data records before
+/// it. So the counters of the first records already overlap or are outside the section.
 const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 
 /// The part of a section to which a data record refers, for example the counters of the record. The part consists of

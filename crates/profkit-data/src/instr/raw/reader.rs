@@ -94,7 +94,8 @@ pub struct RawReader<'data> {
     symbols: SymbolTable,
     binary_ids: Vec<BuildId>,
     time_stamps: Vec<(u64, NameRef)>,
-    /// For each opened profile, the number of time stamps that were read before it was opened.
+    /// For each profile that was opened: the number of time stamps that had been read, from earlier profiles, when it
+    /// was opened.
     stamps_before: Vec<usize>,
     implausible: Option<ImplausibleCount>,
     records_without_values: usize,
@@ -117,8 +118,8 @@ impl<'data> RawReader<'data> {
     /// Opens a raw file. Any damage is an error, as in LLVM.
     ///
     /// # Errors
-    /// [`ErrorKind::Empty`] for an empty file, otherwise the errors of [`RawProfile::parse_at`] and of the names of the
-    /// first profile.
+    /// [`ErrorKind::Empty`] for an empty file, the errors of [`RawProfile::parse_at`], and the errors of reading the
+    /// names of the first profile.
     pub fn parse(file: &'data [u8]) -> Result<Self> {
         Self::parse_with(file, &RawReadOptions::default())
     }

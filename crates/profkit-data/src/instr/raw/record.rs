@@ -83,8 +83,8 @@ impl RawRecord {
         }
     }
 
-    /// Whether the value data section has value data of this record, because the record has value sites. The section
-    /// has the value data one after the other, in the order of the records.
+    /// Whether the record has value sites. Only then does the value data section have value data for the record. The
+    /// section has the value data of all such records one after the other, in the order of the records.
     #[inline]
     pub fn has_value_data(&self) -> bool {
         self.num_value_sites.iter().any(|&sites| sites != 0)

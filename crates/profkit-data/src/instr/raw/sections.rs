@@ -8,7 +8,7 @@ use profkit_abi::variant;
 /// A section of a raw profile: the bytes that the file contains, and the length that the header states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawSection<'data> {
-    /// The bytes of the section. There are fewer bytes than [`size`](Self::size) states only if the file is cut off.
+    /// The bytes of the section. If the file is cut off, there may be fewer bytes than [`size`](Self::size) states.
     pub bytes: &'data [u8],
     /// The offset of the section's first byte in the file.
     pub offset: u64,

@@ -485,7 +485,7 @@ struct Records<'a> {
     relative: bool,
 }
 
-/// The offset up to which each section is filled so far, for the sections that data records point to.
+/// For each section that data records point to, the offset up to which the section is filled so far.
 #[derive(Default)]
 struct Ends {
     counters: u64,

@@ -460,9 +460,9 @@ impl<'data> TextReader<'data> {
             )
     }
 
-    /// Moves to the start of the next record after an error, if it can be found. A record starts after a blank line.
-    /// Its first line must not be a number, `$N` or `NAME:COUNT`, which occur inside records; a function hash and a
-    /// number of counters must follow it.
+    /// Moves to the start of the next record after an error, if it can be found. A record starts after a blank line
+    /// with a function name, a function hash and a number of counters. If the first line is a number, `$N` or
+    /// `NAME:COUNT`, it is not taken for a function name, because such lines also occur inside records.
     fn resume_after(&mut self, start: usize) {
         let mut from = start;
         while let Some(block) = self.lexer.next_block(from) {

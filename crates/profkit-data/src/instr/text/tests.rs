@@ -172,7 +172,8 @@ fn a_name_may_begin_with_a_dollar_sign() {
 fn values_of_all_kinds() {
     let text = "a\n1\n1\n1\n3\n0\n2\n2\nfile.c:f:5\n** External Symbol **:6\n0\n1\n1\n1\n64:7\n2\n1\n1\n_ZTV1A:8\n\nb\n1\n1\n1\n4294967296\n1\n1\n1\n";
     let records = whole(text.as_bytes());
-    // Where a record can end, a line with a number that does not fit 32 bits is the name of the next function.
+    // The number after a complete record could be the start of value data. It does not fit 32 bits, so it is the name
+    // of the next function.
     assert_eq!(names(&records), ["a", "b", "4294967296"]);
     let sites: Vec<Vec<Vec<(u64, u64)>>> = records[0]
         .values

@@ -395,8 +395,9 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
     }
 
-    /// Subtracts the frames of a call stack from the number that may still be read. `at` is the offset that an error
-    /// states. The limit is needed because many call stacks of a damaged file can be read from the same bytes.
+    /// Subtracts the length of a call stack from the number of frames that may still be read, and fails if it is
+    /// greater than that number. `at` is the offset for the error. The limit is needed because many call stacks of a
+    /// damaged file can be read from the same bytes.
     fn spend(&mut self, frames: usize, at: u64) -> Result<()> {
         self.budget = self.budget.checked_sub(frames).ok_or_else(|| {
             Error::new(

@@ -255,8 +255,9 @@ impl Writer<'_> {
         )
     }
 
-    /// Appends a hash table in which each key is its own hash. `data_lengths` has the length of the data of each item,
-    /// and `data` appends the data of the item with the given index. Returns the offset of the table of buckets.
+    /// Appends a hash table whose keys are 64-bit numbers. Each key is also used as its own hash. `data_lengths` has
+    /// the length of the data of each item, and `data` appends the data of the item with the given index. Returns the
+    /// offset of the table of buckets.
     fn table(
         &mut self,
         keys: &[u64],

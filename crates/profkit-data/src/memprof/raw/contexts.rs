@@ -71,8 +71,8 @@ pub struct Skipped {
 #[derive(Debug, Default)]
 struct Clashes {
     count: u64,
-    /// The first such stack id, and the offset of the dump in which it has a different call stack than in an earlier
-    /// dump; `None` if there are no such ids.
+    /// The first stack id that two dumps use for different call stacks, and the offset of the later of these dumps;
+    /// `None` if there is no such id.
     first: Option<(u64, u64)>,
 }
 

@@ -223,8 +223,8 @@ fn damaged_maps_of_version_9() {
 fn functions_that_share_a_record_stay() {
     let image = mixed_image();
     let (offsets, _) = image.layout();
-    // Move the record of the function `never` into the record of the unary counter. The modes of the two functions
-    // differ, so `never` is left out.
+    // Give the function `never` the same record as the function with the unary counter. Functions can share a record
+    // only if their modes are equal, so `never` is left out.
     let mut across = image.map();
     across.patch_u64("never.record", made::MipImage::SECTION + offsets[3] as u64);
     insta::assert_snapshot!(refused(&across), @"map entry of never, at offset 0x110: a record overlaps another record: found offset 0x17, expected at least 0x18, where the record of -[Unary counter:] ends");

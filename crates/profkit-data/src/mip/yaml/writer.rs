@@ -246,8 +246,8 @@ fn hex(value: u64) -> String {
 }
 
 /// Formats a text as a YAML scalar. The scalar has double quotes only if YAML would read a different text without them.
-/// If the bytes are not UTF-8, the scalar has the tag `!bytes`, and each character stands for one byte: the byte whose
-/// value is the number of the character.
+/// If the bytes are not UTF-8, the scalar has the tag `!bytes`, and each byte is written as the character whose code
+/// point is the value of the byte.
 fn text(bytes: &[u8]) -> String {
     let plain =
         |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$/+@".contains(byte) || *byte == b'-';

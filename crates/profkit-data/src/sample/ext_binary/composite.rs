@@ -126,8 +126,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the blocks of a function. `is_top` states whether the function is at the top level. Returns the one or two
-    /// numbers before the lines in its block of samples; `None` if the function has no such block.
+    /// Reads the blocks of a function. `is_top` states whether the function is at the top level. Returns the numbers
+    /// before the lines in its block of samples (the total, or the total and the head); `None` if the function has no
+    /// such block.
     fn blocks(
         &self,
         decoder: &mut Decoder<'_, '_>,
@@ -275,14 +276,16 @@ fn used_up(cursor: &Cursor<'_>) -> Result<()> {
 /// sum of its lines, including the lines of its inlined functions; the head does not depend on this sum.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
-    /// The number of functions whose first number equals the sum of their lines, and whose second number does not.
+    /// The number of functions in whose block of samples the first number equals the sum of the lines, and the second
+    /// number does not.
     first_is_sum: u64,
     second_is_sum: u64,
-    /// The number of functions whose first number is at least the sum of their lines, and whose second number is
-    /// smaller.
+    /// The number of functions in whose block of samples the first number is at least the sum of the lines, and the
+    /// second number is smaller than this sum. The first number must then be the total.
     only_first_fits: u64,
     only_second_fits: u64,
-    /// Whether there is a function whose two numbers differ. If not, the order does not matter.
+    /// Whether the head and the total of any function differ. If they are equal in all functions, their order does not
+    /// matter.
     matters: bool,
 }
 
@@ -305,7 +308,7 @@ impl Evidence {
         }
     }
 
-    /// Returns the more probable order, and whether it is certain.
+    /// Returns the more probable order of head and total, and whether this order is certain.
     pub(super) fn decide(&self) -> (Order, bool) {
         let (first, second) = match (self.first_is_sum, self.second_is_sum) {
             (0, 0) => (self.only_first_fits, self.only_second_fits),
@@ -339,8 +342,8 @@ pub(super) fn uncertain_order(at: u64, order: Order) -> Error {
 }
 
 /// Reads a function and skips its names. `vtables` states whether the file has vtables; `depth` is the depth of
-/// inlining. Returns the one or two numbers before the lines in its block of samples (`None` without such a block), and
-/// the sum of all its lines, including the lines of inlined functions.
+/// inlining. Returns two values: the numbers before the lines in its block of samples (the total, or the total and the
+/// head; `None` if there is no such block), and the sum of all its lines, including the lines of inlined functions.
 fn scan(cursor: &mut Cursor<'_>, vtables: bool, depth: usize) -> Result<(Option<Lead>, u128)> {
     cursor.uleb128()?;
     let (mut found, mut sum) = (None, 0);

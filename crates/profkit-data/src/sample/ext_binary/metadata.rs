@@ -103,7 +103,8 @@ impl<'data> Metadata<'data> {
         if !self.shape.is_nested {
             return Ok(0);
         }
-        // An inlined function has at least a line, a discriminator and a name, and a number of inlined functions.
+        // An inlined function has at least four fields of one byte or more: line, discriminator, name, number of
+        // inlined functions. If the section may end after a name, the last field may be missing.
         let least = if self.shape.may_end_after_name { 3 } else { 4 };
         numbers::inlined_count(
             cursor,

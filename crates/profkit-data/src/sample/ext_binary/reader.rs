@@ -403,8 +403,9 @@ impl<'data> ExtBinaryProfile<'data> {
             || section.kind == section::COMPOSITE && self.version >= VERSION_COMPOSITE
     }
 
-    /// Returns the sections with samples, each with its table of offsets, or `None` if there is no such table. A table
-    /// of offsets belongs to the next section of samples after it. Composite sections have a different kind of table.
+    /// Returns the sections with samples. Each comes with its table of offsets, or with `None` if it has no such table.
+    /// A table of offsets belongs to the next section of samples after it. Composite sections have a different kind of
+    /// table.
     fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
         let (mut offsets, mut composite) = (None, None);
         self.sections.iter().filter_map(move |section| {

@@ -95,8 +95,8 @@ impl Tables<'_> {
         if let Err(error) = self.metadata.apply(number, function, &mut decoder) {
             report.fault(error.within(Structure::SampleSection(section::METADATA)));
         }
-        // Discriminators are cut only after the metadata were read, because metadata refer to inlined functions by
-        // their uncut discriminators.
+        // Bits of discriminators are removed only after the metadata were read, because metadata refer to inlined
+        // functions by their complete discriminators.
         if let Some(mask) = self.mask {
             function.cut_discriminators(mask, Repeated::First);
         }

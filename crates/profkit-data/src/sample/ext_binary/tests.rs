@@ -262,7 +262,7 @@ fn single_functions_are_found_without_a_sound_table_and_counted_once() {
 
 #[test]
 fn damaged_functions_that_overlap_end_the_section() {
-    // These bytes read as inlined functions that nest without end, at every offset at which reading may start.
+    // At whatever offset reading starts, these bytes are read as inlined functions that nest without end.
     let samples = with_section(&encoded(NESTED, options()), section::SAMPLES, |bytes| {
         *bytes = vec![2; 4000];
     });
@@ -527,8 +527,8 @@ fn versions_after_103_are_read_as_far_as_they_are_known() {
     let (found, report) = decoded(&file);
     assert_eq!(report.faults, []);
     assert_eq!(as_text(&found), NESTED);
-    // The reader skips a section of an unknown kind, and reports it if the kind is one of samples. The list of sections
-    // still contains it.
+    // The reader skips sections of an unknown kind. If such a section may contain samples, the reader also reports it.
+    // The list of sections still contains all of them.
     let unknown = 18 + 32 * 4;
     file[unknown] = 40;
     file[18 + 32] = 9;
@@ -546,7 +546,8 @@ fn versions_after_103_are_read_as_far_as_they_are_known() {
     insta::assert_snapshot!(report.faults[1], @"section table, at offset 0xa: the file has no name table, but has sections of an unknown kind: found version 105");
 }
 
-/// LLVM's reader stops where the metadata end after a name, and changes nothing of that function.
+/// If the metadata section ends after the name of a function, LLVM's reader stops without an error and does not change
+/// that function.
 #[test]
 fn with_llvms_checks_metadata_may_end_after_a_name() {
     let probes = encoded(PROBES, options());
@@ -559,7 +560,7 @@ fn with_llvms_checks_metadata_may_end_after_a_name() {
     };
     let (whole, faults) = read(&probes, true);
     assert_eq!(faults, 0);
-    // The name of `main` once more after its whole entry.
+    // The section has the whole entry of `main`, and then only the name of `main` once more.
     let again = with_section(&probes, section::METADATA, |bytes| bytes.push(bytes[0]));
     assert_eq!(read(&again, true), (whole.clone(), 0));
     assert_eq!(read(&again, false).1, 1);

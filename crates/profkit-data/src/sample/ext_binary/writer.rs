@@ -151,13 +151,12 @@ const SPLIT_DATA: &[Part] = &[
 ];
 
 /// Writes a profile in the extensible binary encoding, version 103, as LLVM 22 does. Functions are ordered by
-/// descending total samples, then by name or calling context. The metadata of functions have the same order. LLVM
-/// writes metadata in the order of a hash table instead.
+/// descending total samples, then by name or calling context. The metadata of functions have the same order. (LLVM
+/// writes metadata in the order of a hash table instead.)
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if the option `split_layout` is set and the profile has calling contexts, because the
-/// split layout has no section for contexts; there is no error if `split_contexts_as_llvm` is set. Otherwise the errors
-/// of the sink.
+/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts and the option `split_layout` is set without
+/// `split_contexts_as_llvm`, because the split layout has no section for contexts. Otherwise the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     options: &ExtBinaryOptions,

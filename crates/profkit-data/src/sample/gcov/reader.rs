@@ -50,9 +50,9 @@ impl GcovProfile {
         Self::parse_with(data, &SampleReadOptions::default())
     }
 
-    /// Reads a profile as [`parse`](Self::parse) does, with options. If the option `llvm_checks` is set, the sections
-    /// after the functions are not read, an empty name is damage, and a name without a zero byte at its end is not
-    /// damage.
+    /// Reads a profile as [`parse`](Self::parse) does, with options. With the option `llvm_checks`, three things
+    /// differ: the sections after the functions are not read; an empty name is reported as damage; and a name without a
+    /// zero byte at its end is not reported as damage.
     ///
     /// # Errors
     /// The errors of [`parse`](Self::parse).
@@ -152,7 +152,8 @@ impl GcovProfile {
         Ok(names)
     }
 
-    /// Reads a string and removes the zero bytes at its end.
+    /// Reads a string. Returns its bytes up to the first zero byte. A string without a zero byte is an error, except if
+    /// it is empty or if LLVM's checks are used.
     fn read_string<'data>(&self, cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
         let at = cursor.offset();
         let length = u64::from(cursor.u32()?);

@@ -93,8 +93,8 @@ fn sections_are_written_as_create_gcov_does() {
     let (ours, losses) = write(&profile.profile, &GcovOptions::new(GcovVersion::V1));
     assert_eq!(losses, GcovLosses::default());
     assert_eq!(ours.len(), real.len());
-    // The working sets at the end of the file differ, because `create_gcov` counts instructions in them. The other
-    // sections do not contain these counts.
+    // The working sets at the end of the file differ, because `create_gcov` computes them from counts of single
+    // instructions. The other sections do not contain these counts.
     let tag = 0xaf00_0000u32.to_le_bytes();
     let end = real.windows(4).position(|word| word == tag).unwrap();
     assert_eq!(ours[..end + 8], real[..end + 8]);

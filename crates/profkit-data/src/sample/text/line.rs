@@ -80,8 +80,8 @@ fn not_a_number(column: usize, what: &'static str) -> Fault {
 /// both counts.
 pub(super) fn llvm_head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
     let last = memchr::memrchr(b':', line);
-    // LLVM also searches for the colon before the last one, but does not look at the character directly before the last
-    // colon. So in `A::1` it finds only one colon.
+    // LLVM searches for the last colon, and then for the colon before it. The second search leaves out the character
+    // directly before the last colon. So in `A::1` it finds only one colon.
     let before = last.map_or(line.len(), |last| last.saturating_sub(1));
     let first = match last {
         Some(0) => Some(0),

@@ -113,8 +113,8 @@ struct Reader<'p> {
     open: bool,
     /// The number of inlined functions that contain the current line.
     depth: usize,
-    /// The indentation of the last metadata line; 0 if the head line of a function or of an inlined function came after
-    /// it.
+    /// The indentation of the last metadata line; 0 if the head line of a function or of an inlined function was read
+    /// after this metadata line.
     metadata_depth: usize,
     /// Indexes in the function's list of checksums and attributes: the index of the current function, then the indexes
     /// of the inlined functions that contain the current line, outermost first.
@@ -128,8 +128,8 @@ struct Reader<'p> {
     report: ReadReport,
 }
 
-/// Returns what an error shows of a line: the text from the column of the fault on, and the whole line. A column is a
-/// byte offset.
+/// Returns the parts of a line that an error shows: the text from the faulty column to the end of the line, and the
+/// whole line. `column` is a byte offset.
 fn found_at(line: &[u8], column: usize) -> String {
     let (before, rest) = line.split_at_checked(column).unwrap_or((line, &[]));
     if before.trim_ascii().is_empty() {
@@ -205,8 +205,8 @@ impl Reader<'_> {
         let as_llvm = self.as_llvm;
         let is_metadata = matches!(parsed, Line::Checksum(_) | Line::Attributes(_) | Line::Flat);
         if !is_metadata && depth == self.metadata_depth {
-            // As in LLVM, a fault in the targets of the line is reported instead of the fault that the line comes after
-            // metadata.
+            // This line has a fault: it comes after metadata. If its call targets have a fault too, report only that
+            // one, as LLVM does.
             if let Line::Body { targets, .. } = &parsed {
                 targets.check().map_err(located)?;
             }

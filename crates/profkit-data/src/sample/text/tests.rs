@@ -191,8 +191,8 @@ fn each_fault_is_said_and_costs_one_function() {
         let kept = written(&profile, TextOptions::default());
         assert_eq!(kept, "behind:2:1\n 1: 2\nbefore:1:1\n 1: 1\n", "{what}");
     }
-    // A line that begins with a tab may belong to the function before it or be a head line. The lines before it are
-    // kept.
+    // A line that begins with a tab is an error, because it may belong to the function before it or be a head line. The
+    // function before it is kept.
     let (_, report) = parse(b"f:1:1\n 1: 1\n\t2: 2\n");
     assert_eq!(report.functions, 1);
     let _ = writeln!(messages, "a tab: {}", report.faults[0]);

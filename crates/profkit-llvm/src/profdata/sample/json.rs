@@ -51,7 +51,8 @@ impl Json<'_, '_, '_> {
         self.lines.text("  ".repeat(self.depth));
     }
 
-    /// Begins an element of an array or a member of an object: writes a comma if it is not the first, and a line break.
+    /// Begins an element of an array or a member of an object: ends the line, after a comma unless this element is the
+    /// first one.
     fn element(&mut self) {
         if !self.first {
             self.lines.text(b",");

@@ -103,7 +103,8 @@ pub fn run(
 }
 
 /// Corrects the profile kind of the result if inputs were dropped as damaged. In LLVM's tool, each reader sets global
-/// variables, and the writer uses them. So a damaged input changes the kind of the result as an intact input does.
+/// variables, and the writer uses them. So even a damaged input, of which nothing is merged, changes the kind of the
+/// result.
 fn apply_damaged_kinds(
     inputs: &InputList,
     options: &SampleMergeOptions,
@@ -125,7 +126,8 @@ fn apply_damaged_kinds(
                 &|_| read_with(data, &mut SampleProfile::new(), 1, &options.read).kind
             }
             Some(SampleEncoding::Gcov) | None => continue,
-            // LLVM's readers of the binary and the compact binary encoding reset only the variable for FS-AFDO.
+            // When LLVM's readers of the binary and the compact binary encoding start, they reset only the variable for
+            // FS-AFDO. The other variables keep the values from earlier inputs.
             Some(_) => &|before| before.without(ProfileKind::FS_DISCRIMINATORS),
         };
         all = after(all);
@@ -261,8 +263,8 @@ fn filter(
         let text = parsed.text(name);
         (!text.is_empty()).then(|| Pattern::new(text).map_err(Fault::new))
     };
-    // If the profile contains hashes instead of names, LLVM also hashes the pattern as if it were a name. It compares
-    // this hash with that of the whole context, so it never finds a function with callers.
+    // If the profile contains hashes instead of names, LLVM also hashes the pattern as if it were a name, and compares
+    // this hash with the hash of the whole context. So the hash of a pattern never matches a function with callers.
     let matches = |pattern: &Pattern, function: &Function, name: &[u8]| {
         pattern.matches(name)
             || has_hashes

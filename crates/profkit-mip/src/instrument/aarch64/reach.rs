@@ -18,7 +18,7 @@ pub(super) enum Piece<'text> {
     Label(&'text str),
     /// An instruction or a directive: its first word in lower case, and the text after it without comments.
     Statement { word: &'text str, rest: &'text str },
-    /// A probe at this place. The variant holds its size in bytes.
+    /// A probe that is inserted between the statements. The variant holds its size in bytes.
     Inserted(u32),
 }
 
@@ -29,8 +29,8 @@ pub(super) struct Table<'text> {
     pub(super) label: &'text str,
     /// The size of an entry in bytes: 1 or 2.
     pub(super) width: u8,
-    /// Whether the entries are signed. In gcc's tables they are. In clang's tables they are unsigned, because clang
-    /// measures the distances from the lowest target.
+    /// Whether the entries are signed. The entries of gcc's tables are signed. The entries of clang's tables are
+    /// unsigned, because clang measures the distances from the lowest target.
     pub(super) signed: bool,
     /// The entries of the table: for each, the index of its line, the target label, and the label from which the
     /// distance is measured.
@@ -193,7 +193,8 @@ pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (us
 }
 
 /// Returns upper bounds for the positions of all pieces, in bytes from the start of the function. One more element at
-/// the end is the size of the function. The branches in `long` count with their size after the replacement.
+/// the end is the size of the function. `long` are the branches to be replaced; they count with their size after the
+/// replacement.
 fn positions(pieces: &[Piece<'_>], long: &HashSet<usize>) -> Result<Vec<u32>, (usize, String)> {
     let mut at = 0_u32;
     let mut positions = Vec::with_capacity(pieces.len() + 1);

@@ -91,7 +91,7 @@ fn named(text: &str) -> Registers {
         })
 }
 
-/// The place at which execution continues after an instruction.
+/// Where execution continues after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Execution continues with the next instruction.

@@ -90,8 +90,8 @@ pub(super) fn is_short_branch(instruction: &Instruction<'_>) -> bool {
     mnemonic.starts_with(b"loop") || matches!(mnemonic, b"jcxz" | b"jecxz" | b"jrcxz")
 }
 
-/// Returns the label to which a direct branch jumps. If the target is a sum, returns `.`, which is no label. `None` for
-/// an indirect branch.
+/// Returns the label to which a direct branch jumps. `None` for an indirect branch. If the target is a sum, such as a
+/// label plus an offset, returns `.`, which is never a label.
 fn direct(operands: &[u8]) -> Option<&[u8]> {
     if operands.first() == Some(&b'*') || operands.contains(&b'[') {
         return None;

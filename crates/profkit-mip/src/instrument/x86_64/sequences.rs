@@ -89,8 +89,8 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     }
 }
 
-/// Returns the directives that describe a push and a pop of 8 bytes to the unwinder. Both are empty if the function has
-/// no unwind information.
+/// Returns the directives that describe a push and a pop of 8 bytes to the unwinder: a text for the push, and a text
+/// for the pop. Both texts are empty if the function has no unwind information.
 fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
     if site.in_frame() {
         ("; .cfi_adjust_cfa_offset 8", "; .cfi_adjust_cfa_offset -8")
@@ -106,9 +106,9 @@ mod large {
         global, record, ring, symbol,
     };
 
-    /// Returns `code`, which is in AT&T syntax, as it can be inserted. `intel` is true if Intel syntax is enabled at
-    /// the place. Directives then switch to AT&T syntax before the code, and back after it. The code itself is not
-    /// written in Intel syntax, because clang 22 rejects `offset` of a difference of labels.
+    /// Returns `code`, which is in AT&T syntax, in the form in which it can be inserted. `intel` is true if Intel
+    /// syntax is enabled at the place. Directives then switch to AT&T syntax before the code, and back after it. The
+    /// code itself is not written in Intel syntax, because clang 22 rejects `offset` of a difference of labels.
     fn in_syntax(code: &str, intel: bool) -> String {
         if intel {
             format!(".att_syntax prefix; {code}; .intel_syntax noprefix")

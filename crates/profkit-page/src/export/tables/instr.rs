@@ -210,8 +210,9 @@ fn kind_text(kind: u32) -> &'static str {
     }
 }
 
-/// The percentage that the summary gives a count: counters with at least this count make at least this percentage of
-/// all counts. `None` if `count` is 0, or if the summary has no such row.
+/// Returns the smallest percentage in the summary for which this count is high enough: the counters that make up this
+/// percentage of all counts include all counters with this count. `None` if `count` is 0, or if the summary has no such
+/// percentage.
 pub(super) fn share(summary: &Summary, count: u64) -> Option<f64> {
     let mut rows = summary.cutoffs.iter();
     let row = rows.find(|row| count > 0 && row.min_count <= count)?;

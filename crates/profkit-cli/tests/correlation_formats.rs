@@ -247,7 +247,8 @@ fn both_byte_orders_and_widths_are_correlated_like_llvm_does() {
             assert!(said.contains("twice\n"), "{target} {kind}: {said}");
             if big && kind == "binary" {
                 // If the byte order of the program is not that of this machine, LLVM swaps the bytes of the records in
-                // the binary twice and then rejects them. So the result is compared with the result for debug info.
+                // the binary twice and then rejects them. Our result from the binary is therefore compared with our
+                // result from the debug info of the same program.
                 assert_eq!(said, of_debug_info, "{target} {kind}");
                 continue;
             }

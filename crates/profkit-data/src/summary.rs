@@ -259,7 +259,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// The largest first counter of the records that were added so far.
+    /// The maximum of the first counters of all records that were added so far.
     pub fn max_function_count(&self) -> u64 {
         self.max_function_count
     }

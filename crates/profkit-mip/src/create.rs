@@ -151,7 +151,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// A new, empty MIP profile, with remarks about it.
+/// A new MIP profile without counts, and notes for the user about how it was made.
 #[derive(Debug)]
 pub struct Created {
     /// The profile. It contains all functions of the map, and all their counts are 0.

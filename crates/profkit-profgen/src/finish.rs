@@ -27,7 +27,7 @@ fn drop_inlined(names: &SampleNames, samples: &mut Samples) {
     }
 }
 
-/// Removes functions whose name many different functions of a program have, such as `__cxx_global_var_init`.
+/// Removes functions with a name that many different functions of a program share, such as `__cxx_global_var_init`.
 pub fn drop_ambiguous(profile: &mut SampleProfile) {
     if !profile
         .names

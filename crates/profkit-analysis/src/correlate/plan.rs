@@ -98,7 +98,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Examines all inputs, and finds the binaries for those whose raw profiles need one. Each binary is read once.
+    /// Examines all inputs, and finds a binary for each input whose raw profiles need one. Each binary is read once.
     ///
     /// An input that cannot be read is ignored here; the merge reports it.
     pub fn new(inputs: &(impl Inputs + ?Sized), binaries: &Binaries) -> Self {

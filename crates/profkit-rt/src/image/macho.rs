@@ -64,7 +64,7 @@ pub fn runtime_handle() -> *mut u8 {
     unsafe { core::ptr::addr_of_mut!(HEADER) }
 }
 
-/// Returns the build id, in the memory of the image: its UUID; empty if there is none.
+/// Returns the build id of the image: the bytes of its UUID, which lie in the image. Empty if it has no UUID.
 pub fn build_id() -> &'static [u8] {
     // SAFETY: the header of this image has 32 bytes, as in all 64-bit images. The load commands follow it, and dyld has
     // checked them.

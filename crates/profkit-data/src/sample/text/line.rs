@@ -179,6 +179,7 @@ fn after_location(location: Location, rest: &[u8], column: usize) -> Result<Line
                 targets: Targets {
                     text: targets,
                     column: column + digits,
+                    last: 0,
                 },
             })
         }
@@ -187,6 +188,7 @@ fn after_location(location: Location, rest: &[u8], column: usize) -> Result<Line
             types: Targets {
                 text: rest.get(8..).unwrap_or_default(),
                 column: column + 8,
+                last: 0,
             },
         }),
         _ => {
@@ -306,6 +308,8 @@ fn location_fault(text: &[u8], depth: usize) -> Fault {
 pub(super) struct Targets<'data> {
     text: &'data [u8],
     column: usize,
+    /// The column of the pair that was read last.
+    last: usize,
 }
 
 impl<'data> Iterator for Targets<'data> {
@@ -316,6 +320,7 @@ impl<'data> Iterator for Targets<'data> {
         let blanks = self.text.iter().take_while(|&&byte| byte == b' ').count();
         let text = self.text.get(blanks..)?;
         let column = self.column + blanks;
+        self.last = column;
         if text.is_empty() {
             self.text = &[];
             return None;
@@ -373,7 +378,7 @@ impl Targets<'_> {
     #[cold]
     pub(super) fn repeated(&self) -> Fault {
         fault(
-            self.column,
+            self.last,
             "a vtable occurs twice in a line",
             "each vtable once",
         )

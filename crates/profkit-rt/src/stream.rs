@@ -49,7 +49,7 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Begins again: the stream has received no bytes.
+    /// Resets the stream, as if it had received no bytes.
     #[cfg_attr(any(profkit_rt_small, profkit_rt_api), inline(always))]
     pub fn start(&mut self) {
         self.accumulators.start();

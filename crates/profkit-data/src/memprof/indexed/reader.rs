@@ -428,7 +428,7 @@ impl<'a, 'data> Reading<'a, 'data> {
 fn missing(what: &str, id: u64, at: u64) -> Error {
     Error::new(
         ErrorKind::Malformed,
-        format!("an id refers to a {what} that is not in the section"),
+        format!("the id of a {what} is not in the section"),
     )
     .at(at)
     .found(format_args!("id {id:#018x}"))

@@ -238,11 +238,11 @@ fn damaged_records_of_version_14_are_located() {
         assert_eq!(errors[0].kind(), ErrorKind::Malformed);
         writeln!(said, "word {word} = {value}: {}", errors[0]).unwrap();
     }
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(said, @"
     word 1 = 1000: record of function kernel, at offset 0x230: the counters run past the data of their function: found 1000 words, expected at most 7 words of 8 bytes
-    word 1 = 3: record of function kernel, at offset 0x250: the bitmap runs past the data of its function: found 460551, expected at most 24
+    word 1 = 3: record of function kernel, at offset 0x250: the bitmap runs past the data of its function: found 460551 bytes, expected at most 24 bytes
     word 4 = 24: record of function kernel, at offset 0x268: the number of uniformity bytes does not fit the number of counters: found 8, expected 1 or 0
-    word 4 = 18446744073709551615: record of function kernel, at offset 0x248: the bitmap runs past the data of its function: found 18446744073709551615, expected at most 32
+    word 4 = 18446744073709551615: record of function kernel, at offset 0x248: the bitmap runs past the data of its function: found 18446744073709551615 bytes, expected at most 32 bytes
     word 6 = 2: record of function kernel, at offset 0x258: the number of uniformity bytes does not fit the number of counters: found 2, expected 1 or 0
     word 6 = 1099511627776: record of function kernel, at offset 0x258: the number of uniformity bytes does not fit the number of counters: found 1099511627776, expected 1 or 0
     word 8 = 16: value data of record of function kernel, at offset 0x268: TotalSize runs past the end of the data: found 16 bytes, expected at most 8 bytes

@@ -231,6 +231,58 @@ fn a_stripped_program_is_symbolised_by_a_server() {
     }
 }
 
+/// The personality reads several dumps at the same time. The number of threads changes neither the output nor the
+/// messages: empty profiles are reported in the order of the command line, and of several damaged dumps the first one
+/// ends the merge.
+#[test]
+fn the_personality_merges_dumps_the_same_with_any_number_of_threads() {
+    let Some(heap) = Heap::new(22) else { return };
+    heap.build("one", &[]);
+    let mut files = Vec::new();
+    for dump in ["1", "2", "3", "4", "5", "6", "7"] {
+        heap.dump("one", dump);
+        files.push(format!("{dump}.memprofraw"));
+    }
+    for (at, empty) in [(1, "a.yaml"), (4, "b.yaml"), (5, "c.yaml")] {
+        let text = "---\nHeapProfileRecords: []\n...\n";
+        std::fs::write(heap.folder().join(empty), text).unwrap();
+        files.insert(at, empty.to_owned());
+    }
+    let merge = |threads: &str| {
+        let mut args = vec!["llvm-profdata", "merge", "--failure-mode=all", "-o", "out"];
+        args.extend(["--profiled-binary=one", "-j", threads]);
+        args.extend(files.iter().map(String::as_str));
+        let said = profkit(heap.folder(), &args);
+        let said = (said.status.code(), String::from_utf8(said.stderr).unwrap());
+        // If the merge fails, this is the output of the merge before it.
+        (said, std::fs::read(heap.folder().join("out")).unwrap())
+    };
+    let all_equal = |code: i32, lines: &[&str]| {
+        let serial = merge("1");
+        let ((found, said), _) = &serial;
+        assert_eq!(
+            (*found, said.lines().collect()),
+            (Some(code), lines.to_vec())
+        );
+        for threads in ["2", "3", "8", "0"] {
+            let parallel = merge(threads);
+            assert_eq!(parallel.0, serial.0, "-j {threads}");
+            assert!(parallel.1 == serial.1, "-j {threads}: bytes differ");
+        }
+    };
+    let empty = ["a", "b", "c"].map(|name| format!("warning: {name}.yaml: The profile is empty."));
+    let empty = empty.each_ref().map(String::as_str);
+    all_equal(0, &empty);
+    for damaged in ["3.memprofraw", "5.memprofraw", "6.memprofraw"] {
+        let path = heap.folder().join(damaged);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(path, &bytes[..bytes.len() - 8]).unwrap();
+    }
+    let error = "error: 3.memprofraw: 3.memprofraw";
+    let malformed = "malformed instrumentation profile data";
+    all_equal(1, &[empty[0], error, malformed]);
+}
+
 /// Running a program that writes no heap dump is an error, and the message gives the reason.
 #[test]
 fn a_program_that_leaves_no_dump_is_reported() {

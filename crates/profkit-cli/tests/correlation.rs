@@ -335,12 +335,12 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     let message = message
         .replace(text(raw.file_name().unwrap().as_ref()), "RAW")
         .replace(&id, "ID");
-    insta::assert_snapshot!(message, @r"
+    insta::assert_snapshot!(message, @"
     ID: [TMP]/RAW
         no binary: [TMP]/store/stripped: the binary has no debug info
         hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: [TMP]/RAW: dropped ([TMP]/store/stripped): the binary has no debug info
+    warning: [TMP]/RAW: dropped: the binary has no debug info ([TMP]/store/stripped)
     hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
     error: the only input could not be used
     ");
@@ -430,13 +430,13 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     cut.truncate(bytes.len() - 12);
     fs::write(folder.join("raw"), &cut).unwrap();
     told("cut profile", &["--binaries", "app"]);
-    insta::assert_snapshot!(all, @r"
+    insta::assert_snapshot!(all, @"
     -- two programs under one id
     1234: raw
         no binary: 1234: two binaries state the same build id, but describe different functions: found app and twin
         hint: leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped (1234): two binaries state the same build id, but describe different functions: found app and twin
+    warning: raw: dropped: two binaries state the same build id, but describe different functions (1234): found app and twin
     hint: leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
     error: the only input could not be used
     -- stripped
@@ -444,7 +444,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
         no binary: stripped: the binary has no section __llvm_covdata
         hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped (stripped): the binary has no section __llvm_covdata
+    warning: raw: dropped: the binary has no section __llvm_covdata (stripped)
     hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
     error: the only input could not be used
     -- another id
@@ -460,7 +460,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
         no binary: wrong: the counter section of the binary does not have the size of the profile's counters: found 8 bytes of counters, expected 48 bytes
         hint: the binary is of another build, even if its build id is right: give the binary that ran
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped (wrong): the counter section of the binary does not have the size of the profile's counters: found 8 bytes of counters, expected 48 bytes
+    warning: raw: dropped: the counter section of the binary does not have the size of the profile's counters (wrong): found 8 bytes of counters, expected 48 bytes
     hint: the binary is of another build, even if its build id is right: give the binary that ran
     error: the only input could not be used
     -- no id, two binaries
@@ -475,9 +475,9 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     1234: raw
         app (2 functions, binary)
     binaries found for 1 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: repaired (counters, at offset 0x90): the file ends within a section: found 36 bytes left, expected 48 bytes
+    warning: raw: repaired: the file ends within a section (counters, at offset 0x90): found 36 bytes left, expected 48 bytes
     hint: the file is cut off or damaged: copy it again, or run the program again and let it end normally
-    warning: raw: repaired (at offset 0x90): the counters of 1 function are cut off
+    warning: raw: repaired: the counters of 1 function are cut off (at offset 0x90)
     hint: the program was stopped while it wrote, or the disk was full: run it again
 
     wrote out.profdata (664 bytes, indexed version 13): 1 function from 1 file (180 bytes)

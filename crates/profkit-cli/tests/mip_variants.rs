@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 const PROFKIT: &str = env!("CARGO_BIN_EXE_profkit");
 /// Exit code of the test program.
 const OWN_CODE: i32 = 7;
-/// The largest size of the code of each variant on x86-64, in bytes.
+/// The upper limits of the code size of the runtime's variants on x86-64, in bytes.
 const SMALL_TEXT: u64 = 2048;
 const API_TEXT: u64 = 2048;
 const FULL_TEXT: u64 = 5120;

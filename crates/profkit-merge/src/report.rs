@@ -244,16 +244,14 @@ impl fmt::Display for Event {
             self.reason,
             Reason::HashGenerations | Reason::HashGenerationUnknown | Reason::MayCountTwice
         );
-        // The place stands in parentheses. Without them, the place after "dropped:" would look like the thing that was
-        // dropped.
+        f.write_str(if contrast { ", but" } else { ":" })?;
+        write!(f, " {}", self.message)?;
         match (&self.place, self.offset) {
             (Some(place), Some(offset)) => write!(f, " ({place}, at offset {offset:#x})")?,
             (Some(place), None) => write!(f, " ({place})")?,
             (None, Some(offset)) => write!(f, " (at offset {offset:#x})")?,
             (None, None) => {}
         }
-        f.write_str(if contrast { ", but" } else { ":" })?;
-        write!(f, " {}", self.message)?;
         match (&self.found, &self.expected) {
             (Some(found), Some(expected)) => write!(f, ": found {found}, expected {expected}"),
             (Some(found), None) => write!(f, ": found {found}"),

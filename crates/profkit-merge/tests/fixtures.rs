@@ -152,7 +152,7 @@ fn a_file_cut_in_its_names_gets_them_from_a_sibling_that_comes_later() {
     );
     // One event reports that the names are cut off and that they were taken from other inputs.
     insta::assert_snapshot!(lines(&outcome.report), @"
-    cut: repaired (names, at offset 0x488): the names of 12 functions come from other inputs, because the names in this file are cut off: found 9 bytes left, expected 190 bytes
+    cut: repaired: the names of 12 functions come from other inputs, because the names in this file are cut off (names, at offset 0x488): found 9 bytes left, expected 190 bytes
     cut: repaired: the value profiles of 2 functions are lost; their counters are kept
     ");
     // The counters equal those of two complete files. The value data come after the cut, so they are lost.
@@ -247,7 +247,7 @@ fn an_implausible_counter_drops_its_function_and_no_more() {
         (event.input, event.action, event.reason),
         (1, Action::Dropped, Reason::ImplausibleCounter)
     );
-    insta::assert_snapshot!(event.to_string().replace(&String::from_utf8_lossy(event.function.as_ref().unwrap()).into_owned(), "F").replace(&format!("{at:#x}"), "AT"), @"bad: dropped function `F` (at offset AT): a counter is too large to be true: found 1152921504606846976, expected at most 72057594037927936");
+    insta::assert_snapshot!(event.to_string().replace(&String::from_utf8_lossy(event.function.as_ref().unwrap()).into_owned(), "F").replace(&format!("{at:#x}"), "AT"), @"bad: dropped function `F`: a counter is too large to be true (at offset AT): found 1152921504606846976, expected at most 72057594037927936");
     assert_eq!(outcome.report.totals.records_dropped, 1);
     // LLVM keeps the counter that is too large, and prints a warning with its value.
     let llvm = files.merge(&threads(1).policy(Policy::Llvm)).unwrap();
@@ -395,7 +395,7 @@ fn a_damaged_memprof_section_is_left_out_and_its_file_is_kept() {
         .iter()
         .map(ToString::to_string)
         .collect();
-    insta::assert_snapshot!(events.join("\n"), @"damaged: repaired (MemProf section, at offset 0xad0): an offset in the section points outside the section: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
+    insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: an offset in the section points outside the section (MemProf section, at offset 0xad0): found 0xffffffffffffffff, expected 0xac8 to 0xd10");
 }
 
 /// Inputs that contradict each other: raw profiles of two builds of one program, and a text profile that fits neither.

@@ -78,8 +78,8 @@ fn an_empty_profile_is_dropped_and_the_others_are_merged() {
     );
     std::fs::create_dir(folder.path().join("bin")).unwrap();
     let said = said(folder.path(), &["empty", "good"], "bin");
-    insta::assert_snapshot!(said, @r"
-    warning: empty: dropped (MemProf YAML): the profile is empty: expected records under HeapProfileRecords or DataAccessProfiles
+    insta::assert_snapshot!(said, @"
+    warning: empty: dropped: the profile is empty (MemProf YAML): expected records under HeapProfileRecords or DataAccessProfiles
     hint: leave the file out, or write it again from a profile with a MemProf section
 
     wrote out (768 bytes, indexed version 13): 0 functions from 1 of 2 files (261 bytes)

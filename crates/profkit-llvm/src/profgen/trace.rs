@@ -1,8 +1,8 @@
 //! Reads recordings and the output of `perf script` by LLVM's rules.
 //!
-//! For the output of `perf script`, the samples of all processes are read with the same base address. It comes from the
-//! last mapping before the sample in which any process mapped the binary's first segment with code. An address at which
-//! the binary has no instruction becomes [`EXTERNAL`].
+//! For the output of `perf script`, the base address of the binary is not kept per process. For each sample, it comes from
+//! the most recent mapping of the binary's first segment with code, whichever process made this mapping. An address at
+//! which the binary has no instruction becomes [`EXTERNAL`].
 use super::binary::{Binary, share};
 use super::contexts;
 use super::counts::{Counts, EXTERNAL, Stacks};

@@ -380,7 +380,7 @@ fn what_is_dropped_and_why() {
     ]);
     inputs.push(("unreadable".to_owned(), Weight::ONE, Vec::new()));
     let (profile, report) = merged(&profile_of(&image), &inputs);
-    insta::assert_snapshot!(events(&report), @r"
+    insta::assert_snapshot!(events(&report), @"
     1.mipraw: dropped: the file is empty
       hint: the program ended before it wrote its records, or it still runs and has not written them yet
     2.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile: found a program or object file
@@ -389,21 +389,21 @@ fn what_is_dropped_and_why() {
       hint: create a profile from the map first
     4.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile: found text
       hint: a raw file is the file that an instrumented program writes when it ends; its name is default.mipraw if no other name was set
-    5.mipraw: dropped (raw file, at offset 0x0): no profile has the build id of this raw file: found build id 0102, expected build id abababababababababababababababababababab
+    5.mipraw: dropped: no profile has the build id of this raw file (raw file, at offset 0x0): found build id 0102, expected build id abababababababababababababababababababab
       hint: give the profile of the build that wrote the raw file, or the binary with --binary
-    6.mipraw: dropped (raw file, at offset 0x0): no profile has the build id of this raw file: found no build id, expected build id abababababababababababababababababababab
+    6.mipraw: dropped: no profile has the build id of this raw file (raw file, at offset 0x0): found no build id, expected build id abababababababababababababababababababab
       hint: give the profile of the build that wrote the raw file, or the binary with --binary
-    7.mipraw: dropped (raw file, at offset 0x0): the records have the wrong size: found 20 bytes, expected 25 bytes, the size in the binary
-    8.mipraw: dropped (raw file, at offset 0x51): the checksum does not fit the bytes before it: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6
+    7.mipraw: dropped: the records have the wrong size (raw file, at offset 0x0): found 20 bytes, expected 25 bytes, the size in the binary
+    8.mipraw: dropped: the checksum does not fit the bytes before it (raw file, at offset 0x51): found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6
       hint: the file was changed after it was written: copy it again
-    9.mipraw: dropped (raw file, at offset 0x0): the program was built without a mode that the profile has: found mode bits 0x1, expected all bits of 0x3f
-    10.mipraw: repaired (raw file, at offset 0x46): the file ends inside one of its parts: found 14 bytes of records, samples and checksum, expected 33 bytes
+    9.mipraw: dropped: the program was built without a mode that the profile has (raw file, at offset 0x0): found mode bits 0x1, expected all bits of 0x3f
+    10.mipraw: repaired: the file ends inside one of its parts (raw file, at offset 0x46): found 14 bytes of records, samples and checksum, expected 33 bytes
       hint: the file lost its end after it was written: copy it again
-    11.mipraw: dropped (raw file of part 2, at offset 0xaa): the checksum does not fit the bytes before it: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6
+    11.mipraw: dropped: the checksum does not fit the bytes before it (raw file of part 2, at offset 0xaa): found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6
       hint: the file was changed after it was written: copy it again
-    12.mipraw: dropped (raw file, at offset 0x0): no profile has the build id of this raw file: found module hash 0xdeadbeef, expected build id abababababababababababababababababababab
+    12.mipraw: dropped: no profile has the build id of this raw file (raw file, at offset 0x0): found module hash 0xdeadbeef, expected build id abababababababababababababababababababab
       hint: give the profile of the program or library that wrote the raw file
-    13.mipraw: dropped (MIP profile, at offset 0x0): the profile is of another build: found build id 0102
+    13.mipraw: dropped: the profile is of another build (MIP profile, at offset 0x0): found build id 0102
       hint: to merge profiles of several builds, give a folder: -p FOLDER
     14.mipraw: dropped function `_ZN3one3twoEi`: the function's code differs between this file and the profile that it is merged into: found signature 0x7, expected 0x1000
     unreadable: dropped: cannot be read: no luck
@@ -439,9 +439,9 @@ fn records_of_version_8_that_nothing_writes() {
     let (profile, report) = merged(&empty, &files([raw, short, hash]));
     assert_eq!(profile, empty);
     insta::assert_snapshot!(events(&report), @"
-    0.mipraw: dropped (raw file, at offset 0x21): a record has an invalid value: expected a byte of 0x00 or 0xff, or a count with an ordinal
-    1.mipraw: dropped (raw file, at offset 0x0): too few records: found 33 bytes, expected at least 34 bytes
-    2.mipraw: dropped (raw file, at offset 0x0): no profile has the build id of this raw file: found module hash 0xdeadbe00, expected module hash 0xdeadbeef
+    0.mipraw: dropped: a record has an invalid value (raw file, at offset 0x21): expected a byte of 0x00 or 0xff, or a count with an ordinal
+    1.mipraw: dropped: too few records (raw file, at offset 0x0): found 33 bytes, expected at least 34 bytes
+    2.mipraw: dropped: no profile has the build id of this raw file (raw file, at offset 0x0): found module hash 0xdeadbe00, expected module hash 0xdeadbeef
       hint: give the profile of the program or library that wrote the raw file
     ");
 }
@@ -469,7 +469,7 @@ fn calls_of_version_8_are_the_count_itself() {
     assert!(!profile.functions.as_slice()[1].is_covered());
     raw[0x2c] = 0;
     let (_, report) = merged(&empty, &files([raw]));
-    insta::assert_snapshot!(events(&report), @"0.mipraw: dropped (raw file, at offset 0x28): a record has an invalid value: expected a byte of 0x00 or 0xff, or a count with an ordinal");
+    insta::assert_snapshot!(events(&report), @"0.mipraw: dropped: a record has an invalid value (raw file, at offset 0x28): expected a byte of 0x00 or 0xff, or a count with an ordinal");
 }
 
 #[test]
@@ -485,11 +485,11 @@ fn a_profile_without_build_id_takes_the_first() {
     ]);
     let (profile, report) = merged(&empty, &inputs);
     assert_eq!(profile.runs, 1);
-    insta::assert_snapshot!(events(&report), @r"
+    insta::assert_snapshot!(events(&report), @"
     0.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile: found text
       hint: a raw file is the file that an instrumented program writes when it ends; its name is default.mipraw if no other name was set
     1.mipraw: kept: its build id abababababababababababababababababababab is now also that of out.mip, which had none because it was created from a map
-    2.mipraw: dropped (raw file, at offset 0x0): no profile has the build id of this raw file: found build id 07, expected build id abababababababababababababababababababab
+    2.mipraw: dropped: no profile has the build id of this raw file (raw file, at offset 0x0): found build id 07, expected build id abababababababababababababababababababab
       hint: give the profile of the build that wrote the raw file, or the binary with --binary
     ");
 }

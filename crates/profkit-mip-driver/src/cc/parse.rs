@@ -512,7 +512,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     {
         return Err(Unsupported::new(
             format!(
-                "{option} is not possible when clang compiles and links in one call: clang would name the file that the option writes after a temporary object file"
+                "{option} is not possible when clang compiles and links in one call: clang would make up the name of the file that this option writes from the name of a temporary object file"
             ),
             "compile with -c, then link",
         ));

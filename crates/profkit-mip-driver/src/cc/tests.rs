@@ -352,7 +352,7 @@ fn refusals() {
         (
             Family::Clang,
             "--coverage a.c -o p",
-            "--coverage is not possible when clang compiles and links in one call: clang would name the file that the option writes after a temporary object file",
+            "--coverage is not possible when clang compiles and links in one call: clang would make up the name of the file that this option writes from the name of a temporary object file",
         ),
     ] {
         assert_eq!(planned(of, line), format!("refused: {message}"));

@@ -77,16 +77,17 @@ pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<
             plural(unspeakable, "name")
         )
     });
+    let symbols = (losses.symbols > 0).then(|| {
+        format!(
+            "left out the symbol list ({}): the output cannot hold such a list",
+            plural(losses.symbols, "name")
+        )
+    });
     let of_release = text_for.map_or(": the output cannot hold such data".to_owned(), |release| {
         format!(": text for LLVM {release} cannot hold such data")
     });
     let of_release = of_release.as_str();
-    [
-        (
-            losses.symbols,
-            "names of the symbol list: the output cannot hold this list",
-            "",
-        ),
+    let others = [
         (losses.vtables, "vtables", of_release),
         (losses.checksums, "checksums", of_release),
         (losses.attributes, "attributes", of_release),
@@ -103,7 +104,10 @@ pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<
     ]
     .into_iter()
     .filter(|(count, ..)| *count > 0)
-    .map(|(count, what, why)| left_out(count, &format!("{what}{why}")))
-    .chain(unspeakable)
-    .collect()
+    .map(|(count, what, why)| left_out(count, &format!("{what}{why}")));
+    symbols
+        .into_iter()
+        .chain(others)
+        .chain(unspeakable)
+        .collect()
 }

@@ -197,8 +197,8 @@ fn labelled<W: Write>(label: Label, text: impl Display, out: &mut Console<W>) ->
     writeln!(out, " {text}")
 }
 
-/// Prints one line per event. Events with the same reason are printed together, followed by their hints. Equal hints are
-/// printed once. With `quiet`, notes are left out. Returns whether a line was printed.
+/// Prints one line per event. Events with the same reason are printed together, and among these the events with the same
+/// hint, followed by the hint. With `quiet`, notes are left out. Returns whether a line was printed.
 fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) -> io::Result<bool> {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {
@@ -217,14 +217,42 @@ fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) ->
             Label::Warning
         };
         let events = || report.events.iter().filter(|event| event.reason == reason);
-        let mut shown = 0;
+        let mut hints: Vec<Option<&str>> = Vec::new();
         for event in events() {
-            let of_file = lines.entry(event.input).or_default();
-            if shown < LINES_PER_REASON && *of_file < LINES_PER_FILE {
-                *of_file += 1;
-                shown += 1;
-                labelled(label, event, out)?;
+            if !hints.contains(&event.hint.as_deref()) {
+                hints.push(event.hint.as_deref());
             }
+        }
+        let mut shown = 0;
+        // The hint for the last lines, and the hints for events that have no line.
+        let mut pending = None;
+        let mut without_lines = Vec::new();
+        for &hint in &hints {
+            let shown_before = shown;
+            let of_hint = || events().filter(|event| event.hint.as_deref() == hint);
+            for event in of_hint() {
+                let of_file = lines.entry(event.input).or_default();
+                if shown < LINES_PER_REASON && *of_file < LINES_PER_FILE {
+                    *of_file += 1;
+                    shown += 1;
+                    if let Some(hint) = pending.take() {
+                        labelled(Label::Hint, hint, out)?;
+                    }
+                    labelled(label, event, out)?;
+                }
+            }
+            if shown > shown_before {
+                pending = hint;
+            } else if let (Some(hint), Some(first)) = (hint, of_hint().next()) {
+                let others = of_hint().any(|event| event.file != first.file);
+                without_lines.push((hint, &first.file, others));
+            }
+        }
+        // If all events have the same hint, it follows the line about the events that have no line of their own.
+        if hints.len() > 1
+            && let Some(hint) = pending.take()
+        {
+            labelled(Label::Hint, hint, out)?;
         }
         let rest = (events().count() - shown) as u64;
         let more = rest + report.omitted.get(&reason).copied().unwrap_or(0);
@@ -240,26 +268,12 @@ fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) ->
                 labelled(label, format_args!("… and {more} more {what}"), out)?;
             }
         }
-        // Each hint, the first file that it is for, and whether it is for others too.
-        let mut hints: Vec<(&str, &str, bool)> = Vec::new();
-        for event in events() {
-            let Some(hint) = event.hint.as_deref() else {
-                continue;
-            };
-            match hints.iter_mut().find(|(known, ..)| *known == hint) {
-                Some((_, first, others)) => *others |= *first != event.file,
-                None => hints.push((hint, &event.file, false)),
-            }
+        if let Some(hint) = pending {
+            labelled(Label::Hint, hint, out)?;
         }
-        match hints.as_slice() {
-            [(hint, ..)] => labelled(Label::Hint, hint, out)?,
-            // Without the names, all hints would seem to be about the file of the last event.
-            hints => {
-                for (hint, file, others) in hints {
-                    let others = if *others { " and others" } else { "" };
-                    labelled(Label::Hint, format_args!("{file}{others}: {hint}"), out)?;
-                }
-            }
+        for (hint, file, others) in without_lines {
+            let others = if others { " and others" } else { "" };
+            labelled(Label::Hint, format_args!("for {file}{others}: {hint}"), out)?;
         }
     }
     Ok(!reasons.is_empty())
@@ -351,21 +365,21 @@ mod tests {
             outputs: &[lossy],
             ..MergeReport::new(&report)
         };
-        insta::assert_snapshot!(printed(&full, Look::default()), @r"
+        insta::assert_snapshot!(printed(&full, Look::default()), @"
         note: a and b are the same file, which is counted for each
-        warning: 0.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
-        warning: 1.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
-        warning: 2.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
-        warning: 3.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
-        warning: 4.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
-        warning: 5.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
-        warning: 6.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
-        warning: 7.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
-        warning: 8.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
-        warning: 9.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 0.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 1.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 2.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 3.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 4.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 5.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 6.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 7.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 8.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 9.profraw: dropped function `main`: a counter is above 2^56 (at offset 0x2a0): found 7
         warning: … and 2,000 more of this kind
         hint: find out who writes such counters
-        warning: cut: dropped (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: cut: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
         warning: out.profdata: left out 3 build ids
 
         wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.1 MB)
@@ -401,6 +415,48 @@ mod tests {
           written                   33,062
           in more than one program       3
           dropped from inputs        2,010
+        ");
+    }
+
+    #[test]
+    fn a_hint_follows_its_events_and_names_the_file_if_its_event_has_no_line() {
+        let mut report = Report::default();
+        for number in 0..12 {
+            let hint = match number {
+                0 | 2 => "copy the file again".to_owned(),
+                1 => "run the program again".to_owned(),
+                _ => format!("look at {number}"),
+            };
+            let file = format!("{number}.profraw");
+            let event = event(&file, None, Reason::Truncated, Some(&hint));
+            report.events.push(Event {
+                input: number,
+                ..event
+            });
+        }
+        insta::assert_snapshot!(printed(&MergeReport::new(&report), Look::default()), @"
+        warning: 0.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        warning: 2.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        hint: copy the file again
+        warning: 1.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        hint: run the program again
+        warning: 3.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        hint: look at 3
+        warning: 4.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        hint: look at 4
+        warning: 5.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        hint: look at 5
+        warning: 6.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        hint: look at 6
+        warning: 7.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        hint: look at 7
+        warning: 8.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        hint: look at 8
+        warning: 9.profraw: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
+        hint: look at 9
+        warning: … and 2 more of this kind
+        hint: for 10.profraw: look at 10
+        hint: for 11.profraw: look at 11
         ");
     }
 

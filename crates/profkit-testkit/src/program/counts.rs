@@ -71,7 +71,8 @@ pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
             found.equal += ours.len();
             continue;
         }
-        // If copies of a function were inlined and removed, clang has more counts than MIP.
+        // clang also counts functions that were inlined everywhere and then removed; MIP does not. So clang can have
+        // counts for this name that MIP does not have.
         let mut left = theirs.clone();
         let matched = ours.iter().all(|count| {
             let at = left.iter().position(|other| other == count);

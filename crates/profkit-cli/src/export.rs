@@ -129,7 +129,7 @@ impl Form {
 pub fn run(args: &ExportArgs) -> exit::Result {
     if args.table.is_some() && !args.to.is_table() {
         return Err(Failure::usage(
-            "--table cannot be combined with this --to: only some formats are tables",
+            "--table is for formats that are tables, and --to names another format",
         )
         .with_hint("the formats with tables are --to parquet, arrow, csv and json"));
     }

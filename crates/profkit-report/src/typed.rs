@@ -33,6 +33,8 @@ pub fn share(text: &str) -> Result<f32, String> {
 pub fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim_end().parse() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
-        _ => Err(format!("found `{text}`, expected a share from 0 to 100")),
+        _ => Err(format!(
+            "found `{text}`, expected a percentage from 0 to 100"
+        )),
     }
 }

@@ -184,10 +184,10 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let program = program_among(&inputs, &opened, &args.inputs);
     if let Some(program) = program.filter(|_| args.correlation.is_used()) {
         return Err(Failure::usage(format_args!(
-            "{program}: this is a program, not a profile, and --binaries takes one file each time"
+            "{program}: this is a program, not a profile; --binaries takes only the one file after it"
         ))
         .with_hint(format_args!(
-            "write --binaries before it: --binaries {}",
+            "repeat the option for this program: --binaries {}",
             quoted(&program)
         )));
     }

@@ -221,9 +221,9 @@ impl<'a> Run<'a> {
             ));
         }
         if totals.functions == 0 && totals.functions_filtered > 0 && report.heap.is_none() {
-            let all = grouped(totals.functions_filtered);
             return Err(Failure::input(nothing(&format!(
-                "--function and --no-function filter out every function of the inputs ({all})"
+                "--function and --no-function filter out all functions of the inputs: {}",
+                plural(totals.functions_filtered, "function")
             )))
             .with_hint("the filters are matched against mangled names, as profkit show --mangled prints them"));
         }
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
                 grouped(totals.files_lost())
             )))),
             Some(Shortfall::TooFewUsed) => Err(Failure::gate(nothing(&format!(
-                "--min-files asks for {} usable inputs, but only {} of {files} can be used",
+                "--min-files asks for {} usable inputs, and the merge has only {} (of {files})",
                 grouped(self.tolerance.min_files.unwrap_or_default()),
                 grouped(totals.files_kept + totals.files_repaired)
             )))),

@@ -7,8 +7,8 @@ pub const MAGIC: u64 = 0x8169_666f_7270_6cff;
 pub const VERSION_FIRST: u32 = 1;
 /// The newest version of the format (LLVM 23).
 pub const VERSION_LAST: u32 = 14;
-/// The version that profkit writes by default; LLVM 22 writes it too. Version 14 adds only data of GPU programs. It is
-/// written only if the profile contains such data or the user requests it, because LLVM 23 reads version 13 too.
+/// The version that profkit writes by default, which is the version of LLVM 22. LLVM 23 reads it too. Version 14 adds
+/// only data of GPU programs. profkit writes version 14 only if the profile contains such data or the user requests it.
 pub const VERSION_DEFAULT: u32 = 13;
 /// The hash type of all indexed profiles: the low 64 bits of the MD5.
 pub const HASH_TYPE_MD5: u64 = 0;

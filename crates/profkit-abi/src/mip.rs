@@ -95,11 +95,11 @@ pub mod record {
     /// The value of the count and of the ordinal in the record of a function that was never called.
     pub const INITIAL_WORD: u32 = 0xffff_ffff;
     /// The ordinal of the first function that is called in an image. This number is also the start value of the counter
-    /// [`ORDINAL`](super::symbol::ORDINAL). A record that already has an ordinal keeps this ordinal, even if its count
-    /// wraps around and the next call looks like a first call.
+    /// [`ORDINAL`](super::symbol::ORDINAL). A record that already has an ordinal never gets another one, even if its
+    /// count wraps around and the next call looks like a first call.
     pub const FIRST_ORDINAL: u32 = 1;
-    /// The number of bytes in a record for each block except the entry block. The bytes of the blocks follow the entry
-    /// counter. They have the order of the blocks in the map entry.
+    /// The size of a block's byte in a record. A record has such a byte for each block except the entry block. The
+    /// bytes follow the entry counter, in the order of the blocks in the map entry.
     pub const BLOCK_SIZE: usize = 1;
 }
 
@@ -263,8 +263,9 @@ pub mod symbol {
     pub const HOOK: &str = "__profkit_mip_hook";
     /// The name of the COMDAT group of the map's anchor entry.
     pub const ANCHOR_GROUP: &str = "__profkit_mip_anchor";
-    /// The prefix of the names of the COMDAT groups in the section [`section::MODES`](super::section::MODES). For
-    /// example, `__profkit_mip_mode_01` is the name of the group for function coverage.
+    /// The prefix of the names of the COMDAT groups that contain the sections
+    /// [`section::MODES`](super::section::MODES). For example, `__profkit_mip_mode_01` is the name of the group for
+    /// function coverage.
     pub const MODE_GROUP_PREFIX: &str = "__profkit_mip_mode_";
     /// The prefix of the name of a ring's COMDAT group. The ring's hidden symbol has the same name as the group. An
     /// example is `__profkit_mip_ring_4096`.
@@ -291,13 +292,13 @@ pub mod v8 {
         pub const MAGIC: usize = 0;
         /// The offset of a 16-bit field: the version number, which is 8.
         pub const VERSION: usize = 4;
-        /// The offset of a 16-bit field: the file type: a [`file_type`](crate::mip::file_type) in layout B, a
-        /// [`file_type_a`](super::file_type_a) in layout A.
+        /// The offset of the 16-bit field with the file type. Its value is a [`file_type`](crate::mip::file_type) in
+        /// layout B, and a [`file_type_a`](super::file_type_a) in layout A.
         pub const FILE_TYPE: usize = 6;
         /// The offset of a 32-bit field: the mode flags, bits 0 to 4 of [`mode`](crate::mip::mode).
         pub const MODES: usize = 8;
-        /// The offset of a 32-bit field: the module hash: the low 32 bits of the MD5 of the name under which the image
-        /// was linked. A raw file and its map have the same module hash.
+        /// The offset of the 32-bit field with the module hash, which is the low 32 bits of the MD5 of the name under
+        /// which the image was linked. A raw file and its map have the same module hash.
         pub const MODULE_HASH: usize = 12;
         /// The size in bytes of the shared fields. The other fields of each layout follow them.
         pub const COMMON_SIZE: usize = 16;

@@ -16,7 +16,7 @@ pub const VERSION: u64 = 103;
 /// The version that LLVM 3.6 and 3.7 write. Files have no name table, so each name is written out where it is used, and
 /// there are no inlined functions.
 pub const VERSION_NAMES_IN_PLACE: u64 = 100;
-/// The version that LLVM 3.8 writes. Files are like those of version 103, but have no summary.
+/// The version that LLVM 3.8 writes. Files are like those of [`VERSION`], but have no summary.
 pub const VERSION_WITHOUT_SUMMARY: u64 = 102;
 /// The first version of the extensible binary encoding with composite sections, in which a function consists of typed
 /// blocks (LLVM after 23).
@@ -62,7 +62,7 @@ pub mod block {
 pub mod flag {
     /// Flag of any section: the section is compressed with zlib (`SecFlagCompress`).
     pub const COMPRESSED: u64 = 1;
-    /// Flag of any section: the section has only functions without inlined functions (`SecFlagFlat`).
+    /// Flag of any section: no function in the section has inlined functions (`SecFlagFlat`).
     pub const FLAT: u64 = 1 << 1;
     /// Flag of the name table: the names are MD5 hashes.
     pub const MD5_NAMES: u64 = 1 << 32;

@@ -1,5 +1,6 @@
 //! The names of the linker sections that hold profile data (`INSTR_PROF_*_COMMON` and `INSTR_PROF_*_COFF` in
-//! `InstrProfData.inc`). Mach-O uses the names of ELF in segment `__DATA`, or `__LLVM_COV` for the coverage mapping.
+//! `InstrProfData.inc`). Mach-O uses the same section names as ELF. The Mach-O segment is `__LLVM_COV` for the sections
+//! of the coverage mapping, and `__DATA` for all others.
 
 /// The name of a section in each object format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,11 @@ pub enum FunctionOrder {
     /// The sum of the counters or samples, largest first.
     #[default]
     Sum,
-    /// The largest counter, or the samples of the hottest line; largest first.
+    /// The function's largest counter, or the samples of its hottest line. The function with the largest number comes
+    /// first.
     Max,
-    /// The number of calls, largest first: the first counter, or the samples at the function's entry.
+    /// The number of the function's calls: its first counter, or the samples at its entry. The function with the
+    /// largest number comes first.
     Entry,
     /// The demangled name, which people read.
     Name,

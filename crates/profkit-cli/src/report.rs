@@ -212,8 +212,8 @@ fn add_source(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> e
     };
     let declarations = match Declarations::read(paths, &folders) {
         Ok(declarations) => declarations,
-        // This is not an error: the user may have given the binaries for other parts of the page. Only the source files
-        // of functions are missing.
+        // Binaries whose debug info cannot be read are not an error without `--source`: the user may have given them
+        // for other parts of the page. Only the source files of functions are missing.
         Err(error) if args.source.is_none() => {
             page.fact("Source files", format_args!("not known: {error}"));
             return Ok(());

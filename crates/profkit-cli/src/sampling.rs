@@ -283,7 +283,7 @@ fn refuse_to_lose(
 /// these samples take at most `context_memory` bytes.
 ///
 /// # Errors
-/// If the input cannot be read, or does not have the facts by which samples are selected.
+/// If the input cannot be read, or lacks what the options select samples by (for example, the time of a sample).
 pub fn read_counts(
     args: &SelectArgs,
     context_memory: Option<u64>,

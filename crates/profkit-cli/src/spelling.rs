@@ -303,7 +303,8 @@ fn value_missing(argument: &str, value: &str) -> Option<String> {
     is_file.then(|| format!("{value} is a file: the value of {argument} is missing before it"))
 }
 
-/// Returns the option directly before a word, followed by a space; `None` if there is none.
+/// Returns the option that stands directly before a word of the command line, with a space after the option; `None` if
+/// there is none.
 fn option_before(args: &[OsString], word: &str) -> Option<String> {
     let at = args.iter().position(|one| one == word)?;
     let before = args.get(at.checked_sub(1)?)?.to_str()?;

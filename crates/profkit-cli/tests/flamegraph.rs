@@ -125,7 +125,7 @@ fn nothing_is_drawn_of_what_the_profile_does_not_have() {
         error: heap.yaml: the profile does not have the field TotalAccessCount
         hint: a profile for compilers has only bytes, allocations and lifetimes; `profkit merge --memprof-full-schema` keeps all fields
         ");
-    // If the sum of the weights is 0, no picture is drawn either.
+    // No picture is drawn if the sum of the weights is 0.
     let none = HEAP.replace("TotalSize: 3000", "TotalSize: 0");
     let none = none.replace("TotalSize: 1000", "TotalSize: 0");
     std::fs::write(folder.join("none.yaml"), none).unwrap();

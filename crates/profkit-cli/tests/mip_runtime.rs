@@ -457,8 +457,8 @@ fn what_a_pool_cannot_take_gets_its_own_file() {
     let [pool] = <[String; 1]>::try_from(place.files()).unwrap();
     let path = place.path().join(&pool);
     let mut bytes = fs::read(&path).unwrap();
-    // A pool file whose last byte is 0xff. A reader that takes the error of a failed read for a byte reads 0xff after
-    // the end of a file, and would not see that this byte was cut off.
+    // A pool file whose last byte is 0xff. A failed read returns −1, which becomes 0xff if it is mistaken for a byte. A
+    // reader with this mistake would not see that the last byte of the file was cut off.
     let mut ending = bytes.clone();
     let end = ending.len() - raw_header::CHECKSUM_SIZE;
     for count in 0..10_000_u32 {

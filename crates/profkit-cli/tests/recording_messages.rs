@@ -52,7 +52,8 @@ fn sound() -> PerfSample {
     sample(START + 0x300, &[LOOP, LOOP, LOOP])
 }
 
-/// Adds a record that the kernel wrote. It ends with the block of ids, as the records of all events of this writer do.
+/// Adds a record of a kind that the kernel writes. As all such records of this writer, it ends with the ids of the
+/// process and the thread, the time, and the id of the event.
 fn kernel_record(writer: &mut PerfWriter, kind: u32, body: &[u64]) {
     let ids = [10 | 10 << 32, 10, 700];
     let words = body.iter().chain(&ids);

@@ -19,7 +19,7 @@ pub struct Key {
     /// Whether the program holds its function records in debug info and not in sections of their own. The raw profile
     /// states this.
     pub debug_info: bool,
-    /// The size of all counters in bytes. The profile states this size.
+    /// The total size of the profile's counters in bytes. The profile states this size.
     pub counter_bytes: u64,
 }
 
@@ -47,8 +47,8 @@ impl Key {
 pub struct Joined {
     /// For each key: the function records (metadata) that were found, or the reason why none were found.
     pub found: FxHashMap<Key, Result<RawMetadata>>,
-    /// Whether the function records of the binary are also used for a profile that has records of its own, in place of
-    /// these records. LLVM's `--correlate` does this.
+    /// Whether a profile that has function records of its own gets the function records of the binary in their place.
+    /// LLVM's `--correlate` does this.
     pub replace: bool,
 }
 

@@ -87,7 +87,8 @@ pub struct Match {
 /// ```
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// One entry for each different [`Key`] of the profiles, sorted by the first input of each entry.
+    /// One entry for each different [`Key`] of the profiles. They are in the order in which the inputs first have these
+    /// keys.
     pub assignments: Vec<Assignment>,
     /// The function records that the merge needs.
     pub joined: Joined,
@@ -189,8 +190,9 @@ fn key_of(profile: &RawProfile<'_>) -> Option<KeyOf> {
         .then(|| (Key::of(profile), profile.dialect(), *profile.layout()))
 }
 
-/// Reads the first bytes of a file, and returns the keys ([`Key`]) by which the binaries of its profiles are found.
-/// `None` if these bytes do not show that the file holds only one profile.
+/// Reads the first bytes of a file, and returns the [`Key`] by which the binary of its profile is found; an empty list
+/// if the profile needs no binary, or if the file is not a raw profile. `None` if these bytes of a raw file do not show
+/// that it holds only one profile.
 fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
     // A pipe must not be opened here: its contents can be read only once, and the merge needs them.
     let metadata = std::fs::metadata(path)

@@ -20,7 +20,8 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The quantity of a context as a fraction (numerator, denominator), so that averages can be compared exactly.
+    /// The compared quantity of a context as a fraction (numerator, denominator), so that averages can be compared
+    /// exactly.
     fn fraction(self, block: &MemInfoBlock) -> (i128, i128) {
         let whole = |field| (i128::from(block.get(field)), 1);
         match self {

@@ -47,16 +47,14 @@ impl<'p> Side<'p> {
 }
 
 impl<'p> Side<'p> {
-    /// Returns the function of this profile that is the same as the function `of` in the other profile; `None` if this
-    /// profile does not have it. A local function may have a different separator in its name: `a.c;f`, or `a.c:f`
-    /// before LLVM 17.
+    /// Returns the counterpart in this profile of `of`, a function of the other profile; `None` if there is no
+    /// counterpart. The names of a local function may differ in the separator: `a.c;f`, or `a.c:f` before LLVM 17.
     fn twin(&self, of: FunctionRef<'_>, other: &Side<'_>) -> Option<FunctionRef<'p>> {
         self.index.function(of.name_ref()).or_else(|| {
             let name = with_other_separator(of.name())?;
             let twin = self.index.function(NameRef::of(&name))?;
-            // `twin` has the name of the function `of`, but with the other separator. If the other profile also has a
-            // function with exactly the name of `twin`, `twin` is the counterpart of that function, and `of` has no
-            // counterpart.
+            // The names of `twin` and `of` differ only in the separator. If the other profile also has a function with
+            // exactly the name of `twin`, that function is the counterpart of `twin`, and `of` has no counterpart.
             other
                 .index
                 .function(twin.name_ref())

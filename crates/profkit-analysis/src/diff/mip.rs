@@ -66,9 +66,9 @@ fn blocks_moved(old: &Function, new: &Function) -> f64 {
 ///
 /// Every function that was called in at least one profile has the same share of the total. A function that only one
 /// profile called moves its whole share. The share of a function that both profiles called has two halves. The first
-/// half moves if the function was called earlier or later. Of the second half, a part moves: the share of the
-/// function's blocks that ran in only one profile. If the code of the function changed, nothing of the second half
-/// moves.
+/// half moves if the function was called earlier or later. The second half moves in proportion to the blocks that ran
+/// in only one profile: if these are a third of the blocks that ran at all, a third of the second half moves. If the
+/// code of the function changed, nothing of the second half moves.
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
 pub(super) fn diff(old: &MipProfile, new: &MipProfile, options: &DiffOptions) -> ProfileDiff {
     let (old, new) = (Side::new(old), Side::new(new));
@@ -164,8 +164,8 @@ pub(super) fn diff(old: &MipProfile, new: &MipProfile, options: &DiffOptions) ->
     diff.moved = is_counted.then(|| rows.iter().map(|row| row.3).sum::<f64>().min(1.0));
     let distance = |[old, new]: [Option<u64>; 2]| old.unwrap_or(0).abs_diff(new.unwrap_or(0));
     let mut rows: Vec<_> = rows.into_iter().enumerate().collect();
-    // Functions that moved the same share are sorted: first the functions that only one profile called, in the order of
-    // their first calls; then the functions that were called earlier or later, the farthest move first.
+    // The order of functions that moved equal shares of the total: first the functions that only one profile called, in
+    // the order of their first calls; then the functions that were called earlier or later, the farthest move first.
     keep_first(&mut rows, options.most, |(one_at, one), (two_at, two)| {
         let by_effect = two.3.total_cmp(&one.3);
         by_effect

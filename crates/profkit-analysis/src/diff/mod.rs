@@ -62,8 +62,8 @@ pub enum Place {
     Line(Location),
 }
 
-/// A value that was counted at a place: the function that was called, the virtual table that was used, or the size of a
-/// memory operation.
+/// A value that was counted at a value site or at a line: the function that was called, the virtual table that was
+/// used, or the size of a memory operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The name of a function or virtual table.
@@ -287,8 +287,8 @@ impl Totals {
         }
     }
 
-    /// Returns the share of the total that moved between the given counts. They are the counts of counters, lines or
-    /// call targets: for each, its count in the old and in the new profile.
+    /// Returns the share of the total that moved from some parts (counters, lines or call targets) to others. For each
+    /// part, `parts` has its count in the old and in the new profile.
     fn moved(self, parts: impl Iterator<Item = [u64; 2]>) -> f64 {
         let distances = parts.map(|counts| self.distance(counts.map(u128::from)));
         (distances.sum::<f64>() / 2.0).min(1.0)
@@ -346,8 +346,8 @@ fn joined<K: Copy + Ord>(old: &[(K, u64)], new: &[(K, u64)]) -> Vec<(K, [u64; 2]
     }
 }
 
-/// A place in a function (a value site or a line), and a value that was counted there. A call target is given by the
-/// hash of its name.
+/// A value site or line of a function, and a value that was counted there. If the value is a call target, it is the
+/// hash of the target's name.
 type Value = (Place, u64);
 
 /// The values of the value sites and lines of a function, sorted. Each value has its count in the old profile and its

@@ -111,9 +111,9 @@ pub(super) fn diff(
 
 impl<'p> Tree<'p> {
     /// Returns the index of the node for a function with this name at this place below a caller, and stores the samples
-    /// of the function in the node. `side` is 0 for a function of the old profile, and 1 for one of the new profile.
-    /// `samples` is `None` for a function that is only a caller. If there is no such node, or if every such node
-    /// already has samples from the same profile, a node is added.
+    /// of the function in the node. Adds a node if the tree has none for this function, or if every node for it already
+    /// has samples from the same profile. `side` is 0 for a function of the old profile, and 1 for one of the new
+    /// profile. `samples` is `None` for a function that is only a caller.
     fn node(
         &mut self,
         found: &mut Found,

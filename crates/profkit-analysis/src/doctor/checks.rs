@@ -54,8 +54,9 @@ pub struct Resummed {
 
 impl Resummed {
     pub fn add(&mut self, record: &Record) {
-        // LLVM's writer tests only bit 60 of the hash. A front-end function whose hash has this bit by chance is left
-        // out of all summaries.
+        // Bit 60 of the hash marks context-sensitive functions. LLVM's writer tests only this bit, whatever the kind of
+        // the profile. So a front-end function whose hash has the bit by chance is left out of the summary, and a
+        // front-end profile has no context-sensitive summary.
         let stage = usize::from(record.func_hash.is_context_sensitive());
         if let Some(stage) = self.stages.get_mut(stage)
             && !record.is_pseudo()

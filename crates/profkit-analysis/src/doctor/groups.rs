@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// The largest number of files whose names and faults a group keeps. Raising this limit costs memory for each group.
 const MOST_KEPT: usize = 10;
 
-/// The report names a group by a pattern such as `runs/*.profraw`, if it can find one. It looks for patterns for at most
-/// this many groups, because each search takes time.
+/// The largest number of groups for which a pattern such as `runs/*.profraw` is searched. The report names a group by
+/// its pattern. The number is limited because each search takes time.
 const MOST_PATTERNS: usize = 32;
 /// The largest number of folder entries that are examined to find the pattern of one group.
 const MOST_LOOKED_AT: u64 = 100_000;
@@ -256,7 +256,7 @@ impl Groups {
         }
         let extension = extension.to_str()?;
         // The pattern matches all files with this extension in the folder. If the user named single files, the folder
-        // may hold more files with the extension, which were not examined. There is no pattern in this case.
+        // may hold further files with the extension that were not examined, so there is no pattern.
         if !own().all(matches)
             || files_below(Path::new(folder), extension, !is_flat)? != group.files + others
         {
@@ -274,7 +274,7 @@ impl Groups {
 
 /// The number of files with this extension in a folder; if `deep` is true, also in the folders below it. `None` if
 /// there are too many files or folders, if a folder cannot be read, if anything in the folders is a link, or if a file
-/// with the extension is hidden: a pattern may not match the same links and hidden files that are counted here.
+/// with the extension is hidden. With links or hidden files, a pattern might match other files than are counted here.
 fn files_below(folder: &Path, extension: &str, deep: bool) -> Option<u64> {
     let mut folders = vec![if folder.as_os_str().is_empty() {
         PathBuf::from(".")

@@ -30,8 +30,8 @@ pub fn raw(data: &[u8]) -> Diagnosis {
     diagnosis.contexts = Some(contexts);
     diagnosis.next.push(match contexts {
         0 => Advice::HeapRunAgain,
-        // The next step is a merge, which keeps the sound dumps. `profkit show` of a damaged profile ends with an
-        // error.
+        // For a damaged profile the advice is a merge, because a merge keeps the sound dumps. `profkit show` would end
+        // with an error.
         _ if diagnosis.damage.count > 0 => Advice::Correlate,
         _ => Advice::ShowHeap,
     });

@@ -78,9 +78,9 @@ impl Readers {
 fn releases(data: &[u8], kind: ProfileKind) -> Option<RangeInclusive<u8>> {
     let found = encoding(data);
     let version = parse_header(data).map_or(0, |header| header.version);
-    // Readers before LLVM 22 misread vtables. LLVM 14 added the section for contexts. If the profile has any other
-    // property that plain profiles lack, 13 is the oldest release reported: it is not known which earlier releases read
-    // it.
+    // A profile with vtables needs LLVM 22, because earlier readers misread vtables. The section for contexts (see
+    // below) needs LLVM 14. For any other property that plain profiles lack, 13 is the oldest release reported: it is
+    // not known which earlier releases read such a profile.
     let oldest = |plain| match kind {
         kind if kind.contains(ProfileKind::HAS_VTABLES) => 22,
         kind if kind == ProfileKind::default() => plain,

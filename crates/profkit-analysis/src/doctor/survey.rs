@@ -81,7 +81,7 @@ impl Survey {
     }
 
     /// Examines all files with several threads. `each` gets the diagnoses in the order of the files; paths that do not
-    /// exist come last. After each file, any of the threads calls `done` with the size of the file.
+    /// exist come last. The thread that has examined a file calls `done` with the size of the file.
     ///
     /// # Errors
     /// Those of `each`.
@@ -140,7 +140,7 @@ impl Survey {
         Ok(counts)
     }
 
-    /// Examines one file; `None` if it was not named and does not look like a profile.
+    /// Examines one file; `None` if the user did not name the file and it does not look like a profile.
     fn one(&self, index: usize, hint: Hint<'_>) -> Option<Diagnosis> {
         let file = self.list.files.get(index)?;
         let is_named = !file.is_member() && self.named.contains(&file.path);
@@ -210,7 +210,7 @@ pub(crate) fn is_candidate(path: &Path) -> bool {
         .filter(std::fs::Metadata::is_file)
         .and_then(|_| File::open(path).ok());
     let Some(mut file) = file else {
-        // A folder or a file that cannot be opened stays in the list, so that it is reported.
+        // A folder stays in the list, and so does a file that cannot be opened: the caller then reports it.
         return true;
     };
     if file.by_ref().take(64).read_to_end(&mut head).is_err() {
@@ -234,7 +234,7 @@ fn begins_like(head: &[u8]) -> bool {
     kind.family().is_some() && !kind.is_text() && kind != FileKind::MipMap
 }
 
-/// Whether a file has the extension of a profile. The extension of a compressed file may follow it.
+/// Whether a file has the extension of a profile. An extension of a compressed file may follow, as in `a.profraw.gz`.
 fn has_extension(path: &Path) -> bool {
     const PROFILES: [&str; 8] = [
         "afdo",

@@ -84,7 +84,8 @@ pub enum Advice {
     RunAgain,
     /// Merge the raw profiles again, because nothing of the indexed profile can be used.
     MergeAgain,
-    /// Give the binary to the merge, because the profile has only counters: their functions are described in the binary.
+    /// Give the binary to the merge. An instrumentation profile that holds only counters gets its functions from the
+    /// binary; a raw heap profile is symbolised with it.
     Correlate,
     /// Merge the file. The merge keeps the sound parts, and reports the damaged ones.
     KeepSound,

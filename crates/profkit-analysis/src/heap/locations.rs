@@ -4,7 +4,7 @@ use profkit_data::memprof::FrameId;
 use profkit_data::tables::{Frame as TableFrame, StackFlags, Tables};
 use std::borrow::Cow;
 
-/// The size of the source locations of all contexts, in three forms.
+/// The size of the source locations of all contexts, for three ways to store them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocationSizes {
     /// The number of call stacks.
@@ -24,7 +24,8 @@ impl HeapProfile {
     }
 }
 
-/// Computes the sizes of the source locations in the three forms. `None` if the profile has no source locations.
+/// Computes the size of the source locations for each of the three ways to store them. `None` if the profile has no
+/// source locations.
 fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
     let profile = &heap.profile;
     let locations = &heap.locations;

@@ -63,7 +63,7 @@ pub struct IndexedBinaries<'a> {
     pub folders: &'a DebugFolders,
     /// The servers that are asked for a binary if no folder contains it.
     pub servers: Option<&'a dyn BinaryServers>,
-    /// The mappings of each binary's code. Computed when a mapping without build id is searched for the first time.
+    /// The mappings of each binary's code. They are computed at the first search for a mapping that has no build id.
     code_mappings: OnceLock<Vec<Vec<CodeMapping>>>,
 }
 

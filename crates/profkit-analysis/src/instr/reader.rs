@@ -199,11 +199,11 @@ fn version_of(word: u64) -> u32 {
     u32::try_from(word & profkit_abi::variant::VERSION_MASK).unwrap_or(0)
 }
 
-/// Checks that at least one record of a text can be read. A text without records passes too. This check is needed
-/// because any text can be opened as a profile: a text profile has no magic.
+/// Checks that a text has a record that can be read, or no records at all. This check is needed because any text can be
+/// opened as a profile: a text profile has no magic.
 ///
 /// # Errors
-/// The first error, if no record can be read.
+/// The first error, if the text has records and none of them can be read.
 pub fn text_has_records(data: &[u8]) -> Result<()> {
     let mut reader = TextReader::parse(data)?;
     let mut record = Record::default();

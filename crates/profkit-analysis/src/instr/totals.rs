@@ -16,7 +16,7 @@ pub struct Totals {
     pub pseudo_records: u64,
     /// The sum of all counters of records without a marker.
     pub sum: u128,
-    /// The summaries of the records without context sensitivity and of those with it.
+    /// The summary of the records without context sensitivity, and the summary of the context-sensitive records.
     stages: [SummaryBuilder; 2],
     /// The number of context-sensitive records.
     pub context_sensitive: u64,

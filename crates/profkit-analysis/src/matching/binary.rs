@@ -97,9 +97,8 @@ pub struct NamedFunctions {
     /// The different hashes of the functions with this name. A hash is `None` if only the symbol of the function is
     /// known.
     pub hashes: Vec<Option<FuncHash>>,
-    /// The position of the first function with this name, in an order of functions that the profile has too (see
-    /// [`FunctionOrder`]). So positions in the binaries and in the profile can be compared. `None` if there is no such
-    /// order.
+    /// The position of the first function with this name in the [`FunctionOrder`] that the profile has. The order is
+    /// the same for the profile and the binaries, so their positions can be compared. `None` if there is no such order.
     pub position: Option<u32>,
 }
 
@@ -125,8 +124,8 @@ pub struct BinaryFunctions {
     /// Programs and libraries in folders that were skipped, because their functions could not be read: the path and the
     /// reason.
     pub skipped: Vec<(String, Error)>,
-    /// The files with functions whose hashes are not known, each with the range of its entries in `binaries`. Their
-    /// debug info was not read yet.
+    /// The files with functions whose hashes are not known, as long as their debug info has not been read. Each file
+    /// comes with the range of its entries in `binaries`.
     without_hashes: VecDeque<(PathBuf, Range<usize>)>,
     /// For comparisons with a sample profile: the names of the binaries' functions, by the hash of the name. `None` for
     /// other profiles.

@@ -133,8 +133,8 @@ impl ProfileFunctions {
         }
     }
 
-    /// Returns an error if the profile has no functions. Otherwise an empty profile would match completely, whatever
-    /// `--fail-under` demands.
+    /// Returns an error if the profile has no functions. Without this check, an empty profile would match completely,
+    /// whatever `--fail-under` demands.
     fn with_functions(self) -> Result<Self> {
         if self.functions.is_empty() {
             let error = Error::new(

@@ -337,8 +337,8 @@ const ROOM: usize = 4096;
 
 /// Returns the sum that [`add_up`] computes for each of eight lists of indexes. An addition for a list has to wait for
 /// the previous addition for this list. Therefore the additions for the eight lists alternate, up to the end of the
-/// shortest list. The caller passes lists of about the same length, because most time is lost in the rest of the
-/// longest list.
+/// shortest list. The rest of each longer list is added up by itself, which is slow. So the caller passes lists of
+/// about the same length.
 fn eight_sums(table: &[f32], lists: [&[u32]; 8]) -> [f32; 8] {
     let shortest = lists.map(<[u32]>::len).into_iter().min().unwrap_or(0);
     let heads = lists.map(|list| list.get(..shortest).unwrap_or_default());

@@ -115,8 +115,9 @@ fn a_heavy_trace_counts_as_much_as_equal_traces() {
 #[test]
 fn pages_of_a_curve() {
     let order = [1, 2, 3, 4];
-    // A page holds two functions. After each of its calls in the order, the first trace has touched 1, 2 and 2 pages;
-    // function 9 is not in the order and does not count. The second trace has touched 1 page after each call.
+    // A page holds two functions. The first trace calls three functions of the order, and has touched 1, 2 and 2 pages
+    // after these calls; function 9 is not in the order and does not count. The second trace has touched 1 page after
+    // each call.
     let traces = [Trace::new(vec![1, 9, 4, 3]), Trace::new(vec![3, 4])];
     assert_eq!(page_fault_area(&order, &traces, 2), 5 + 2);
 }

@@ -422,8 +422,8 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
         let row = match &verdict {
             Verdict::Unique(sums) => FunctionDifference::new(name, None, share(sums), 0.0),
             Verdict::Mismatched(sums) => {
-                // The counts of this function in the first profile are added up only at its first record: the records
-                // of a function follow each other.
+                // A function may have several records, which follow each other in the second profile. Its counts in the
+                // first profile are added up only once, at the first of these records.
                 if mismatched.0 != Some(tested.name) {
                     let records = in_base.function(tested.name).into_iter();
                     let sums_of = |record: profkit_data::instr::RecordRef<'_>| {

@@ -400,9 +400,9 @@ fn sorted(site: SiteValues<'_>) -> Vec<ValueEntry> {
     entries
 }
 
-/// Adds up the overlap of two value sites and returns it. For each value that both sites have, this is the smaller of
-/// two shares: the share of its first count in `base_sum`, and the share of its second count in `test_sum`. Both sites
-/// must be sorted by value.
+/// Adds up the overlap of two value sites and returns it. For each value that both sites have, the overlap is the
+/// smaller of two shares: the share of its count at the site `base` in `base_sum`, and the share of its count at the
+/// site `test` in `test_sum`. Both sites must be sorted by value.
 fn site_score(base: &[ValueEntry], test: &[ValueEntry], base_sum: f64, test_sum: f64) -> f64 {
     let (mut base, mut test) = (base.iter().peekable(), test.iter().peekable());
     let mut sum = 0.0;

@@ -54,8 +54,8 @@ impl<'p> OverlapSide<'p> {
 }
 
 /// Returns the smallest count among the hottest lines that together have a certain share of all samples. `cutoff` is
-/// this share in millionths. The summary has such counts only for some shares. The one that is used belongs to the
-/// smallest share that is not less than `cutoff`. `None` if all shares in the summary are less than `cutoff`.
+/// this share in millionths. The summary has such counts only for some shares, so the function takes the smallest of
+/// these shares that is not less than `cutoff`. `None` if all shares in the summary are less than `cutoff`.
 pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
     let mut entries = summary.cutoffs.iter();
     let entry = entries.find(|entry| entry.cutoff >= cutoff);

@@ -32,8 +32,8 @@ pub struct HeapArgs {
 
     /// Write a flame graph of a heap or sample profile for a browser
     ///
-    /// Of heap profiles, the colour of a function shows how cold or hot its contexts are. Sample profiles show calling
-    /// contexts, if they have any, and inlined functions.
+    /// For a heap profile, the colour of a function shows how cold or hot its contexts are. For a sample profile, the
+    /// graph shows calling contexts, if the profile has any, and inlined functions.
     #[arg(long, value_name = "FILE.svg")]
     pub flamegraph: Option<PathBuf>,
 

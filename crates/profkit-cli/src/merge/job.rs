@@ -78,7 +78,7 @@ pub enum Version {
 }
 
 impl Form {
-    /// The form that the options choose.
+    /// Returns the form of the output that the options choose.
     ///
     /// # Errors
     /// If a version is given for a form without versions, or if the LLVM release reads no version that can be written.

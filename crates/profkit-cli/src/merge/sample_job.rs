@@ -130,8 +130,8 @@ pub struct SampleJob<'a> {
     pub remapping: Option<Remapping>,
     /// The filter that selects functions by name; `None` if all functions are kept.
     pub filter: Option<NameFilter>,
-    /// The only input, if the input and the output both have GCC's encoding. The output then keeps the file names of
-    /// the input. Otherwise `None`.
+    /// The input, if there is only one and the input and the output both have GCC's encoding; otherwise `None`. The
+    /// output keeps the file names of this input.
     pub only_gcov: Option<GcovProfile>,
 }
 

@@ -90,8 +90,8 @@ pub fn run(args: &CcArgs) -> Result {
     }
 }
 
-/// A parser for the options of a command. It also accepts the output options, which may stand among them, and ignores
-/// their values.
+/// A parser for the options of a command. It also accepts the output options of profkit, which may stand among the
+/// options of the command, and ignores their values.
 #[derive(Parser)]
 struct Words<T: Args> {
     #[command(flatten)]
@@ -101,10 +101,8 @@ struct Words<T: Args> {
     _output: OutputArgs,
 }
 
-/// Parses again the words that [`Setup::words`] has stored, because profkit was started in place of another program.
-///
-/// # Errors
-/// If the words are wrong.
+/// Parses the options of `mip cc` or `mip cargo` a second time: the compiler or cargo starts profkit in place of
+/// another program, and this process gets the options only as the words that [`Setup::words`] has stored.
 pub fn parse_again<T: Args>(subcommand: &str, words: &[OsString]) -> Result<T> {
     let all = [subcommand.into()].into_iter().chain(words.iter().cloned());
     Words::try_parse_from(all.chain(["--".into(), "-".into()]))

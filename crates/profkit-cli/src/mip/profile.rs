@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// A version of the profile's format that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatVersion {
-    /// The format of the original tool, for profiles that were created from maps of that format
+    /// The format of LLVM's unreleased MIP tool, for profiles that were created from maps of that format
     #[value(name = "8")]
     V8,
     /// profkit's own format

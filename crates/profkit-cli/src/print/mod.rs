@@ -58,7 +58,8 @@ impl When {
     }
 }
 
-/// Whether long texts go through a pager. Before the command line is parsed, the value is not set, and none do.
+/// Whether long texts go through a pager. The value is set when the command line is parsed. Before that, no text goes
+/// through a pager.
 static PAGES: OnceLock<bool> = OnceLock::new();
 
 fn uses_pager() -> bool {
@@ -139,7 +140,7 @@ pub enum RowFormat {
 }
 
 impl RowFormat {
-    /// The form of a document without rows: a format with rows becomes text or JSON.
+    /// Returns the form of a document without rows. CSV becomes text, and JSON Lines becomes JSON.
     pub fn document(self) -> Format {
         match self {
             RowFormat::Text | RowFormat::Csv => Format::Text,

@@ -179,8 +179,9 @@ fn generated_profiles_are_compared_alike() {
     }
 }
 
-/// For `overlap`, profkit reads a sound indexed first profile without a merge, because a merge would not change it.
-/// Exception: a merge changes a profile that contains a record twice, so such a profile is merged.
+/// `overlap` merges its first profile. profkit leaves out this merge if the profile is indexed and sound, because the
+/// merge would not change it. Exception: a profile that contains a record twice is merged, because the merge changes
+/// it.
 #[test]
 fn a_first_profile_that_has_a_record_twice_is_merged() {
     let llvm = require_or_skip!(22);

@@ -37,8 +37,8 @@ fn damaged_profiles_are_refused_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// If the field TotalSize of value data is 0, LLVM's tool takes them for empty, and reads the value data of the next
-/// record at the same offset.
+/// If the field TotalSize of a record's value data is 0, LLVM's tool treats these value data as empty. It then reads
+/// the value data of the next record at the same offset.
 #[test]
 fn value_data_without_a_size_are_read_alike() {
     let llvm = require_or_skip!(22);

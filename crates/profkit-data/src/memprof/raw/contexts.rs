@@ -62,8 +62,8 @@ pub struct Skipped {
     pub error: Error,
     /// The number of blocks of the dump that were added before the fault was found.
     pub kept: usize,
-    /// Whether a part of the dump was left out because of the fault. If dumps contradict each other, the contradiction
-    /// is reported, but nothing is left out.
+    /// Whether a part of the dump was left out because of the fault. It is false if two dumps contradict each other:
+    /// such a contradiction is reported, but nothing is left out.
     pub lost: bool,
 }
 

@@ -1,6 +1,4 @@
 //! Compares profiles of any family, two at a time.
-use super::instr::{CountSums, InstrIndex, InstrOverlap, Stage, Tested, Verdict, records};
-use super::samples::{HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share};
 use crate::faults::Faults;
 use crate::heap::{HeapProfile, NoBinaries, is_heap_alone, load_heap};
 use crate::instr::InstrReader;
@@ -8,13 +6,19 @@ use crate::samples::SampleView;
 use profkit_abi::value_kind;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::overlap::{
+    CountSums, InstrIndex, InstrOverlap, Stage, Tested, Verdict, records,
+};
 use profkit_data::instr::{
     FunctionId, FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record, RecordId,
 };
 use profkit_data::memprof::{Field, Frame};
 use profkit_data::mip::MipProfile;
+use profkit_data::sample::overlap::{
+    HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold,
+};
 use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, context_name, summarize};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, share};
 use profkit_merge::{MergeError, RunOptions};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -565,7 +569,7 @@ impl ComparedProfile {
 }
 
 fn float(count: u64) -> f64 {
-    share(count, 1)
+    share(count, 1u64)
 }
 
 fn of_heap(base: &HeapProfile, test: &HeapProfile, detail: bool) -> PairOverlap {
@@ -667,7 +671,7 @@ fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
             None => {
                 pair.base_only += 1;
                 pair.base_only_share += if there.covered {
-                    share(1, base_covered)
+                    share(1u64, base_covered)
                 } else {
                     0.0
                 };
@@ -675,7 +679,7 @@ fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
         }
         let now = here.is_some_and(|here| here.covered);
         if detail && there.covered && !now {
-            let lost = share(1, base_covered);
+            let lost = share(1u64, base_covered);
             pair.functions.push(FunctionDifference::new(
                 name.to_vec(),
                 Some(lost),
@@ -690,13 +694,13 @@ fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
             blocks_either += here.blocks.len() as u64;
             pair.test_only += 1;
             pair.test_only_share += if here.covered {
-                share(1, test_covered)
+                share(1u64, test_covered)
             } else {
                 0.0
             };
         }
         if detail && here.covered && !there.is_some_and(|there| there.covered) {
-            let new = share(1, test_covered);
+            let new = share(1u64, test_covered);
             pair.functions
                 .push(FunctionDifference::new(name.to_vec(), None, Some(new), 0.0));
         }

@@ -7,7 +7,7 @@ use crate::lines::Lines;
 use crate::messages::{Fault, FileBytes, Session};
 use crate::output;
 use profkit_abi::value_kind;
-use profkit_analysis::overlap::{
+use profkit_data::instr::overlap::{
     CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict,
 };
 use profkit_data::instr::{FunctionId, FunctionTable, InstrProfile, NewRecord, Record, ValueData};

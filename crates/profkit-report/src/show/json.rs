@@ -5,7 +5,7 @@
 use super::text::{bits, endian_name};
 use super::{Context, Details, Layout, Printer, RecordView};
 use crate::Grouping;
-use crate::rows::{group_json, group_word, number, share};
+use crate::rows::{group_json, group_word, number};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
@@ -18,6 +18,7 @@ use profkit_data::Error;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::{KindValues, TemporalTraces};
 use profkit_data::releases::Release;
+use profkit_data::share;
 use profkit_data::summary::Summary;
 use serde::Serialize;
 use serde_json::{Value, json};

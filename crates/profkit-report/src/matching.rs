@@ -54,7 +54,7 @@ struct BinaryReport {
     same_build: Option<bool>,
     #[serde(serialize_with = "origin")]
     origin: Option<Origin>,
-    /// Whether `path` is a profile that lists only functions that ran. `false` for a binary.
+    /// Whether `path` is a profile in place of a binary, and this profile lists only functions that ran.
     lists_only_used: bool,
     functions: u64,
     /// The state of the debug info, in which inlined functions are looked for: `absent`, `unread`, `read` or `damaged`.

@@ -78,6 +78,7 @@ pub mod mersenne;
 #[cfg(feature = "mip")]
 pub mod mip;
 pub mod names;
+pub mod numbers;
 mod open;
 mod printable;
 mod quote;

@@ -14,6 +14,7 @@ mod archive;
 mod input;
 mod inputs;
 mod list;
+mod note;
 mod output;
 mod outputs;
 #[cfg(unix)]
@@ -26,7 +27,8 @@ pub use input::{
     read_stored,
 };
 pub use inputs::{InputData, Inputs};
-pub use list::{InputFile, InputList, InputNote, ListError, MissingInput, Subset};
+pub use list::{InputFile, InputList, ListError, MissingInput, Subset};
+pub use note::InputNote;
 pub use output::{Content, Output, OutputError, OutputProblem, write_to};
 pub use outputs::{Outputs, same_file};
 pub use profkit_data::{Screen, Weight, system_text};

@@ -11,6 +11,7 @@ use profkit_data::instr::overlap::{
 };
 use profkit_data::instr::{
     FunctionId, FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record, RecordId,
+    RecordRef,
 };
 use profkit_data::memprof::{Field, Frame};
 use profkit_data::mip::MipProfile;
@@ -400,14 +401,32 @@ fn part(sum: f64, whole: f64) -> f64 {
     if whole < 1.0 { 0.0 } else { sum / whole }
 }
 
+/// The stage of instrumentation to compare: the first one, unless both profiles have functions of the second,
+/// context-sensitive one only.
+fn stage_of(base: &InstrProfile, test: &InstrProfile) -> Stage {
+    let only_second = |profile: &InstrProfile| {
+        let mut all = records(profile).peekable();
+        let second = |record: RecordRef<'_>| {
+            Stage::ContextSensitive.includes(profile.kind, record.func_hash)
+        };
+        all.peek().is_some() && all.all(|(_, record)| second(record))
+    };
+    if [base, test].into_iter().all(only_second) {
+        Stage::ContextSensitive
+    } else {
+        Stage::Plain
+    }
+}
+
 fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverlap {
-    let sums = |profile| CountSums::of_profile(profile, Stage::Plain);
+    let stage = stage_of(base, test);
+    let sums = |profile| CountSums::of_profile(profile, stage);
     let mut overlap = InstrOverlap::new(sums(base), sums(test));
     let (in_base, in_test) = (InstrIndex::new(base), InstrIndex::new(test));
     let mut pair = PairOverlap::default();
     let mut mismatched = (None, 0.0);
     for (function, record) in records(test) {
-        if !Stage::Plain.includes(test.kind, record.func_hash) {
+        if !stage.includes(test.kind, record.func_hash) {
             continue;
         }
         let tested = Tested {
@@ -430,7 +449,7 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
                 // first profile are added up only once, at the first of these records.
                 if mismatched.0 != Some(tested.name) {
                     let records = in_base.function(tested.name).into_iter();
-                    let sums_of = |record: profkit_data::instr::RecordRef<'_>| {
+                    let sums_of = |record: RecordRef<'_>| {
                         CountSums::of_function(record.counts, record.values).counts
                     };
                     let there: f64 = records.flat_map(|it| it.records()).map(sums_of).sum();
@@ -453,7 +472,7 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
         pair.functions.push(row);
     }
     for (function, record) in records(base) {
-        let here = Stage::Plain.includes(base.kind, record.func_hash);
+        let here = stage.includes(base.kind, record.func_hash);
         if !here || in_test.function(function.name_ref()).is_some() {
             continue;
         }

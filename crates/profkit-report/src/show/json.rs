@@ -347,7 +347,6 @@ pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
     let writers = facts.writers.as_ref().map(
         |range| json!({ "first": range.start().to_string(), "last": range.end().to_string() }),
     );
-    let kind = facts.instrumentation.to_string();
     let value = json!({
         "path": name,
         "size": size,
@@ -357,7 +356,7 @@ pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
         "written_by_llvm": writers,
         "pointer_bits": facts.machine.map(|(width, _)| bits(width)),
         "endian": facts.machine.map(|(_, endian)| endian_name(endian)),
-        "instrumentation": kind.split(", ").collect::<Vec<_>>(),
+        "instrumentation": facts.instrumentation.names().collect::<Vec<_>>(),
     });
     without_nulls(value)
 }

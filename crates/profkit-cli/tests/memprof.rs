@@ -537,6 +537,9 @@ show --memory full.profdata
 show --memory v0.profdata
 show --memory nothere
 show --memory one
+merge shown.yaml -o out
+merge blank.yaml -o out
+merge blank.yaml shown.yaml -o out
 show --memory one.yaml
 show --memory --json one.memprofraw --profiled-binary=one
 show --memory --show-format=yaml one.memprofraw --profiled-binary=one
@@ -625,6 +628,8 @@ fn the_personality_says_and_writes_what_llvm_22_does() {
         "one.yaml",
         &shown.as_bytes()[shown.rfind("\n---\n").unwrap() + 1..],
     );
+    write("shown.yaml", shown.as_bytes());
+    write("blank.yaml", b"---\n");
     let mut wrong = String::new();
     for line in COMMANDS.lines().filter(|line| !line.is_empty()) {
         let args: Vec<&str> = line.split(' ').collect();

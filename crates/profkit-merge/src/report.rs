@@ -102,7 +102,8 @@ impl Report {
 pub struct Totals {
     /// The number of inputs, including those that could not be opened.
     pub files: u64,
-    /// The number of inputs that were kept completely.
+    /// The number of inputs of which no part is damaged. Records of such an input may still have been dropped, because
+    /// they contradict those of other inputs: see [`records_dropped`](Self::records_dropped).
     pub files_kept: u64,
     /// The number of inputs that were kept in part.
     pub files_repaired: u64,

@@ -14,12 +14,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     binaries.open(Path::new(&binary))?;
     binaries.find_inlined(&profile);
     let shares = MatchShares::new(&profile, &binaries);
-    match shares.counts.matched_percent() {
-        Some(share) => println!("{share:.1} % of all counts match"),
+    let counts = &shares.counts;
+    match counts.percent(counts.changed + counts.gone) {
+        Some(stale) => {
+            println!("{stale:.1} % of all counts are of functions that changed or are gone")
+        }
         None => println!("all counts of the profile are 0"),
     }
     for lost in &shares.hot_lost {
-        println!("lost: {}", names::display(&lost.name, false));
+        println!("{:?}: {}", lost.outcome, names::display(&lost.name, false));
     }
     Ok(())
 }

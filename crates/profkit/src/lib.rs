@@ -3,7 +3,8 @@
 //! Start here: this crate re-exports all libraries of profkit, and this guide has a section for each task. The last
 //! column of the second table links to a complete program for the task. Add the crate with
 //! `profkit = { path = "…/crates/profkit" }`. The examples of single items name the crate that defines the item: where
-//! one has `use profkit_data::…`, a program that depends on `profkit` writes `use profkit::data::…`.
+//! one has `use profkit_data::…`, a program that depends on `profkit` writes `use profkit::data::…`. `profkit_files` is
+//! in [`merge::files`].
 //!
 //! | module | crate | purpose |
 //! |---|---|---|
@@ -51,15 +52,25 @@
 //! | error | returned by | contents that programs can examine |
 //! |---|---|---|
 //! | [`Error`] | every reader and writer | [`kind`](Error::kind) is an [`ErrorKind`], [`offset`](Error::offset) the byte offset in the file, [`hint`](Error::hint) the next step for the user |
-//! | [`MergeError`](merge::MergeError) | [`merge_instr`](merge::merge_instr) | its variants. A fault in one of many inputs is not an error; it becomes an [`Event`](merge::Event) of the [`Report`](merge::Report) |
+//! | [`MergeError`](merge::MergeError) | [`merge_instr`](merge::merge_instr) | its variants; [`report`](merge::MergeError::report) says what was found out about the inputs. Inputs that cannot be merged with each other are the error [`Groups`](merge::MergeError::Groups): sample and instrumentation profiles, or front-end and IR profiles. A damaged input, or a file that is no profile, is not an error; it becomes an [`Event`](merge::Event) of the [`Report`](merge::Report) |
 //! | [`ReadError`](merge::files::ReadError), [`ListError`](merge::files::ListError), [`OutputError`](merge::files::OutputError) | files | the system's error |
 //! | [`IndexError`](object::index::IndexError) | [`Binaries::open`](analysis::correlate::Binaries::open) | the path |
 //!
 //! All of them implement [`std::error::Error`], so that `?` works in a function that returns `Result<(), Box<dyn
 //! std::error::Error>>`. Print an error for users with `{error}`. If `main` returns an error, as in these examples,
-//! Rust prints it with `{error:?}`, which is a text for programmers. When nothing can be merged,
-//! [`MergeError::NothingLeft`](merge::MergeError::NothingLeft) holds the report with the reasons. Do not make decisions
-//! by the text of an error; use the items that the last column of the table above names.
+//! Rust prints it with `{error:?}`, which is a text for programmers. A program for users has a `main` such as this one:
+//!
+//! ```
+//! fn main() {
+//!     if let Err(error) = run() {
+//!         eprintln!("error: {error}");
+//!         std::process::exit(1);
+//!     }
+//! }
+//! # fn run() -> Result<(), Box<dyn std::error::Error>> { Ok(()) }
+//! ```
+//!
+//! Do not make decisions by the text of an error; use the items that the last column of the table above names.
 //!
 //! # Read and print
 //! [`open`] recognises a file by its content and returns a [`Profile`], an enum with one variant per kind. An
@@ -103,8 +114,31 @@
 //!
 //! Two readers of [`analysis`] hide these differences. [`InstrReader`](analysis::instr::InstrReader) opens an
 //! instrumentation profile of any form; [`AnyProfile`](analysis::any::AnyProfile) opens every kind of profile that has
-//! functions. Both read the sound parts of damaged profiles. If a raw profile contains only counters, reading it fails
-//! with [`ErrorKind::MissingCorrelation`]: [`InstrReader::open_correlated`](analysis::instr::InstrReader::open_correlated)
+//! functions, but not heap profiles. An indexed profile that holds only a heap profile opens without functions:
+//! [`is_heap_alone`](analysis::heap::is_heap_alone) recognises it. Both read the sound parts of damaged profiles, where
+//! [`open`] refuses a file whose sections are cut off. `read_record` then returns an error for each damaged record or
+//! part of the file. Call it again until it returns `Ok(false)`:
+//!
+//! ```
+//! # #[cfg(feature = "analysis")] {
+//! use profkit::analysis::instr::InstrReader;
+//! use profkit::data::instr::{InstrSource, Record};
+//!
+//! let mut reader = InstrReader::open(b":ir\nmain\n1234\n2\n90\n10\n")?;
+//! let source = reader.source();
+//! let mut record = Record::default();
+//! loop {
+//!     match source.read_record(&mut record) {
+//!         Ok(true) => println!("{} counters", record.counts.len()),
+//!         Ok(false) => break,
+//!         Err(error) => eprintln!("{error}"),
+//!     }
+//! }
+//! # }
+//! # Ok::<(), profkit::Error>(())
+//! ```
+//!
+//! The name of a record is empty if the names are lost. If a raw profile contains only counters, reading it fails with [`ErrorKind::MissingCorrelation`]: [`InstrReader::open_correlated`](analysis::instr::InstrReader::open_correlated)
 //! takes the functions from [`Plan::joined`](analysis::correlate::Plan::joined), see [Correlate](#correlate).
 //! [`names::display`](analysis::names::display) demangles names of functions.
 //!
@@ -153,7 +187,7 @@
 //!
 //! Heap profiles among the inputs are not part of [`profiles`](merge::MergeOutcome::profiles), and the writer does not
 //! report them as losses. They are in [`heap`](merge::MergeOutcome::heap); its documentation explains how to add them
-//! to the file.
+//! to the file. If all inputs are heap profiles, the only profile in `profiles` has no functions.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "merge"))] fn main() {}
@@ -165,12 +199,18 @@
 //! use std::path::Path;
 //!
 //! let inputs = InputList::collect(&["a.profraw".into(), "more/".into()], &[], None)?;
+//! for note in &inputs.notes {
+//!     eprintln!("{note}");
+//! }
 //! let options = MergeOptions::new();
 //! let merged = merge_instr(&inputs, &options)?;
 //! for event in &merged.report.events {
 //!     eprintln!("{event}");
 //! }
-//! let profile = &merged.profiles.first().ok_or("nothing was merged")?.profile;
+//! if merged.heap.is_some() {
+//!     eprintln!("heap profiles are not written");
+//! }
+//! let profile = &merged.profiles[0].profile;
 //! let plan = IndexedPlan::new(profile, &IndexedWriteOptions::for_llvm(Release::new(16)))?;
 //! if !plan.losses().is_empty() {
 //!     eprintln!("not written: {}", plan.losses());
@@ -314,7 +354,24 @@
 //! call [`load_heap`](analysis::heap::load_heap), which adds up its inputs, then
 //! [`from_loaded`](analysis::heap::HeapProfile::from_loaded). `load_heap` fails if no input is a heap profile that can
 //! be read. If some inputs can be read, the report has an event for each of the others. An indexed profile contains
-//! hashes instead of names: `frame.name` is `None` if the hash is not among the names of `heap.profile`.
+//! hashes instead of names: `frame.name` is `None` if the hash, `frame.frame.function`, is not among the names of
+//! `heap.profile`. LLVM's indexed profiles have no names at all; [`add_names`](analysis::heap::HeapProfile::add_names)
+//! takes them from the program:
+//!
+//! ```no_run
+//! # #[cfg(not(feature = "analysis"))] fn main() {}
+//! # #[cfg(feature = "analysis")] fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use profkit::analysis::heap::HeapProfile;
+//! use profkit::analysis::matching::BinaryFunctions;
+//!
+//! let mut heap = HeapProfile::from_indexed(&std::fs::read("heap.profdata")?)?;
+//! let mut program = BinaryFunctions::for_names();
+//! program.open("app".as_ref())?;
+//! let (named, unnamed) = heap.add_names(&program);
+//! println!("{named} functions have names now, {unnamed} have none");
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! Raw dumps contain addresses, so they need the binaries that ran. A context is dropped if no function of it is known.
 //! [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) is the number of these contexts;
@@ -335,8 +392,8 @@
 //! let source = IndexedBinaries::of(&binaries);
 //! let loaded = load_heap(&[dump.as_slice()], &RunOptions::new(), &source)?;
 //! for module in &loaded.modules {
-//!     if module.binary.is_none() {
-//!         eprintln!("no binary for {:?}: {} contexts have addresses in it", module.module, module.contexts);
+//!     if module.binary.is_none() && module.contexts > 0 {
+//!         eprintln!("no binary for {}: {} contexts have addresses in it", module.module, module.contexts);
 //!     }
 //! }
 //! let heap = HeapProfile::from_loaded(loaded);
@@ -405,8 +462,11 @@
 //!
 //! Only a binary with hashes can show that a function changed: one that was built with instrumentation or coverage
 //! mapping. For other binaries only names are compared ([`Origin::Symbols`](object::functions::Origin::Symbols)): a
-//! changed function counts as matched. A function that was inlined everywhere is found in debug info; without debug info
-//! it counts as missing. If the profile counts in clang's front end and the binary in LLVM IR, or the other way round,
+//! changed function counts as matched. A function that was inlined everywhere counts neither as matched nor as lost: its
+//! counts are in `counts.inlined`, and it is in `hot_lost` with [`Outcome::Inlined`](analysis::matching::Outcome::Inlined).
+//! In an optimised binary these can be most of the counts, so decide by `counts.changed` and `counts.gone`. Such functions
+//! are found in debug info; without debug info, and if the compiler left no entry for a function there, it counts as
+//! gone. If the profile counts in clang's front end and the binary in LLVM IR, or the other way round,
 //! their hashes have nothing to do with each other, and everything looks changed:
 //! [`Binary::is_other_stage`](analysis::matching::Binary::is_other_stage) says so.
 //!
@@ -427,11 +487,12 @@
 //!     println!("the binary was instrumented in another stage: no hash can match");
 //! }
 //! let shares = MatchShares::new(&profile, &binaries);
-//! if let Some(share) = shares.counts.matched_percent() {
-//!     println!("{share:.1} % of all counts match");
+//! let counts = &shares.counts;
+//! if let Some(stale) = counts.percent(counts.changed + counts.gone) {
+//!     println!("{stale:.1} % of all counts are of functions that changed or are gone");
 //! }
 //! for lost in &shares.hot_lost {
-//!     println!("lost: {}", String::from_utf8_lossy(&lost.name));
+//!     println!("{:?}: {}", lost.outcome, String::from_utf8_lossy(&lost.name));
 //! }
 //! # Ok(())
 //! # }

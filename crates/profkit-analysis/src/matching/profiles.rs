@@ -40,7 +40,8 @@ impl Profiles {
             list.files
                 .retain(|file| !is_folder || file.is_member() || is_candidate(&file.path));
             // A damaged archive may have lost members, which the notes of the list report.
-            if is_folder || list.files.len() > 1 || !list.notes.is_empty() {
+            let is_damaged = !list.files.is_empty() && !list.notes.is_empty();
+            if is_folder || list.files.len() > 1 || is_damaged {
                 return Ok(Profiles::Many(list));
             }
         }

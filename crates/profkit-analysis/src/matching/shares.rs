@@ -67,7 +67,7 @@ impl CountShares {
     }
 }
 
-/// A hot function of the profile that does not match.
+/// A hot function of the profile that does not match, or of which it is not known: see [`Outcome::Inlined`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostFunction {
     /// The function's name in the profile.

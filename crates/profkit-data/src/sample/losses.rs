@@ -22,7 +22,8 @@ pub struct Losses {
     /// counted.
     pub large_lines: u64,
     /// The number of names that a text profile cannot hold. Such a name is empty, contains a line break or a zero byte,
-    /// or begins with a blank or `#`. A name that occurs several times is counted each time.
+    /// or begins with a blank or `#`; or it is the hash of an inlined function, whose first digits would be read as a count.
+    /// A name that occurs several times is counted each time.
     pub unspeakable_names: u64,
 }
 

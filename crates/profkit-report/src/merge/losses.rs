@@ -73,7 +73,7 @@ pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<
     let unspeakable = losses.unspeakable_names;
     let unspeakable = (unspeakable > 0).then(|| {
         format!(
-            "{} with line breaks or similar characters: a text profile cannot be read back with such names",
+            "{} with which the text cannot be read back: hashes of inlined functions, or names with line breaks or the like",
             plural(unspeakable, "name")
         )
     });

@@ -222,7 +222,12 @@ impl Writer<'_> {
         if brackets {
             self.out.push(b'[');
         }
+        let start = self.out.len();
         self.name(samples.name);
+        // After a line number, readers take digits for a count. So they cannot read the hash of an inlined function.
+        if !brackets && self.out.get(start).is_some_and(u8::is_ascii_digit) {
+            self.losses.unspeakable_names += 1;
+        }
         if brackets {
             self.out.push(b']');
         }

@@ -1,7 +1,7 @@
 //! Turns the errors and notes of [`profkit_merge::files`] into failures and text.
 use crate::exit::{Failure, Result, system_hint};
 use crate::print::{self, grouped, plural};
-use profkit_merge::files::{Input, InputNote, ListError, OutputError, OutputProblem, ReadError};
+use profkit_merge::files::{Input, InputNote, ListError, OutputError, ReadError};
 use std::io::Write;
 use std::path::Path;
 
@@ -15,9 +15,10 @@ impl From<ReadError> for Failure {
 impl From<OutputError> for Failure {
     #[cold]
     fn from(error: OutputError) -> Self {
-        let failure = match error.problem() {
-            OutputProblem::EmptyPath | OutputProblem::Terminal => Failure::usage(&error),
-            _ => Failure::input(&error),
+        let failure = if error.is_usage() {
+            Failure::usage(&error)
+        } else {
+            Failure::input(&error)
         };
         failure.with_hints(error.hint())
     }
@@ -76,6 +77,10 @@ pub fn input_note(note: &InputNote) -> String {
         }
         InputNote::OutputInFolder { path } => format!(
             "{} is left out: it is the output, found in a folder that is an input",
+            profkit_data::path_text(path)
+        ),
+        InputNote::ReportIsInput { path } => format!(
+            "{} is left out: an earlier report is in it, and this report will replace it",
             profkit_data::path_text(path)
         ),
         InputNote::DamagedArchive {

@@ -73,7 +73,8 @@ pub struct MergeArgs {
 /// # Errors
 /// If the result cannot be written, for whatever reason.
 pub fn run(args: &MergeArgs) -> Result {
-    let (profiles, mut notes) = profiles(args)?;
+    let binaries = binaries(&args.binary)?;
+    let (profiles, mut notes) = profiles(args, &binaries)?;
     let (report, lists) = (args.report.report.as_deref(), &args.input_files);
     let report = ("the report", report);
     for path in profiles.paths() {
@@ -89,7 +90,8 @@ pub fn run(args: &MergeArgs) -> Result {
     if let Some(path) = report.1 {
         inputs.leave_out_report(path);
         let read = inputs.files.iter().map(|file| &file.path);
-        let read = read.chain(&args.binary).chain(&args.image.debug);
+        let read = read.chain(lists).chain(&binaries);
+        let read = read.chain(&args.image.debug);
         check_outputs(&[report], read)?;
     }
     notes.extend(inputs.notes.iter().map(input_note));
@@ -200,16 +202,16 @@ impl MergeJob for MipJob<'_> {
 }
 
 /// Opens the profiles that exist and makes empty ones of the binaries. Also returns notes for the user.
-fn profiles(args: &MergeArgs) -> Result<(Profiles, Vec<String>)> {
+fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<String>)> {
     let mut profiles = Profiles::new(&args.profile)?;
     for path in profiles.files().to_vec() {
         let opened = open(&path)?;
         profiles.add(&path, opened.profile, opened.version)?;
     }
     let mut notes = Vec::new();
-    for path in binaries(&args.binary)? {
-        let made = make(&path, &args.image, None)?;
-        if profiles.add_new(&path, made.profile)? {
+    for path in binaries {
+        let made = make(path, &args.image, None)?;
+        if profiles.add_new(path, made.profile)? {
             notes.extend(made.notes);
             notes.extend(made.dropped);
         }

@@ -93,7 +93,8 @@ struct Sums {
 }
 
 impl Sums {
-    /// Starts a task while no page of the program is in the page cache, and adds the results.
+    /// Runs the program with the number of a task while no page of the program is in the page cache, and adds what was
+    /// measured.
     #[expect(clippy::cast_precision_loss, reason = "a start has few page faults")]
     fn add(&mut self, program: &Path, task: u32) -> Result<()> {
         forget(program)?;
@@ -111,7 +112,8 @@ impl Sums {
     }
 }
 
-/// The mean number of text pages that contain the functions of a task, computed from the addresses of the functions.
+/// The mean number of text pages that contain the functions which a task of the program calls. It is computed from the
+/// addresses of the functions.
 fn text_pages(profkit: &Path, program: &Path, folder: &Path) -> Result<f64> {
     let mut order = Command::new(profkit);
     order

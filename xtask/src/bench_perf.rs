@@ -36,8 +36,8 @@ Example: cargo xtask bench-perf --prepare && cargo xtask bench-perf --rounds 3
 const WANTED: f64 = 10.0;
 /// The target: how many bytes of a recording a core must count per second.
 const WANTED_RATE: f64 = 0.5e9;
-/// The memory in MiB that profkit may use for the shared recording. The next constant is for a large recording and does
-/// not count the page cache.
+/// The memory in MiB that profkit may use for the recording of real hardware in `shared/data/perf`. The next constant
+/// is for a large simulated recording and does not count the page cache.
 const WANTED_PEAK: u64 = 40;
 const WANTED_ANONYMOUS: u64 = 1024;
 /// The number of times that the shared recording is repeated.

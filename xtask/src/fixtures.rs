@@ -126,8 +126,8 @@ fn block_maps(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Writes a small program with debug info, for each of the two DWARF versions. It is linked at address 0, so that a
-/// test can look up all its addresses.
+/// Writes a small program with debug info, once with DWARF 4 and once with DWARF 5. It is linked at address 0, so that
+/// a test can look up all its addresses.
 fn debug_info(writer: &mut Writer) -> Result<()> {
     let llvm = Llvm::find(22).context("LLVM 22")?;
     let scratch = tempfile::tempdir()?;
@@ -391,7 +391,7 @@ fn samples(writer: &mut Writer) -> Result<()> {
                 ("ext-md5", "--extbinary --use-md5"),
                 ("ext-compressed", "--extbinary --compress-all-sections"),
             ];
-            // The other texts have contexts or checksums, which these encodings cannot store.
+            // These encodings can store neither contexts nor checksums. Only the text `nested` has none.
             if source == "nested" {
                 encodings.push(("binary", "--binary"));
                 encodings.push(("ext-split", "--extbinary --split-layout"));

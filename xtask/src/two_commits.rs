@@ -26,7 +26,7 @@ and no other, and their gates must exit with 0 and 3.
 Example: cargo xtask two-commits
 ";
 
-/// The edit that was made to the program between its two builds: the names of the functions.
+/// The names of the functions that the edit between the two builds changes, renames and deletes.
 struct Edited {
     changed: &'static str,
     renamed: [&'static str; 2],

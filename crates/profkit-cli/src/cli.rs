@@ -66,7 +66,7 @@ pub enum Command {
     Order(OnDemand<order::OrderArgs>),
     /// Order the basic blocks and functions of a program for clang and lld, from recordings with branch stacks
     Layout(OnDemand<layout::LayoutArgs>),
-    /// Report how alike profiles are, each with each: instrumentation, sample, heap or MIP profiles
+    /// Report how alike profiles are, two at a time: instrumentation, sample, heap or MIP profiles
     Overlap(OnDemand<overlap::OverlapArgs>),
     /// Make a sample profile (AutoFDO) of recordings of Linux perf and the binaries that ran
     Sample(OnDemand<sampling::SampleArgs>),

@@ -298,6 +298,10 @@ fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
         (None, Format::Json) => report.json(&mut out),
     }
     .map_err(|error| Failure::print(&error))?;
+    // Text and JSON have the notes in them.
+    if args.format.rows().is_some() {
+        print::notes(old.notes.iter().chain(&new.notes));
+    }
     let status = args.finish(&changes.missing, changes.moved_share, report.unit())?;
     let damaged = [&old, &new].iter().any(|shown| shown.heap.damage.count > 0);
     match (args.format, status) {

@@ -1,6 +1,5 @@
 //! `profkit doctor`: what files are, which LLVM releases can use them, what is wrong with them, and what to do next.
 use crate::exit::{self, Failure, Status, system_hint};
-use crate::io::input_note;
 use crate::merge::progress::Progress;
 use crate::print::{AnnotateArgs, Format, notes, plural, stderr, stdout_for};
 use clap::{Args, ValueEnum};
@@ -85,7 +84,7 @@ pub fn run(args: &DoctorArgs) -> exit::Result {
 fn report(args: &DoctorArgs) -> io::Result<Counts> {
     let survey = Survey::new(&args.paths);
     let progress = Progress::new(survey.len(), true);
-    notes(survey.notes().map(input_note));
+    notes(survey.notes());
     let mut out = stdout_for(args.format);
     let mut groups = Groups::default();
     let mut printed = 0;

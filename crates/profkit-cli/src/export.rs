@@ -194,7 +194,9 @@ fn heap(args: &ExportArgs, input: &Input) -> exit::Result<Option<HeapProfile>> {
     let asked = args.memory || args.table == Some(TableName::Contexts);
     let indexed = detect(input.bytes()) == FileKind::InstrIndexed;
     if (indexed && (asked || is_heap_alone(input))) || detect(input).is_memprof() {
-        return Ok(Some(Heap::open(&args.binaries, input)?.heap));
+        let opened = Heap::open(&args.binaries, input)?;
+        crate::print::notes(&opened.notes);
+        return Ok(Some(opened.heap));
     }
     Ok(None)
 }

@@ -134,7 +134,7 @@ pub fn write(output: Output, stdout: bool, format: Format, order: &dyn Order) ->
     }
     output.write(|sink| sink.put(&order.file()))?;
     let _ = match format {
-        Format::Json => writeln!(print::stderr(), "{}", order.json(false)),
+        Format::Json => writeln!(print::json_stderr(), "{}", order.json(false)),
         Format::Text => write!(print::stderr(), "{order}"),
     };
     Ok(Status::Done)

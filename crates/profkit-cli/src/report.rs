@@ -154,7 +154,7 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
         .map(|joined| joined as &dyn RawMetadataSource);
     let mut profile = AnyProfile::open(input, metadata).map_err(failed)?;
     let (mut page, faults) = Page::of_file(name, input, &mut profile);
-    add_binaries(args, input, &mut page)?;
+    add_binaries(args, input, metadata, &mut page)?;
     add_source(args, &profile, &mut page)?;
     if let AnyProfile::Instr(reader) = &mut profile
         && reader.source().kind().contains(InstrKind::MEMPROF)
@@ -170,19 +170,27 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
 
 /// Adds to the page how much of the profile the binaries can use. If the profile has traces, also adds an order of
 /// functions for the linker.
-fn add_binaries(args: &ReportArgs, input: &Input, page: &mut Page) -> exit::Result<()> {
+fn add_binaries(
+    args: &ReportArgs,
+    input: &Input,
+    metadata: Option<&dyn RawMetadataSource>,
+    page: &mut Page,
+) -> exit::Result<()> {
     let paths = &args.binaries.binaries;
-    if !paths.is_empty()
-        && let Ok(profile) = ProfileFunctions::parse(input)
-    {
-        let mut binaries = BinaryFunctions::for_profile(&profile);
-        for path in paths {
-            exit::must_exist(path)?;
-            let opened = binaries.open(path);
-            opened.map_err(|error| Failure::file(path_text(path), &error))?;
+    if !paths.is_empty() {
+        match ProfileFunctions::parse_correlated(input, metadata) {
+            Ok(profile) => {
+                let mut binaries = BinaryFunctions::for_profile(&profile);
+                for path in paths {
+                    exit::must_exist(path)?;
+                    let opened = binaries.open(path);
+                    opened.map_err(|error| Failure::file(path_text(path), &error))?;
+                }
+                binaries.find_inlined(&profile);
+                page.add_match(&profile, &binaries);
+            }
+            Err(error) => page.fact("Used by binaries", format_args!("not known: {error}")),
         }
-        binaries.find_inlined(&profile);
-        page.add_match(&profile, &binaries);
     }
     let mut startup = Startup::default();
     // The errors of a damaged profile are on the page already.

@@ -133,8 +133,8 @@ pub struct SelectArgs {
     #[arg(long, value_name = "FROM,UNTIL", value_parser = parse_times)]
     time: Option<(Option<u64>, Option<u64>)>,
 
-    /// Count a sample as often as the smallest period of its event fits into the period of the sample; for `perf record
-    /// -F`, which changes the period
+    /// Weigh samples by their periods, for `perf record -F`, which changes the period: a sample with the smallest period
+    /// of its event counts once, one with twice that period counts twice
     #[arg(long)]
     by_period: bool,
 }

@@ -80,7 +80,7 @@ pub enum ErrorKind {
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
@@ -341,7 +341,16 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        let error = &*self.0;
+        f.debug_struct("Error")
+            .field("kind", &error.kind)
+            .field("message", &error.message)
+            .field("structures", &error.structures)
+            .field("place", &error.place)
+            .field("found", &error.found)
+            .field("expected", &error.expected)
+            .field("hint", &error.hint)
+            .finish_non_exhaustive()
     }
 }
 

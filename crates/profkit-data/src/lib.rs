@@ -78,6 +78,7 @@ pub mod mersenne;
 #[cfg(feature = "mip")]
 pub mod mip;
 pub mod names;
+pub mod numbers;
 mod open;
 mod printable;
 mod quote;
@@ -87,6 +88,7 @@ pub mod remap;
 #[cfg(feature = "sample")]
 pub mod sample;
 mod screen;
+mod share;
 #[cfg(feature = "stored")]
 pub mod stored;
 mod structure;
@@ -106,6 +108,7 @@ pub use memprof_section::MemProfSection;
 pub use open::{Profile, ReadOptions, open, sound_family};
 pub use printable::{path_from_bytes, path_text, printable};
 pub use screen::Screen;
+pub use share::share;
 pub use structure::Structure;
 pub use system::system_text;
 pub use weight::{Weight, WeightError};

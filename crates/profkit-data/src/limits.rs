@@ -17,8 +17,8 @@ pub const INFLATE_TOTAL_FLOOR: usize = 48 << 20;
 /// proportional to the size of the file.
 pub const RAW_PROFILE_SEARCHES: usize = 64;
 /// The maximum number of key bytes that are hashed while a damaged hash table is read, as a multiple of the size of its
-/// items. For intact items, a factor of 2 is enough; the higher factor allows for keys with wrong lengths. Reading a
-/// malicious table takes up to this number of passes over its bytes.
+/// items. For intact items a factor of 2 is enough, because each key is hashed at most twice; the higher factor allows
+/// for keys with wrong lengths. Reading a malicious table takes up to this number of passes over its bytes.
 pub const WALK_HASHED: u64 = 16;
 /// The maximum depth of a chain of references in a table: the number of components of a path in a file path table, or
 /// the number of frames of a call stack in a stack entry table. Linux paths have at most 2048 components, and MemProf
@@ -41,7 +41,7 @@ pub const SAMPLE_FAULTS: usize = 16;
 /// a malicious file, very many damaged functions can extend to the end of the section. Without the limit, the same
 /// bytes would be decoded once per function.
 pub const SAMPLE_REREADS: usize = 8;
-/// The maximum total number of frames of the call stacks of a MemProf section, per byte of the file. Call stacks share frames
-/// in a tree, so a small malicious file can have many long call stacks. An allocation context of a real profile takes
-/// about 40 bytes and has at most a few hundred frames.
+/// The maximum total number of frames of the call stacks of a MemProf section, per byte of the file. Call stacks share
+/// frames in a tree, so a small malicious file can have many long call stacks. In a real profile, an allocation context
+/// takes about 40 bytes and has at most a few hundred frames, so there are at most about 10 frames per byte.
 pub const MEMPROF_FRAMES_PER_BYTE: usize = 64;

@@ -144,7 +144,7 @@ pub(crate) fn string_map_order<'n>(
     buckets
 }
 
-/// The hash function for the keys of LLVM's `DenseMap` with 64-bit numbers.
+/// The hash function of LLVM's `DenseMap` for keys that are 64-bit numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberHash {
     /// The key is multiplied by 37 (LLVM 18 and earlier).
@@ -262,8 +262,8 @@ mod tests {
                 names.push(vec![0; length]);
             }
         }
-        // Only names that consist of zero bytes occur twice in `names`. The order of two such names is decided by
-        // `tie`, here the index.
+        // `names` has equal names only among those that consist only of NUL bytes. The order of two such names is
+        // decided by `tie`, here the index.
         names.sort();
         let mut indices: Vec<u32> = (0..u32::try_from(names.len()).unwrap()).rev().collect();
         // Swap two indices, so that the input is not exactly the reverse of the sorted order.

@@ -123,7 +123,8 @@ struct Mover {
 }
 
 impl Mover {
-    /// Adjusts an offset that is stored at the given position of the section. The offset 0 is not changed.
+    /// Adjusts an offset that is stored at the given position of the section. The offset 0 is not changed, because it
+    /// means that there is nothing to point to.
     fn word(&mut self, place: u64) -> Result<()> {
         let offset = self.read(place)?;
         if offset == 0 {
@@ -166,7 +167,7 @@ impl Mover {
     }
 
     /// Converts an offset in the old file to an offset in the section. `place` is the position in the section at which
-    /// the offset is stored; errors are located there.
+    /// the offset is stored. If the offset points outside the section, the error has the location of `place`.
     fn inner(&self, offset: u64, place: u64) -> Result<u64> {
         let end = self.from + self.bytes.len() as u64;
         if !(self.from..=end).contains(&offset) {

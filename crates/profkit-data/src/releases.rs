@@ -303,8 +303,8 @@ fn writers(wrote: impl Fn(&ReleaseFacts) -> bool) -> Option<RangeInclusive<Relea
     Some(first..=releases.next_back().unwrap_or(first))
 }
 
-/// Returns the first LLVM release that can set all variant flags of a version word. A file with these flags cannot come
-/// from an older release. Returns `None` if the word has no flag whose first release is known.
+/// Returns the first LLVM release that can set all variant flags that are set in a version word. A file with these
+/// flags cannot come from an older release. Returns `None` if the word has no flag whose first release is known.
 pub fn first_release_of_flags(version_word: u64) -> Option<Release> {
     const FIRST: [(u64, Release); 9] = [
         (variant::IR, Release { major: 3, minor: 9 }),

@@ -1,6 +1,6 @@
-//! The profile summary: totals, maxima, and for certain shares of the sum of all counts, how many of the hottest blocks
-//! together have this share (`InstrProfSummaryBuilder` in `ProfileSummaryBuilder.cpp`, `IndexedInstrProf::Summary` in
-//! `InstrProf.h`).
+//! The profile summary: totals, maxima, and the detailed summary. Each line of the detailed summary has a cutoff (a
+//! share of the sum of all counts), and states how many of the hottest blocks together have this share
+//! (`InstrProfSummaryBuilder` in `ProfileSummaryBuilder.cpp`, `IndexedInstrProf::Summary` in `InstrProf.h`).
 use profkit_abi::indexed::{self, SUMMARY_CUTOFFS};
 
 #[cfg(test)]

@@ -223,8 +223,8 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
         let key = match suffix {
             Some(suffix) if !unique => name.get(..suffix).unwrap_or_default().to_vec(),
             None if unique => {
-                // A name without a suffix gets the suffix that belongs to its file, so that static functions with the
-                // same name stay distinct.
+                // A name without the suffix `.__uniq.…` gets the suffix that belongs to its file. So static functions
+                // of different files with the same name stay distinct.
                 let key = [name, unique_suffix(file).as_bytes()].concat();
                 statics.insert(key, Static::One(full.clone()));
                 continue;

@@ -1,6 +1,6 @@
 //! Reads YAML one node at a time. The reader of a format requests the nodes that the schema of the format requires.
 use crate::{Error, ErrorKind, Result, Structure};
-use saphyr_parser::{Event, Parser, ScanError, Span, StrInput, Tag};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use std::borrow::Cow;
 
 /// A position in the text: line and column, both counted from 1.
@@ -48,18 +48,30 @@ pub(crate) fn malformed(place: Place, message: impl Into<Cow<'static, str>>) -> 
 }
 
 impl<'a> Events<'a> {
-    /// Opens a YAML text and moves to the first node of its first document.
+    /// Opens a YAML text and moves to the first node of its first document that is not empty. LLVM's reader skips empty
+    /// documents too: `llvm-profdata show --memory` prints one, with a summary in comments, before the profile.
     pub fn new(text: &'a str) -> Result<Self> {
         let mut events = Events {
             parser: Parser::new_from_str(text),
         };
         loop {
             match events.next()? {
-                (Event::StreamStart, _) => {}
-                (Event::DocumentStart(_), _) => return Ok(events),
+                (Event::StreamStart | Event::DocumentEnd, _) => {}
+                (Event::DocumentStart(_), _) => {
+                    let first = events.parser.peek();
+                    let Some(Ok((Event::Scalar(value, ScalarStyle::Plain, 0, None), _))) = first
+                    else {
+                        return Ok(events);
+                    };
+                    if !value.is_empty() {
+                        return Ok(events);
+                    }
+                    events.next()?;
+                }
                 (_, place) => {
                     return Err(Error::new(ErrorKind::Empty, "the text has no document")
-                        .at_line(place.0, place.1));
+                        .at_line(place.0, place.1)
+                        .expected("a document that is not empty"));
                 }
             }
         }

@@ -5,7 +5,7 @@ use profkit_data::instr::indexed::{IndexedPlan, IndexedProfile, IndexedWriteOpti
 use profkit_data::instr::{InstrProfile, InstrSource, Record};
 use profkit_testkit::{fixture, fixtures};
 
-/// The first version whose bytes do not depend on the order in which the tool saw the functions.
+/// The first indexed version whose bytes do not depend on the order in which llvm-profdata added the functions.
 const SORTED_SINCE: u32 = 10;
 
 fn indexed_fixtures() -> Vec<(String, Vec<u8>)> {
@@ -101,8 +101,9 @@ fn shares_together_are_the_whole() {
                     together.push((reader.record_offset(), record.clone()));
                 }
             }
-            // The records were read in several passes, each with the names of certain hashes. Sorting by offset puts
-            // all records into the order of the whole file.
+            // Each pass of the loop read a share of the records: the records whose name hash has the same remainder
+            // when it is divided by the number of shares. Sorting by offset puts all records into the order of the
+            // file.
             together.sort_by_key(|&(offset, _)| offset);
             let together: Vec<Record> = together.into_iter().map(|(_, record)| record).collect();
             assert_eq!(together, records(&bytes), "{name}");

@@ -237,8 +237,8 @@ fn from_text(text: &[u8]) -> InstrProfile {
     }
 }
 
-/// Builds the programs of the test matrix for which this machine has a clang and the LLVM tools of the same release.
-/// Returns their raw profiles, the release and the tools.
+/// Builds each program of the test matrix for which this machine has a clang and the LLVM tools of the same release.
+/// Returns its raw profiles, the release and the tools.
 fn built_sets() -> Vec<(RawSet, u8, Llvm)> {
     let mut sets = Vec::new();
     for set in matrix::sets() {
@@ -283,7 +283,8 @@ fn real_profiles_of_every_mode_and_release_have_the_same_bytes() {
     eprintln!("{compared} profiles compared");
 }
 
-/// Covers what merging raw profiles adds: build ids, and weights for all counts.
+/// Tests what a profile has only if raw profiles were merged into it: build ids, and counts that were multiplied by a
+/// weight.
 #[test]
 fn merged_raw_profiles_are_written_as_they_were_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -498,7 +499,8 @@ fn our_complaint(bytes: &[u8]) -> String {
     }
 }
 
-/// For every bound that LLVM 22 checks, our error must have the same text as LLVM's.
+/// Damages a good file in many ways, so that each damaged file violates one check of LLVM 22's reader. Our error must
+/// have the same text as LLVM's.
 #[test]
 fn damage_is_refused_as_llvm_22_refuses_it() {
     let llvm = require_or_skip!(22);

@@ -21,7 +21,7 @@ use profkit_testkit::{ByteBuilder, Endian, fixture};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The functions as text, with names in place of the hashes of known names.
+/// The functions as text. If the name that belongs to a hash is known, the name replaces the hash.
 fn as_text(profile: &SampleProfile) -> String {
     let mut out = Vec::new();
     text::write(profile, &text::TextOptions::default(), &mut out).unwrap();
@@ -113,8 +113,8 @@ fn one_function_is_found_by_each_table_of_offsets() {
     }
 }
 
-/// The encoding does not show whether the head or the total comes first. Either the values of the samples show the
-/// order, or a warning says that they do not.
+/// The encoding does not show whether the head samples or the total samples come first. Either the values of the two
+/// numbers show the order, or a warning says that they do not.
 #[test]
 fn the_samples_show_which_number_is_the_total() {
     let file = |functions: &[Sampled], composite: Composite| {

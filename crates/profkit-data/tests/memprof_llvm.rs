@@ -50,7 +50,7 @@ fn shown_by_llvm(llvm: &Llvm, file: &Path) -> String {
     text[start + 1..].to_owned()
 }
 
-/// A profile in YAML with deep call stacks that share their roots. The same seed gives the same text.
+/// A profile in YAML with deep call stacks that share their outermost frames. The same seed gives the same text.
 fn made_up(seed: u64, functions: usize) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = |below: u64| {

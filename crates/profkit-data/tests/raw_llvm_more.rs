@@ -1,4 +1,5 @@
-//! Compares with `llvm-profdata`: modes that the matrix of programs does not have, and the messages for damaged files.
+//! Compares with `llvm-profdata`: modes of instrumentation with which no program of the test matrix is compiled, and
+//! the messages for damaged files.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -30,8 +30,8 @@ const FLOOR: usize = 64 << 20;
 const HEADER: usize = 19 * 8;
 /// The number of random bits that are flipped, one at a time, in the bytes after the first [`HEADER`] bytes.
 const RANDOM_BITS: usize = 400;
-/// Two numbers: the first is for short runs, the second for runs of all tests. A file of at most this size in bytes is
-/// truncated at every byte. A larger file is truncated at about this number of places.
+/// The largest size in bytes of a file that is truncated at every byte. A larger file is truncated at about as many
+/// places as this number. The first number is for short runs, the second for runs of all tests.
 const EVERY_LENGTH: [usize; 2] = [256, 1024];
 
 #[test]
@@ -168,7 +168,7 @@ fn drain(source: Result<impl InstrSource>, len: usize) -> std::result::Result<()
         Err(error) => return located(&error),
     };
     let mut record = Record::default();
-    // Every record and every error takes at least one byte of the file.
+    // Every record and every error takes at least one byte of the file, so a correct reader ends before this loop does.
     for _ in 0..2 * len + 64 {
         match source.read_record(&mut record) {
             Ok(true) => {}

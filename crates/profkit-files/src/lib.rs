@@ -16,6 +16,7 @@ mod clash;
 mod input;
 mod inputs;
 mod list;
+mod note;
 mod output;
 mod outputs;
 #[cfg(unix)]
@@ -29,7 +30,8 @@ pub use input::{
     read_stored,
 };
 pub use inputs::{InputData, Inputs};
-pub use list::{InputFile, InputList, InputNote, ListError, MissingInput, Subset};
+pub use list::{InputFile, InputList, ListError, MissingInput, Subset};
+pub use note::InputNote;
 pub use output::{Content, Output, OutputError, OutputProblem, Staged, write_to};
 pub use outputs::Outputs;
 pub use profkit_data::{Screen, Weight, system_text};

@@ -2,6 +2,7 @@
 use crate::archive::ArchiveFile;
 use crate::clash::{id_of, may_become_report, same_file};
 use crate::input::archive_of;
+use crate::note::InputNote;
 use crate::walk::{FileId, Walk, matches_of};
 use crate::{InputData, Inputs, STDIN_NAME, Weight, is_stdio, open_file, read_into, system_text};
 use profkit_data::list::{parse_list, split_weight};
@@ -97,88 +98,6 @@ pub struct InputList {
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
     archives: Vec<ArchiveFile>,
-}
-
-/// An unusual fact about the inputs that does not prevent the merge.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum InputNote {
-    /// The output file is also an input. It is read first, then replaced.
-    OutputIsInput {
-        /// The name of the input.
-        name: String,
-    },
-    /// A file in an input folder is left out, because it is the output of this merge.
-    OutputInFolder {
-        /// The path of the file that is left out.
-        path: PathBuf,
-    },
-    /// A file is left out, because the report of this merge will replace it, and an earlier report is in it.
-    ReportIsInput {
-        /// The path of the file that is left out.
-        path: PathBuf,
-    },
-    /// A folder contains no files to merge.
-    EmptyFolder {
-        /// The name of the folder.
-        name: String,
-    },
-    /// An archive is damaged. The members after the damage cannot be read.
-    DamagedArchive {
-        /// The name of the archive.
-        name: String,
-        /// The number of members that can be read.
-        members: usize,
-        /// A description of the damage in the archive.
-        problem: String,
-        /// A suggestion to the user for dealing with the damage.
-        hint: &'static str,
-    },
-    /// An archive contains no files.
-    EmptyArchive {
-        /// The name of the archive.
-        name: String,
-    },
-    /// A file or folder was found at two paths, for example because one of them is a link. It is used only once.
-    Same {
-        /// The path that is left out. This path equals `other` if the user named the file and also its folder.
-        path: PathBuf,
-        /// The path under which the file or folder is used.
-        other: PathBuf,
-    },
-    /// The number of further files and folders that were found at two paths. They have no [`Same`](Self::Same) note,
-    /// because the number of notes is limited.
-    MoreSame(u64),
-    /// A path in a folder is left out, because it is neither a file nor a link to a file, for example a pipe.
-    PassedOver {
-        /// The path that is left out.
-        path: PathBuf,
-        /// The kind of the object at the path, as text: for example, a pipe.
-        what: String,
-    },
-    /// The number of further paths in a folder that are left out. They have no [`PassedOver`](Self::PassedOver) note,
-    /// because the number of notes is limited.
-    MorePassedOver(u64),
-    /// The user named a file several times. The counts of the file are added each time.
-    Repeated {
-        /// The path of the file.
-        path: PathBuf,
-        /// The number of times that the file is named.
-        times: u64,
-    },
-    /// The number of further files that the user named several times. They have no [`Repeated`](Self::Repeated) note,
-    /// because the number of notes is limited.
-    MoreRepeated(u64),
-}
-
-impl InputNote {
-    /// The name of the input that the output replaces; `None` if the note is about something else.
-    pub fn replaced(&self) -> Option<String> {
-        match self {
-            InputNote::OutputIsInput { name } => Some(name.clone()),
-            _ => None,
-        }
-    }
 }
 
 /// An input that the user named but that does not exist.

@@ -40,7 +40,7 @@ pub(super) struct Walk {
     folders: FxHashMap<FileId, PathBuf>,
     files: FxHashMap<FileId, PathBuf>,
     /// Paths that lead to a file or folder that was already found at another path: first the path that is left out,
-    /// then the other path.
+    /// then the path under which the file or folder is used.
     pub(super) same: Vec<(PathBuf, PathBuf)>,
     /// Paths that lead neither to a regular file nor to a folder, each with the kind of the object as text. Such an
     /// object is never opened, because opening a pipe can block for ever.
@@ -149,7 +149,7 @@ pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBu
         ..glob::MatchOptions::default()
     };
     let found = glob::glob_with(text, hidden_only_by_name).map_err(io::Error::other)?;
-    // A folder that cannot be read is reported when it is opened.
+    // A folder that cannot be read is returned like a file, and is reported when it is opened.
     let path = |entry: glob::GlobResult| entry.unwrap_or_else(|error| error.path().to_owned());
     let found: Vec<PathBuf> = found.map(path).collect();
     if found.is_empty() {

@@ -6,8 +6,8 @@ use profkit_data::{Error, ErrorKind};
 /// the same size. It writes a text that is at least as large as its own buffer without copying it. A larger value would
 /// only use more cache.
 const FLUSH_AT: usize = 256 << 10;
-/// The room that the buffer has beyond [`FLUSH_AT`], in bytes. The last line before the buffer is passed on may exceed
-/// [`FLUSH_AT`] by this much, and the buffer need not grow.
+/// The room that the buffer has beyond [`FLUSH_AT`], in bytes. The line that fills the buffer may go beyond
+/// [`FLUSH_AT`] by this much before the buffer must grow.
 const SPARE: usize = 16 << 10;
 
 /// A buffer for text that is written to a sink. An error of the sink is kept until [`finish`](Lines::finish), so that

@@ -30,8 +30,8 @@ fn sorted(text: &[u8]) -> Vec<String> {
     lines
 }
 
-/// Returns the command line: the name of the tool, the arguments, and the option `-o` with the output. An argument
-/// `--without-output` is removed, and leaves out `-o`.
+/// Returns the command line: the name of the tool, the arguments, and the option `-o` with the output. If the argument
+/// `--without-output` is given, it is removed and `-o` is not added.
 fn with_output(output: &Path, args: &[String]) -> Vec<OsString> {
     let mut all: Vec<OsString> = vec!["llvm-profgen".into()];
     all.extend(args.iter().map(Into::into));

@@ -24,6 +24,17 @@ pub enum MergeError {
     Cancelled,
 }
 
+impl MergeError {
+    /// Returns the report, with the reasons for each input; `None` if the merge ended before it examined its inputs, or
+    /// in the middle.
+    pub fn report(&self) -> Option<&Report> {
+        match self {
+            MergeError::Groups(_, report) | MergeError::NothingLeft(report) => Some(report),
+            MergeError::NoInputs | MergeError::Llvm(_) | MergeError::Cancelled => None,
+        }
+    }
+}
+
 impl From<Cancelled> for MergeError {
     fn from(_: Cancelled) -> Self {
         MergeError::Cancelled

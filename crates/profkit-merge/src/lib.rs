@@ -22,9 +22,10 @@
 //!
 //! A worker for instrumentation profiles has an accumulator, and one array of counter sums for each layout of raw
 //! profiles. The first raw profile of a layout is read record by record. A later profile with the same data records and
-//! names (except for addresses) is not parsed; its counters are added to the array of the layout. At the end the arrays
-//! are added to the accumulators, and the accumulators to each other. Sums are commutative, and each record stores the
-//! first input that contains it, so neither threads nor scheduling change a result.
+//! names (except for addresses) takes the fast path: it is not parsed; its counters are added to the array of the
+//! layout. At the end the arrays are added to the accumulators, and the accumulators to each other. Sums are
+//! commutative, and each record stores the first input that contains it, so neither threads nor scheduling change a
+//! result.
 //!
 //! Indexed inputs of 1 MiB or more at the start of the list are read by all threads together. The hashes of names are
 //! divided among the threads, and each thread reads only the functions with its hashes. So the results of the threads
@@ -39,21 +40,20 @@
 //! | a value site contains one value twice (unknown targets, value 0) | the counts of the value are added in their order in the new input | the largest count of the value in one input is added to its largest count in the other input |
 //! | a value site has more than 255 values | the site is cut after every input | the site is cut at the end |
 //! | a value is new to its value site | the weight of the input is ignored | the weight is applied; with [`ValueWeights::AsLlvm`] as in LLVM |
-//! | a pseudo-hot record comes from an input with a weight | the marker is scaled to the largest count, and is no longer a marker | the record stays pseudo-hot |
+//! | a pseudo-hot record comes from an input with a weight | the marker (a special value of the first counter) is multiplied like a count: it becomes the largest count, and no longer marks the record | the record stays pseudo-hot |
 //! | two records have different numbers of counters, or one is pseudo and one has real counts | the writer's first record is kept | the first input's record is kept |
 //! | temporal traces are merged with two or more threads | the result differs from run to run | the result is that of LLVM with one thread |
 //! | value data name virtual tables | the names of virtual tables are kept only with [`MergeOptions::keep_vtable_names`] | the names of those virtual tables are kept |
 //!
-//! For sound inputs of weight 1 without such value sites, both policies give the same bytes. [`Policy::Llvm`] does what
-//! LLVM does, writer by writer. Each writer first uses the fast path. If the order of inputs would have changed the
-//! result, the writer reads its inputs again without the fast path.
+//! For sound inputs of weight 1 to which no row of this table applies, both policies give the same bytes.
+//! [`Policy::Llvm`] does what LLVM does, writer by writer. Each writer first uses the fast path. If the order of inputs
+//! would have changed the result, the writer reads its inputs again without the fast path.
 //!
 //! [`ValueWeights::AsLlvm`] adds value sites by LLVM's rule, in LLVM's order and with LLVM's number of writers. Each of
 //! these writers samples its own temporal traces. Everything else is as under the tolerant policy.
 //!
-//! LLVM samples temporal traces into a reservoir of limited size. Between releases 19 and 22 it changed the method
-//! ([`TraceSampling`]): since then, a full reservoir only accepts traces from inputs with more traces than the
-//! reservoir holds.
+//! LLVM samples temporal traces into a reservoir of limited size. LLVM 22 uses another method than LLVM 17 to 19
+//! ([`TraceSampling`]): a full reservoir accepts only traces from inputs with more traces than the reservoir holds.
 
 mod accumulate;
 mod driver;

@@ -22,9 +22,9 @@ pub enum Policy {
     #[default]
     Tolerant,
     /// Does what llvm-profdata of LLVM 22 does, in the same order. A file is read up to its first bad record; the
-    /// records before the bad one are merged. Kinds are compared as in LLVM's writer. Inputs are distributed to as many
-    /// writers as LLVM's tool would have threads. If a value is new to its value site, its count is not multiplied by
-    /// the weight of the input.
+    /// records before the bad one are merged. Whether the kinds of two inputs can be merged is decided as in LLVM's
+    /// writer. Inputs are distributed to as many writers as LLVM's tool would have threads. If a value is new to its
+    /// value site, its count is not multiplied by the weight of the input.
     Llvm,
 }
 

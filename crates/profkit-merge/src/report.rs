@@ -55,9 +55,9 @@ pub struct Report {
     pub totals: Totals,
     /// For instrumentation profiles: the indexed version to write (`IndexedWriteOptions::for_version`). It is the
     /// newest version with which compilers hash functions in the same way as in the inputs. So it suits the compiler
-    /// that built the program. The version that suits one certain LLVM release (`IndexedWriteOptions::for_llvm`) may
-    /// differ from it: a release cannot read newer versions, and the clang of a release does not find front-end
-    /// functions that were hashed by another scheme than its own. 0 for profiles that are not instrumentation profiles.
+    /// that built the program. It need not suit a certain LLVM release, for which `IndexedWriteOptions::for_llvm`
+    /// chooses a version: an older release may not be able to read this version, and a clang finds front-end functions
+    /// only if they were hashed by its own scheme. 0 for profiles that are not instrumentation profiles.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
     /// The part of the report that only MIP merges have; `None` for other merges.
@@ -397,7 +397,8 @@ pub enum Reason {
     CounterOverflow,
     /// The function hashes of the input come from an older clang than those of other inputs.
     HashGenerations,
-    /// The raw version of the input is shared by clang releases that hash functions differently.
+    /// The raw version of the input was written by several clang releases that hash functions in different ways, so it
+    /// does not tell which hashes the input has.
     HashGenerationUnknown,
     /// An indexed input has the same build id as raw inputs, so it may have been made from these raw inputs.
     MayCountTwice,
@@ -502,8 +503,8 @@ impl From<&Error> for LlvmFault {
             ErrorKind::UnrecognizedFormat => LlvmCode::UnrecognizedFormat,
             ErrorKind::BadMagic => LlvmCode::BadMagic,
             ErrorKind::BadHeader => LlvmCode::BadHeader,
-            // LLVM's tool prints a detail for an unsupported version of a raw profile or a heap profile, but not of an
-            // indexed profile. Only the version of a raw profile has an error code of its own.
+            // For an unsupported version, LLVM's tool prints a detail if it is the version of a raw profile or a heap
+            // profile, but none for an indexed profile. Raw profiles have an error code of their own for this.
             ErrorKind::UnsupportedVersion
                 if error.detail_for_llvm().is_some()
                     && !error.is_within(&Structure::MemProfSection) =>
@@ -555,7 +556,8 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    /// Makes a log that keeps every event, because LLVM's tool prints a line for each event.
+    /// Makes a log without a limit, for [`Policy::Llvm`](crate::Policy::Llvm): LLVM's tool prints a line for each
+    /// event.
     pub(crate) fn unlimited() -> Self {
         EventLog {
             limit: u64::MAX,

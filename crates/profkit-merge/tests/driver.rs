@@ -257,7 +257,8 @@ fn progress_ends_at_the_number_of_inputs() {
     }
 }
 
-/// An input that cannot be opened may be tried again; all others are opened once.
+/// If no input can be opened a second time (like a pipe), each is opened exactly once. Only an input that cannot be
+/// opened at all may be tried again.
 #[test]
 fn a_pipe_is_opened_once() {
     for kind in kinds() {
@@ -294,7 +295,7 @@ fn a_merge_that_was_cancelled_before_it_began_opens_nothing() {
     }
 }
 
-/// A merge on one thread that is cancelled after some inputs does not read another one.
+/// If a merge on one thread is cancelled after some inputs, it reads no further input.
 #[test]
 fn a_merge_that_is_cancelled_ends_before_the_next_input() {
     for kind in kinds() {

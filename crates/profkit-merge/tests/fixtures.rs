@@ -74,7 +74,8 @@ fn fast_and_ordinary_path_agree_with_any_number_of_threads() {
             let mut expected = whole(&merge(1, true));
             for count in [1, 2, 3] {
                 if policy == Policy::Llvm {
-                    // LLVM's policy orders traces by writer, so the result depends on the number of threads.
+                    // With LLVM's policy, traces come in the order of LLVM's writers (one for each thread), so the
+                    // result depends on the number of threads.
                     expected = whole(&merge(count, true));
                 }
                 assert!(
@@ -83,8 +84,8 @@ fn fast_and_ordinary_path_agree_with_any_number_of_threads() {
                 );
             }
         }
-        // With weights, the fast path gives the result of the ordinary path only under the tolerant rules, which do not
-        // depend on the order of inputs.
+        // With weights and LLVM's policy, the result depends on the order of inputs, so the fast path may give another
+        // result than the ordinary path. So only the tolerant policy is tested here.
         let files = files.weighted(&[2, 1, 5, 1]);
         let merge = |slow| files.merge(&threads(2).no_fast_path(slow)).unwrap();
         assert!(
@@ -406,7 +407,8 @@ fn contradicting() -> Vec<(&'static str, Vec<u8>)> {
         .merge(&threads(1))
         .unwrap();
     let mut text = text(&outcome.profiles[0].profile);
-    // The text gets one counter more: both the number of counters and the list are changed.
+    // The first function of the text gets one counter more: both its number of counters and its list of counters
+    // change.
     let at = text.find("# Num Counters:\n").unwrap() + "# Num Counters:\n".len();
     let end = at + text[at..].find('\n').unwrap();
     let count: u64 = text[at..end].parse().unwrap();
@@ -493,8 +495,8 @@ fn heap_profiles_beside_others_are_merged_in_the_same_call() {
     }
 }
 
-/// Wherever a raw file is cut off, its event has the reason Truncated. Exception: another file contains everything that
-/// is lost. LLVM reports some of these files as damaged instead.
+/// A raw file that is cut off before the end of its counters gets an event with the reason Truncated. LLVM's tool
+/// reports a bad header for such a file.
 #[test]
 fn the_reason_of_a_cut_raw_file_is_its_end() {
     let whole = fixture("raw/clang-22-ir-plain.profraw");

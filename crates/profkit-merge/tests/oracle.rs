@@ -66,7 +66,8 @@ fn compare(release: u32, version: u32) {
                 let equal_weights = weights[1..] == weights[..4];
                 for count in [1, 2, 3] {
                     let j = count.to_string();
-                    // LLVM's tool does not pass names of virtual tables from one writer to another.
+                    // LLVM's tool does not pass names of virtual tables from one writer to another. So they are
+                    // compared only with one writer.
                     let keeps_names = mode == Mode::Vtables && count == 1;
                     let theirs = || {
                         let mut extra = vec!["-j", &*j];

@@ -79,8 +79,8 @@ fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     }
 }
 
-/// Adds an empty value site to the value data of the first record that has sites. The data records do not change, so
-/// the fast path still recognises the profile as one of the same program.
+/// Adds an empty value site to the value data of the first record whose number of sites is not a multiple of 8. The
+/// data records do not change, so the fast path still recognises the profile as one of the same program.
 fn with_another_site(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let profile = RawProfile::parse(&bytes).unwrap();
@@ -91,8 +91,8 @@ fn with_another_site(bytes: &[u8]) -> Vec<u8> {
         let start = usize::try_from(cursor.offset()).unwrap();
         value_data::decode(&mut cursor, &mut values).unwrap();
         let sites = values.kind(0).unwrap().site_count();
-        // The value data have one byte for each site, and these bytes are padded to 8. So there is room for one more
-        // site, unless their number is a multiple of 8.
+        // The value data of a record have one byte for each site, and these bytes are padded to a multiple of 8. So
+        // there is room for one more site, unless the number of sites is a multiple of 8.
         if sites % 8 != 0 {
             // The number of sites follows TotalSize, NumValueKinds and Kind.
             break (start + 12, u32::try_from(sites).unwrap());

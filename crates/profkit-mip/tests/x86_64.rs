@@ -268,7 +268,7 @@ fn dynamic_relocations(path: &Path) -> usize {
     file.dynamic_relocations().map_or(0, Iterator::count)
 }
 
-/// Checks that the records of a run hold what they must, whichever compiler made the program.
+/// Checks the records of a run, by rules that hold for every compiler.
 fn check_records(entries: &[Entry], records: &[u8], options: &Options) {
     let by_name: BTreeMap<&str, &Entry> = entries.iter().map(|e| (e.name.as_str(), e)).collect();
     assert!(
@@ -366,9 +366,9 @@ fn programs_print_the_same_and_differ_in_nothing_else() {
                         "{what}"
                     );
                     if linker == "bfd" {
-                        // The probes must not add dynamic relocations. The plain image may have two more: it has no
-                        // records, so the two bounds of the record section that `READER` refers to are undefined
-                        // symbols.
+                        // The probes must not add dynamic relocations. The image without probes may even have two more:
+                        // it has no records, so the two bounds of the record section that `READER` refers to are
+                        // undefined symbols there.
                         assert!(dynamic_relocations(&image) <= relocations, "{what}");
                     }
                     check_records(&map(&image), &records, &options);

@@ -2,7 +2,8 @@
 //! with the ids that are used in `-fbasic-block-sections=list=`.
 //!
 //! clang writes the section with `-fbasic-block-address-map` (LLVM 19 and later) or `-fbasic-block-sections=labels` (13
-//! to 19). In assembly the section consists of differences of labels, so it stays correct when code is inserted.
+//! to 19). In assembly, the offsets and sizes in the section are differences of labels, so they stay correct when code
+//! is inserted.
 //!
 //! | version | LLVM | changes |
 //! |---|---|---|
@@ -262,8 +263,8 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
             let start = address;
             if has(CALL_SITES) {
                 for _ in 0..cursor.uleb128()? {
-                    // The offset of a call site is counted from the call site before it, and the size of the block from
-                    // the last call site.
+                    // The section gives the offset of a call site from the call site before it, and the size of the
+                    // block from the last call site.
                     address = address.wrapping_add(cursor.uleb128()?);
                 }
             }

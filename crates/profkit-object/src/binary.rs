@@ -102,7 +102,7 @@ impl BinaryFile {
     /// decompressed in memory.
     ///
     /// # Errors
-    /// If the file cannot be opened, or is not a regular file. If it is a compressed kernel module and cannot be
+    /// If the file cannot be opened, is not a regular file, or is a compressed kernel module that cannot be
     /// decompressed.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;

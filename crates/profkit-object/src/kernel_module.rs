@@ -1,8 +1,8 @@
 //! Kernel modules of Linux (`.ko`). They are relocatable files: the kernel links them when it loads them.
 //!
 //! `link` links a module in memory, so that it is read like other binaries. The section `.text` comes first, at the
-//! address `TEXT`, because in recordings of perf the places in a module are distances from the start of this section.
-//! The other sections with code follow in the order of the section table, as in memory. Then come the sections with the
+//! address `TEXT`, because perf records an address in a module as the distance from the start of this section. The
+//! other sections with code follow in the order of the section table, as in memory. Then come the sections with the
 //! code of the module's initialisation, which the kernel loads elsewhere and frees. The sections with data come last.
 //! Relocations are applied to code, data and debug info.
 //!
@@ -258,8 +258,8 @@ fn relocated(
             {
                 put_call(place, distance);
             }
-            // Relocations of all other kinds are skipped. They do not occur in debug info, and in code they change only
-            // operands: the instructions stay the same.
+            // Relocations of all other kinds are skipped. They do not occur in debug info. In code they change only the
+            // values of operands; this does no harm, because only the kinds of the instructions matter.
             _ => {}
         }
     }

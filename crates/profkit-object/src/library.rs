@@ -112,8 +112,8 @@ impl From<std::str::Utf8Error> for LibraryError {
 /// If the library is damaged, or the file of a member cannot be read.
 pub fn members<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<Member<'a>>, LibraryError> {
     let library = ArchiveFile::parse(bytes)?;
-    // A member is identified by its offset and its name. In a thin library, members have no offset, but each has a
-    // different name.
+    // A member of an ordinary library is identified by its offset. The members of a thin library have no offset, but
+    // their names differ. So offset and name together identify a member of any library.
     let key = |member: &ArchiveMember<'a>| (member.file_range().0, member.name());
     let mut symbols: HashMap<_, Vec<&str>> = HashMap::new();
     for symbol in library.symbols()?.into_iter().flatten() {

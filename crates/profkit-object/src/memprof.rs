@@ -158,8 +158,8 @@ pub fn whole_pages(bytes: u64) -> u64 {
 /// A mapping of code: its offset in the file and its size, both in bytes. Both are multiples of the page size.
 pub type CodeMapping = (u64, u64);
 
-/// Returns the mappings of a program's code. By these mappings, a program can be found for a raw profile that contains
-/// mappings but no build ids.
+/// Returns the mappings of a program's code. They are compared with the mappings in a raw profile without build ids, to
+/// find the program of the profile.
 pub fn code_mappings(file: &BinaryFile) -> Result<Vec<CodeMapping>> {
     let mut mappings = Vec::new();
     for image in file.images()? {

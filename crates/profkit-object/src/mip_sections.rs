@@ -157,7 +157,8 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
             .expected("2 or 6, as for arm64 and x86-64"));
         }
     };
-    // The entries are followed as far as possible. If the map is damaged, this is reported later, when the map is read.
+    // A damaged map is no error here: the entries before the damage are converted, and the damage is reported later,
+    // when the map is read.
     let mut at = 0;
     while let Some(size) = map.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
         let size = u32::from_le_bytes(*size) as usize;

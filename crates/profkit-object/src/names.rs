@@ -152,10 +152,10 @@ impl LikeNames {
         LikeNames { names, buckets }
     }
 
-    /// Returns the index of the name that is most similar to `name`. Only names for which `free` returns true are
-    /// considered; if `among` is given, only the names with these indexes. A name that is the same as `name` is
-    /// returned even if there are several such names. `None` if no name is similar, or if two names are equally similar
-    /// but not the same as `name`.
+    /// Returns the index of the name that is most similar to `name`. Only names for whose index `free` returns true are
+    /// considered. If `among` is given, only the names with these indexes are considered. If a name is the same as
+    /// `name`, its index is returned (the first, if there are several such names). `None` if no name is similar, or if
+    /// the two most similar names are equally similar but not the same as `name`.
     pub fn nearest(
         &self,
         name: &Demangled,

@@ -157,9 +157,9 @@ pub fn crate_of(name: &[u8]) -> Option<String> {
     path_of_type(&path)?.split("::").next().map(str::to_owned)
 }
 
-/// Returns the path at the start of the demangled name of a Rust function. For a method of a trait, this is the path of
-/// the type; if the type is a type parameter or a built-in type, it is the path of the trait. `None` if the name has no
-/// path.
+/// Returns the path at the start of the demangled name of a Rust function. For a method of a trait
+/// (`<lib::Type as core::Trait>::method`), this is the path of the type. If the type is a type parameter or a built-in
+/// type, it is the path of the trait. `None` if the name has no path.
 fn path_of_type(name: &str) -> Option<&str> {
     let (first, of_trait) = match name.split_once(" as ") {
         Some((first, rest)) if name.starts_with('<') => (first, Some(rest)),
@@ -239,8 +239,8 @@ pub fn path(path: &str) -> String {
         }
         rest = rest.get(one.len_utf8()..).unwrap_or("");
     }
-    // If the name ended with brackets (of generics or of a closure), their content was left out. The `::` before the
-    // brackets is still there, and is removed here.
+    // The content of brackets is left out. If the name ended with brackets (of generics or of a closure), it now ends
+    // with the `::` before them, which is removed here.
     kept.truncate(kept.trim_end_matches("::").len());
     kept
 }

@@ -178,8 +178,8 @@ fn debug_info_that_lies_is_told() {
             for mask in [0xff, 0x01, 0x40] {
                 let mut data = good.clone();
                 data[place] ^= mask;
-                // Names and numbers are removed from the messages. Most of the messages are then equal, and the
-                // snapshot has each once.
+                // Function names and numbers in the messages are replaced. Many messages are then equal, and the
+                // snapshot has each only once.
                 let text = blank(&outcome(debug_info(&data)));
                 said.insert(text);
             }
@@ -189,7 +189,7 @@ fn debug_info_that_lies_is_told() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// Replaces the names of functions and all numbers in a text by `#`.
+/// Replaces the function name in a message by `NAME`, and all numbers by `#`.
 fn blank(text: &str) -> String {
     let mut text = text.to_owned();
     if let Some((before, after)) = text.split_once("for function ") {

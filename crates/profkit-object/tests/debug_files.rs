@@ -86,7 +86,8 @@ fn separate_debug_files_are_found_by_id_and_by_link_and_checked() {
     let located = nowhere.locate(&other.join("stripped"), &link);
     assert_eq!(located.path, Some(other.join(".debug/app.debug")));
 
-    // The path of the build id is searched first. A file at this path that has another build id is rejected.
+    // The path that is made from the build id is searched first. If the file at this path has another build id, it is
+    // rejected.
     let tree = DebugFolders {
         folders: vec![dir.join("tree")],
     };

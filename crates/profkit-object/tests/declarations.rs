@@ -78,8 +78,8 @@ fn cleaned(path: &str) -> String {
     clean.display().to_string()
 }
 
-/// The path and the line of the function at each address, as `llvm-symbolizer` has them: those of the declaration, or
-/// else those of the first instruction. Functions without either are left out.
+/// Returns for each address the path and the line of its function, as `llvm-symbolizer` prints them: those of the
+/// declaration, or else those of the first instruction. Functions without either are left out.
 fn oracle(program: &Path, addresses: impl Iterator<Item = u64>) -> BTreeMap<u64, (String, u64)> {
     let addresses: Vec<u64> = addresses.collect();
     let lines: String = addresses

@@ -47,7 +47,7 @@ fn files_are_read_again_when_size_or_time_change() {
     let (_place, folder, cache) = place();
     let (first, looked_at, known) = index(&folder, &cache);
     assert_eq!((first.len(), looked_at, known), (2, 3, 0));
-    // `c` is so new that it may change and keep the same time stamp, so it is not remembered.
+    // `c` was changed less than two seconds ago, so it is not stored in the cache and is read again.
     assert_eq!(index(&folder, &cache), (first.clone(), 3, 2));
     // Change size and time of `a`; then only its time; then only its size.
     put("s390x-binary", &folder.join("a"), 50);
@@ -77,7 +77,8 @@ fn a_damaged_cache_is_as_good_as_none() {
         (String::new(), 0),
         ("\0\0\0".to_owned(), 0),
         (text.replace("binaries 1", "binaries 2"), 0),
-        // In the next text, the second entry is cut off. In the texts after it, numbers or ids are invalid.
+        // Each of the following texts has one wrong line: a second entry that is cut off, a line that is no entry, a
+        // build id that is not valid, an empty build id, and a number that is too large.
         (text[..text.len() - lines[2].len() + 3].to_owned(), 1),
         (text.replacen(lines[1], "x y z", 1), 1),
         (text.replacen(&ids[0], "0123456789abcdefg", 1), 1),
@@ -107,7 +108,8 @@ fn a_cache_without_room_changes_nothing_else() {
     assert!(cache.save().is_err());
 }
 
-/// Lines that end in CR LF are read. So a path that ends in CR cannot be stored, and is never written.
+/// The reader also accepts lines that end in CR LF, so it takes a CR at the end of a path for a part of the line end.
+/// Such a path cannot be stored, and must never be written.
 #[test]
 fn what_was_read_is_written_and_read_again() {
     let text = "profkit binaries 1\r\n1 2 3 - /a\r\n1 2 3 - /b\r";

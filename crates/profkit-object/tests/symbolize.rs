@@ -93,7 +93,7 @@ fn oracle(program: &Path, more: &[&str], addresses: &[u64]) -> Vec<Vec<Row>> {
             )
         };
         let mut rows: Vec<Row> = frames.iter().map(frame).collect();
-        // If nothing is known about an address, the tool prints an empty frame, and we return no frame.
+        // If nothing is known about an address, `llvm-symbolizer` prints an empty frame, and profkit returns no frame.
         rows.retain(|row| *row != ("?".to_owned(), "?".to_owned(), 0, 0, 0, 0));
         rows
     };
@@ -442,7 +442,7 @@ fn stacks_of_a_small_program() {
     }
 }
 
-/// With names from debug info instead of symbols, cold parts have the name of their function.
+/// If names come from the debug info and not from symbols, the cold part of a function has the function's own name.
 #[test]
 fn names_come_from_where_they_are_asked_from() {
     let llvm = require_or_skip!(22);

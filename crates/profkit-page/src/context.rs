@@ -9,7 +9,8 @@ use profkit_analysis::order::{Startup, StartupOrder, StartupText};
 use profkit_object::code_symbols::CodeSymbol;
 use profkit_report::{grouped, plural, tenths};
 
-/// The page lists at most this many binaries, this many hot functions whose counts do not match, and this many traces.
+/// The largest number of entries in each of three lists on the page: binaries, hot functions whose counts do not match,
+/// and traces.
 const MOST: usize = 10;
 
 /// The order of functions that `profkit order` proposes.

@@ -13,7 +13,8 @@ const TOP: f64 = 10.0;
 /// The width of the area at the right end of the axis. Only the number of all functions is written there.
 const LAST: f64 = 90.0;
 
-/// Draws the curve as SVG. The number of functions has a logarithmic scale.
+/// Draws the curve as SVG. The horizontal axis, which is logarithmic, shows the number of functions; the vertical axis
+/// shows their share of all counts.
 pub fn draw(functions: &[&PageFunction], total: u128, unit: &str, out: &mut String) {
     let mut sums: Vec<u128> = functions
         .iter()

@@ -9,7 +9,8 @@ use profkit_report::diff::{DiffReport, HeapDiff};
 use profkit_report::plural;
 use serde_json::{Value, json};
 
-/// The factor that converts a share (a fraction from 0 to 1) to billionths, in which shares are written.
+/// The factor that converts a share (a fraction from 0 to 1) to billionths. The data blocks of a page have shares as
+/// billionths.
 const BILLION: f64 = 1e9;
 
 /// The functions that changed.

@@ -82,8 +82,8 @@ pub fn as_script(one: &str, other: &str) -> Ordering {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let same = shared(one, other);
     match (one.get(same), other.get(same)) {
-        // In UTF-16, a character above U+FFFF consists of two units, which are smaller than the units of the characters
-        // from U+E000 to U+FFFF.
+        // Usually the order of UTF-8 bytes is that of UTF-16 units. Exception: in UTF-16, a character above U+FFFF
+        // consists of two units, which are smaller than those of the characters from U+E000 to U+FFFF.
         (Some(0xf0..), Some(0xee | 0xef)) => Ordering::Less,
         (Some(0xee | 0xef), Some(0xf0..)) => Ordering::Greater,
         (one, other) => one.cmp(&other),

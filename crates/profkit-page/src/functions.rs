@@ -89,7 +89,8 @@ impl Interner {
 /// Blocks of data with their names.
 pub type Blocks = Vec<(&'static str, Vec<u8>)>;
 
-/// The difference of two numbers, shifted left by one bit. The lowest bit is 1 if the difference is negative.
+/// The absolute difference of two numbers, shifted left by one bit. The lowest bit is 1 if the first number is the
+/// smaller one.
 fn difference(one: u128, other: u128) -> u128 {
     let sign = u128::from(one < other);
     (one.abs_diff(other) << 1) | sign
@@ -126,7 +127,7 @@ impl FunctionList {
                 };
             }
         });
-        // For ASCII names, the script's order is the order of bytes, which is faster to compare.
+        // The script compares UTF-16 units. For ASCII names this gives the order of bytes, which are faster to compare.
         let plain = self.functions.par_iter().all(|one| one.shown.is_ascii());
         let by_name = |one: &str, other: &str| {
             if plain {
@@ -208,8 +209,8 @@ impl FunctionList {
         blocks
     }
 
-    /// Adds a function. Its details are the bytes that were appended to the lists since the previous function was
-    /// added.
+    /// Adds a function. The lists of details and of values contain the bytes of all functions one after the other; the
+    /// bytes that were appended since the previous function belong to this function.
     pub fn push(&mut self, mut function: PageFunction) {
         let before = self.functions.last();
         let start =
@@ -228,7 +229,7 @@ impl FunctionList {
     }
 }
 
-/// Returns two blocks: a list for each function, and the sizes of these lists in bytes.
+/// Returns two blocks: the lists of all functions one after the other, and the size of each list in bytes.
 fn lists<'b>(
     [name, sizes_name]: [&'static str; 2],
     list: &[&PageFunction],

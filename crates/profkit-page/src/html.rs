@@ -39,8 +39,9 @@ impl Page {
         let mut blocks = self.fixed_blocks();
         let list = &self.functions;
         let mut kept = list.kept(Cut::Nothing, self.cold);
-        // The symbols are compressed even if they will not fit. Names and symbols are the largest parts of a page, so
-        // one core compresses the names while another one compresses the symbols.
+        // The symbols are compressed although the size limit may later leave them out. This takes no longer: names and
+        // symbols are the largest parts of a page, and one core compresses the names while another one compresses the
+        // symbols.
         let (mut columns, (inside, symbols)) = rayon::join(
             || all_packed(list.columns(&kept)),
             || {

@@ -99,7 +99,7 @@ pub struct Page {
     source: Option<Source>,
 }
 
-/// Joins at most [`MOST_ERRORS`] texts with commas, followed by the number of the others.
+/// Joins the first [`MOST_ERRORS`] texts with commas. If there are more texts, adds how many.
 fn list_of(things: &[String]) -> String {
     let (first, rest) = things.split_at(things.len().min(MOST_ERRORS));
     match rest.len() {

@@ -71,7 +71,7 @@ impl Lean {
     fn token(&mut self, token: &str) {
         if let (Some(last), Some(first)) = (self.out.chars().next_back(), token.chars().next()) {
             match self.gap {
-                // The line break is kept, because a statement without a semicolon could end here.
+                // The line break is kept, because a statement without a semicolon could end at this bracket.
                 Gap::Line if matches!(last, '}' | ')' | ']') && is_word(first) => {
                     self.out.push('\n');
                 }

@@ -89,8 +89,8 @@ fn functions_are_sorted_by_name_and_their_numbers_are_differences() {
     assert_eq!(block(&html, "hashes")[8..], [16, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(numbers(&block(&html, "detail")), [1, 4, 3, 5, 90, 0]);
     assert_eq!(numbers(&block(&html, "detail-sizes")), [2, 4]);
-    // The first function has no values. The second has one site with values: its kind is 0 (an indirect call), its
-    // index is 0, and its one target is the first name, with 7 calls.
+    // The first function has no values. The second has one value site with values: its kind is 0 (an indirect call) and
+    // its index is 0. It has one target, whose name has the index 1 in the list of targets, with 7 calls.
     assert_eq!(numbers(&block(&html, "values")), [0, 1, 0, 0, 1, 1, 7]);
     assert_eq!(strings(&block(&html, "targets")), ["ns::parse(int)"]);
     let facts: serde_json::Value = serde_json::from_slice(&block(&html, "facts")).unwrap();
@@ -119,7 +119,7 @@ fn lines_of_samples_have_the_lines_of_inlined_functions_after_them() {
         strings(&block(&html, "flame-names")),
         ["all", "main", "work"]
     );
-    // The number of frames. Then for each frame: depth, name, weight, cold part and hot part.
+    // The block contains the number of frames, and then for each frame: depth, name, weight, cold part and hot part.
     let frames = [
         &[3][..],
         &[0, 0, 100, 0, 0],
@@ -235,7 +235,7 @@ fn source_has_samples_beside_its_lines() {
     assert_eq!(numbers(&block(&html.text, "file")), [0, 1]);
     let lines = strings(&block(&html.text, "source-lines"));
     let source = numbers(&block(&html.text, "source"));
-    // No lines of the first function are shown, and three parts of the second.
+    // The page shows no lines of the first function, and three parts of the source for the second.
     assert_eq!(source[..2], [0, 3]);
     let mut rest = source[2..].iter().copied();
     let mut next = || rest.next().expect("a number");
@@ -295,8 +295,8 @@ fn probes_and_counters_have_no_lines() {
             .iter()
             .position(|&number| number == 19)
             .expect("the declaration");
-        // The function has one part, which is not of an inlined function. The count beside its first line is the entry
-        // count.
+        // The function has one part of the source, from file 1; the first zero says that it is not a part of an inlined
+        // function. One line has a count: the first line, with the entry count 10.
         assert_eq!(source[at - 6..at], [1, 0, 0, 0, 0, 1]);
         assert_eq!(source[at + 3..][..3], [1, 0, 10]);
     }

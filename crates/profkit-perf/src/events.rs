@@ -111,8 +111,8 @@ impl Events {
                     .with_hint("nothing in it can be read without one; record again"),
             );
         }
-        // The table of names has the events in the same order as the header. An entry is used for the event with the
-        // same index only if the kind of event is the same, or if they have an id in common.
+        // The table of names in the recording has the events in the same order as the header. Its entry is used for the
+        // event with the same index, but only if both have the same kind of event, or an id in common.
         for (index, event) in list.iter_mut().enumerate() {
             let described = features.events.get(index).filter(|(attr, ids, _)| {
                 (attr.kind, attr.config) == (event.attr.kind, event.attr.config)

@@ -1,7 +1,7 @@
 //! Limits on the time and memory that damaged or malicious recordings may cost.
 
-/// The number of bytes of records that one thread decodes at a time. Chunks end between two records, so a chunk may be
-/// shorter.
+/// The largest number of bytes of records that one thread decodes at a time (a chunk). A chunk ends where a record
+/// ends, so it may be shorter.
 pub const CHUNK: usize = 8 << 20;
 /// The maximum size of the decompressed records, as a multiple of the size of the compressed records. Recordings of
 /// branch stacks compress best, at about 30:1.
@@ -17,13 +17,15 @@ pub const MAP_PIECES: usize = 16 << 20;
 /// summed up over all mappings. In a real process, a mapping covers few pieces. In a malicious recording, each of many
 /// mappings may cover each of many pieces.
 pub const MAP_COVERS: usize = 64 << 20;
-/// The maximum number of bytes of the records about processes whose mappings, names and forks are stored; in a text, of
-/// the lines about mappings. Most of these bytes are paths and names. Recordings of whole machines have some megabytes
-/// of them. In compressed records, long paths can be repeated at no cost.
+/// The maximum total size, in bytes, of the records about mappings, names and forks of processes; in a text, of the
+/// lines about mappings. These records are stored. Most of their bytes are paths and names. Recordings of whole
+/// machines have some megabytes of them. A malicious recording with compressed records can repeat long paths at no
+/// cost.
 pub const CHANGE_BYTES: usize = 1 << 30;
 /// The maximum length of the name of a process, in bytes. The kernel cuts names to 15 bytes.
 pub const PROCESS_NAME: usize = 64;
-/// The maximum number of forks that are followed to find the mappings that a process has inherited from its ancestors.
+/// The maximum number of forks (parent, parent of the parent, …) that are followed to find the mappings that a process
+/// has inherited.
 pub const FORK_DEPTH: usize = 256;
 /// The maximum number of events in a recording. Real recordings have at most some thousands, on machines with many
 /// kinds of counters.

@@ -335,7 +335,7 @@ impl<'data> Survey<'data> {
                 let number = u32::try_from(number).unwrap_or(u32::MAX);
                 self.features.take(number, section, head)
             }),
-            // perf writes these records to pipes, and `perf inject -b` writes them to files.
+            // perf writes records with build ids only to pipes, but `perf inject -b` also writes them to files.
             RecordKind::BUILD_ID => BuildIdEntry::parse(&mut cursor, record.misc)
                 .map(|entry| self.build_ids.push(entry)),
             _ => Ok(()),
@@ -381,8 +381,8 @@ impl<'data> Survey<'data> {
     }
 }
 
-/// A list of the changes that records make to the mappings and names of processes, each with its time. The paths, names
-/// and build ids in it are copies.
+/// The changes that records make to the mappings and names of processes, each with its time. This list does not borrow
+/// from the recording: the paths, names and build ids in it are copies.
 #[derive(Default)]
 struct Changes {
     list: Vec<(u64, OwnedChange)>,

@@ -137,7 +137,7 @@ fn samples_are_weighed_by_their_period() {
     for (event, address, period) in [
         (0, 0x40_0001, 400),
         (0, 0x40_0002, 599),
-        // The period is 1.5 times the smallest one, which is rounded up to 2.
+        // This period is 1.5 times the smallest one (400). 1.5 is rounded up, so the sample counts 2 times.
         (0, 0x40_0003, 600),
         (0, 0x66_0000, 1200),
         // Each event has its own smallest period.

@@ -359,8 +359,8 @@ fn pieces_of_hardware_traces_are_counted_and_passed_over() {
             Endian::Little => value.to_le_bytes(),
             Endian::Big => value.to_be_bytes(),
         };
-        // The first three fields are the size of the data after the record, the offset and the reference. The reader
-        // does not use the fields with the processor and the thread.
+        // The first three fields of the body are the size of the data that follow the record, an offset and a
+        // reference. The reader does not use the last two fields (processor and thread).
         let body = [number(24), number(0), number(0), [0; 8], [0; 8]].concat();
         for _ in 0..2 {
             writer.record(71, 0, &body).bytes(&[0xff; 24]);

@@ -1,10 +1,10 @@
 //! Sample profiles, counted as the tools `create_llvm_prof` and `create_gcov` of google/autofdo (release 0.19) count.
 //!
-//! The unit of counting is the byte, in the functions of the symbol table. Each byte from the start of a range up to
-//! the first byte of its last instruction gets the count of the range. A line gets the largest count of its bytes. Each
-//! function on the inline stack gets the sum of the counts of its bytes as its total. A branch to the start of a
-//! function is a call. If several branches at one line go to one function, only the one with the highest address
-//! counts. Functions with few samples are left out, together with the calls to and from them.
+//! Counts belong to the single bytes of the code of functions, whose extents are those in the symbol table. Each byte
+//! from the start of a range up to the first byte of its last instruction gets the count of the range. A line gets the
+//! largest count of its bytes. Each function on the inline stack gets the sum of the counts of its bytes as its total.
+//! A branch to the start of a function is a call. If several branches at one line go to one function, only the one with
+//! the highest address counts. Functions with few samples are left out, together with the calls to and from them.
 use crate::checked::{Figures, add};
 use crate::finish::{Density, density};
 use crate::lines::{Made, line_at};
@@ -38,8 +38,8 @@ struct Symbol<'s> {
     name: &'s [u8],
     /// The other names of the same code.
     aliases: Vec<&'s [u8]>,
-    /// The changes of the count by address: at the start of a range the count rises, and after the end of the range it
-    /// falls.
+    /// For each address, by how much the count rises or falls there: it rises by the count of a range at the start of
+    /// the range, and falls by it after the end.
     steps: BTreeMap<u64, i128>,
     /// The sum of length times count over all ranges in the function.
     samples: u64,
@@ -188,7 +188,8 @@ fn function_at<'f, 's>(
     (address < function.end).then_some(function)
 }
 
-/// The two counts that an instruction adds: `total` to the totals of the functions, `line` to the line.
+/// What an instruction contributes: `total` to the totals of all functions on its inline stack, `line` to the count of
+/// its source line.
 #[derive(Clone, Copy, Default)]
 struct FrameCounts {
     total: u64,
@@ -315,8 +316,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the samples of the innermost function of a frame, and the frame's line in this function. Adds `total` to
-    /// all functions of the inline stack. `None` if the inline stack is deeper than a profile allows.
+    /// Returns the samples of the innermost function of the inline stack of a frame, and the frame's line in this
+    /// function. Adds `total` to the totals of all functions of the inline stack. `None` if the inline stack is deeper
+    /// than a profile allows.
     fn enter(
         &mut self,
         function: NameId,

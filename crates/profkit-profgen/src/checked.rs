@@ -18,7 +18,7 @@ pub struct Figures {
     /// are from another build of the binary.
     pub off_boundary: u64,
     /// The number of ranges that begin and end at an instruction, but whose last instruction is no branch, call or
-    /// return. LLVM's tool counts them as ranges that do not fit the instructions. They are used.
+    /// return. LLVM's tool counts such ranges as ranges that do not fit the instructions; profkit uses them, too.
     pub without_branch: u64,
     /// The number of ranges that begin in no function of the debug info.
     pub no_function: u64,

@@ -14,7 +14,7 @@ pub struct Profiles {
     separate: bool,
     /// The profiles, each with the index of its first binary in [`Outcome::binaries`](crate::Outcome::binaries).
     list: Vec<(usize, SampleProfile)>,
-    /// The path of the binary to which counts were given. The key is the one under which the inputs have the counts.
+    /// For the key of counts in the inputs, the path of the binary to which these counts were given.
     owners: FxHashMap<BinaryKey, String>,
 }
 
@@ -32,8 +32,8 @@ impl Profiles {
         }
     }
 
-    /// Removes the counts that were given to earlier binaries. Returns the path of one of these binaries; `None` if no
-    /// counts are removed.
+    /// Removes from `counts` those that were given to earlier binaries. Returns the path of one of these binaries;
+    /// `None` if no counts are removed.
     pub(crate) fn leave_unclaimed(&self, counts: &mut Vec<&BinaryCounts>) -> Option<String> {
         let owner = counts.iter().find_map(|it| self.owners.get(&it.key));
         counts.retain(|it| !self.owners.contains_key(&it.key));

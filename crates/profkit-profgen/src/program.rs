@@ -72,7 +72,8 @@ pub(crate) struct Named {
     pub address: u64,
     /// The MD5 of the name.
     pub guid: u64,
-    /// The MD5 of the function's name: the name of the symbol without the suffixes of parts and copies of functions.
+    /// The MD5 of the function's name. This is the symbol's name without suffixes such as `.cold` and `.part.0`, which
+    /// compilers append to the names of parts and copies of functions.
     pub function: u64,
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct Named {
 #[derive(Debug)]
 pub struct Program<'files> {
     places: Places,
-    /// The address of the first segment with code, rounded down to a page. For a PE file, the address of the image.
+    /// The address of the first segment with code, rounded down to a page. For a PE file, the image base.
     base: u64,
     /// The address of the first segment, rounded down to a page.
     first_segment: u64,
@@ -269,15 +270,14 @@ impl<'files> Program<'files> {
         &self.facts
     }
 
-    /// The address of the first segment with code, rounded down to a page of 4 KiB. For a PE file, the address of the
-    /// image.
+    /// The address of the first segment with code, rounded down to a page of 4 KiB. For a PE file, the image base.
     pub fn base(&self) -> u64 {
         self.base
     }
 
     /// The segments with code, in the order of the file. Each has its offset in the file and its address, both rounded
-    /// down to pages of 4 KiB. For a PE file, the offset is the distance of the section from the base, and the address
-    /// is the base.
+    /// down to pages of 4 KiB. For a PE file, these are its sections with code: the offset of each is its distance from
+    /// the image base, and its address is the image base.
     pub fn text_segments(&self) -> impl Iterator<Item = (u64, u64)> {
         let down = |number: u64| number & !(PAGE - 1);
         self.places.segments.iter().map(move |segment| {
@@ -386,8 +386,8 @@ fn machine(image: &Image<'_>) -> Result<Machine> {
     }
 }
 
-/// Returns the parts of the file with code. They are segments, or sections in formats whose segments are not mapped as
-/// code.
+/// Returns the segments of the file with code. For formats whose segments are not marked as code, returns the sections
+/// with code.
 fn segments(image: &Image<'_>) -> Vec<Segment> {
     let of_segments = image.segments().filter_map(|segment| {
         let SegmentFlags::Elf { p_flags, .. } = segment.flags() else {
@@ -629,8 +629,8 @@ fn set_entries(
     }
 }
 
-/// Makes the code of all sections. The code of a section begins at its symbols, or at the functions of the debug info
-/// if it has no symbols.
+/// Makes the code of all sections. Instructions are decoded from the addresses of the symbols on, or, if there are no
+/// symbols, from those of the functions in the debug info on.
 fn code<'files>(
     image: &Image<'files>,
     machine: Machine,

@@ -1,8 +1,8 @@
 //! Splits overlapping ranges into ranges that do not overlap.
 use std::collections::BTreeMap;
 
-/// The counts of the ranges that begin at an address, and of those that end there. A flag tells whether ranges with
-/// count 0 begin or end there.
+/// What begins or ends at an address: the sum of the counts of the ranges that begin there, that of the ranges that end
+/// there, and whether ranges with count 0 begin or end there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Boundary {
     begins: Option<u64>,
@@ -26,7 +26,7 @@ pub fn disjoint(ranges: &BTreeMap<(u64, u64), u64>) -> Vec<(u64, u64, u64)> {
         end.zero_ends |= zero;
     }
     let mut list = Vec::new();
-    // The first address of the current piece; `None` outside of all ranges.
+    // The first address of the next range of the result; `None` outside of all ranges.
     let mut open = None;
     let mut count = 0u64;
     let mut zeros = 0i64;

@@ -222,13 +222,13 @@ pub struct MakeOptions {
     pub contexts: Option<ContextOptions>,
     /// The tool whose way of counting is used. With [`Like::Autofdo`], `lines` and `contexts` have no effect.
     pub like: Like,
-    /// Whether discriminators are kept whole, for GCC, and not split into the parts of LLVM. Has an effect only with
-    /// [`Like::Autofdo`].
+    /// Whether discriminators are kept whole, as GCC writes them. Otherwise they are split into their parts, as LLVM
+    /// does. Has an effect only with [`Like::Autofdo`].
     pub whole_discriminators: bool,
 }
 
 impl MakeOptions {
-    /// Makes options. With `ips`, the places of samples are counted instead of the branch stacks. With `lines`, the
+    /// Makes options. With `ips`, the sampled addresses are counted instead of the branch stacks. With `lines`, the
     /// profile is by source line even if the program has pseudo probes. With `contexts`, the profile has calling
     /// contexts.
     pub fn new(ips: bool, lines: bool, contexts: bool) -> Self {
@@ -245,8 +245,8 @@ fn sums_of<'c>(counts: &[&'c BinaryCounts]) -> Vec<(&'c Sums, Numbering)> {
     counts.map(|it| (&it.sums, it.key.numbering)).collect()
 }
 
-/// Makes a profile with calling contexts. It is made from whole samples, and from the contexts of unsymbolized
-/// profiles.
+/// Makes a profile with calling contexts. They come from samples with call chains and branch stacks, and from
+/// unsymbolized profiles with contexts.
 fn with_contexts(
     program: &Program<'_>,
     all: &Counts,
@@ -333,13 +333,13 @@ pub struct Outcome {
     pub seen: Vec<Seen>,
     /// The numbers of samples and branches that were left out while counting.
     pub losses: CountLosses,
-    /// Whether the places of samples were counted, and not the branch stacks.
+    /// Whether the sampled addresses were counted instead of the branch stacks.
     pub plain_addresses: bool,
     /// Whether calling contexts were asked for.
     pub with_contexts: bool,
     /// Whether each binary has a profile of its own.
     pub separate: bool,
-    /// How often all call chains and branch stacks were halved to save memory
+    /// How often all call chains and branch stacks were cut to half of their length to save memory
     /// ([`Stacks::halvings`](profkit_perf::collect::Stacks::halvings)). The next field is the number of samples that
     /// were shortened by this.
     pub halvings: u32,

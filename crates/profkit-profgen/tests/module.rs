@@ -254,8 +254,8 @@ fn check(built: &Built) {
         assert!(found.key.kernel);
         assert_eq!(found.key.numbering, Numbering::FromModule);
         assert_eq!(profile(&built.module, &counts), expected, "{path}");
-        // The counts can be written as a file of addresses and read again. Such files of several machines can be added
-        // up.
+        // The counts can be written as text, as a file of addresses, and read again. Such files of several machines can
+        // be added up.
         let mut addresses = Vec::new();
         write_addresses(&counts, &mut addresses).expect("written");
         let read = read_text(&addresses, TextOptions::default()).expect("our own text");

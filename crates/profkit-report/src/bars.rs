@@ -35,7 +35,8 @@ pub(crate) fn bar_of(width: u128, part: u128, whole: u128, style: BarStyle) -> S
         return String::new();
     }
     let part = part.min(whole);
-    // If the product `part * of` would need more than 128 bits, `whole` is divided by `of` instead.
+    // `part * of / whole` is the length of the bar. If the product would need more than 128 bits, `part` is divided by
+    // `whole / of` instead.
     let columns = |parts: u128| {
         let of = width * parts;
         part.checked_mul(of)

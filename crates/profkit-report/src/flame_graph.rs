@@ -209,23 +209,10 @@ impl FlameGraph {
                 depth: place.depth,
                 start: place.start,
                 weight: node.weight,
-                cold: share(node.cold, node.weight),
-                hot: share(node.hot, node.weight),
+                cold: profkit_data::share(node.cold, node.weight),
+                hot: profkit_data::share(node.hot, node.weight),
             })
         })
-    }
-}
-
-/// Returns `part` divided by `whole`, from 0 to 1; 0 if `whole` is 0.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a rounded percentage for display"
-)]
-pub fn share(part: u128, whole: u128) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
     }
 }
 

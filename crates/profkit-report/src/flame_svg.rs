@@ -1,6 +1,7 @@
 //! Flame graphs as SVG. Any browser shows the picture without a script, and its text can be searched.
-use crate::flame_graph::{FlameFrame, FlameGraph, share};
+use crate::flame_graph::{FlameFrame, FlameGraph};
 use crate::{grouped, percent};
+use profkit_data::share;
 use std::fmt::Write;
 
 /// The width of the picture in its own units. A browser scales the picture with the window.

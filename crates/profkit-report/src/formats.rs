@@ -2,7 +2,8 @@
 use profkit_abi::{indexed, mip, raw};
 use std::sync::OnceLock;
 
-/// The text of `--version`: profkit's version, then a line for each family of profiles.
+/// The text of `--version`: profkit's version, then a line for each kind of profile with the versions that profkit
+/// reads and writes.
 pub fn long_version() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {

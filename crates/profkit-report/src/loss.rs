@@ -1,7 +1,7 @@
 //! The lines about what was lost or left out.
 use crate::{grouped, percent};
 
-/// The names of things that are counted: of one thing, and of several.
+/// The words for what is counted, each in the singular and in the plural.
 pub(crate) const SAMPLE: [&str; 2] = ["sample", "samples"];
 pub(crate) const BRANCH: [&str; 2] = ["branch", "branches"];
 pub(crate) const RANGE: [&str; 2] = ["range", "ranges"];
@@ -11,16 +11,17 @@ pub(crate) const RANGE: [&str; 2] = ["range", "ranges"];
 pub(crate) struct Loss {
     /// How many things are lost.
     number: u64,
-    /// How many such things there are in all; 0 if that is not known.
+    /// The number of all samples, branches or ranges, of which `number` are lost; 0 if it is not known.
     all: u64,
     /// The name of one thing, and of several.
     things: [&'static str; 2],
-    /// What happened to one thing, and what happened to several. Both texts begin with the verb.
+    /// What happened to the lost ones, in the singular and in the plural. The texts begin with the verb, for example
+    /// "is shortened" and "are shortened".
     happened: [&'static str; 2],
 }
 
 impl Loss {
-    /// The limit from which a loss is large: a loss is large if more than 1 / `ONE_IN` of all things are lost.
+    /// A loss is large if more than 1 / `ONE_IN` of all samples, branches or ranges are lost.
     const ONE_IN: u64 = 20;
 
     pub(crate) const fn new(

@@ -54,7 +54,7 @@ struct BinaryReport {
     same_build: Option<bool>,
     #[serde(serialize_with = "origin")]
     origin: Option<Origin>,
-    /// Whether `path` is a profile that lists only functions that ran. `false` for a binary.
+    /// Whether `path` is a profile in place of a binary, and this profile lists only functions that ran.
     lists_only_used: bool,
     functions: u64,
     /// The state of the debug info, in which inlined functions are looked for: `absent`, `unread`, `read` or `damaged`.
@@ -349,7 +349,8 @@ fn reason_text(reason: SuccessorReason) -> &'static str {
 }
 
 impl BinaryReport {
-    fn line(&self, unit: &str) -> String {
+    /// The binary in one line. `builds` says whether the line tells if the profile is of this build.
+    fn line(&self, unit: &str, builds: bool) -> String {
         let from = match self.origin {
             None if unit == "counters" => "names and hashes of a profile",
             None => "names of a profile",
@@ -362,7 +363,7 @@ impl BinaryReport {
             Some(Origin::Symbols) => "symbols only: hashes cannot be compared",
             Some(Origin::Probes) => "names and checksums from its pseudo probes",
         };
-        let build = match self.same_build {
+        let build = match self.same_build.filter(|_| builds) {
             Some(true) => "; the profile is of this build",
             Some(false) => "; the profile is of another build",
             None => "",
@@ -416,10 +417,11 @@ impl MatchReport {
         let mut rows = vec![
             ("of matched functions", Style::Hot, counts.matched),
             ("of changed functions", Style::Warm, counts.changed),
-            ("of inlined functions", Style::Warm, counts.inlined),
-            ("of missing functions", Style::Cold, counts.gone),
         ];
-        rows.retain(|&(what, _, part)| part > 0 || !what.contains("inlined"));
+        if counts.inlined > 0 {
+            rows.push(("of inlined functions", Style::Warm, counts.inlined));
+        }
+        rows.push(("of missing functions", Style::Cold, counts.gone));
         shares(out, counts.total, &rows)?;
         if matched == 0 && changed == 0 && counts.gone == counts.total {
             wrapped(
@@ -509,13 +511,7 @@ impl MatchReport {
         };
         out.title(name, format_args!("{of}compared with {binaries}"))?;
         for binary in &self.binaries {
-            let line = binary.line(self.unit);
-            let line = if builds {
-                line.as_str()
-            } else {
-                line.split(';').next().unwrap_or_default()
-            };
-            wrapped(out, "  ", line)?;
+            wrapped(out, "  ", binary.line(self.unit, builds))?;
             if binary.lists_only_used && self.counts.gone > 0 && builds {
                 wrapped(
                     out,

@@ -101,6 +101,10 @@ impl FunctionRow {
     }
 }
 
+/// The largest error of an overlap in percent: it is a sum of many shares, each of which is rounded. A profile overlaps
+/// with itself by 100 % only within this error.
+const ROUNDING: f64 = 1e-6;
+
 fn percent(share: f64) -> f64 {
     share * 100.0
 }
@@ -156,10 +160,14 @@ impl OverlapReport {
     pub fn gate(&self, least: f64) -> Option<String> {
         let pairs = self.pairs.iter().map(|pair| pair.overlap_percent);
         let found = pairs.min_by(|one, two| one.unwrap_or(-1.0).total_cmp(&two.unwrap_or(-1.0)))?;
-        if found.is_some_and(|found| found >= least) {
+        if found.is_some_and(|found| found >= least - ROUNDING) {
             return None;
         }
-        let found = found.map_or_else(|| "not known".to_owned(), |found| format!("{found:.1}%"));
+        // Rounded down, so that the message never says that an overlap of less than `least` equals it.
+        let found = found.map_or_else(
+            || "not known".to_owned(),
+            |found| format!("{:.1}%", (found * 10.0).floor() / 10.0),
+        );
         Some(format!(
             "the smallest overlap of two profiles is {found}, but --fail-under requires {least}%"
         ))

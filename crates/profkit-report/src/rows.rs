@@ -112,7 +112,7 @@ pub fn group_json(group: &Group, total: u128) -> Value {
         "functions": group.functions,
         "entered": group.entered,
         "sum": number(group.sum),
-        "share": share(group.sum, total),
+        "share": profkit_data::share(group.sum, total),
     });
     if let (Some(name), Some(members)) = (&group.name, value.as_object_mut()) {
         members.insert("group".to_owned(), name.as_str().into());
@@ -126,14 +126,5 @@ pub(crate) fn number(sum: u128) -> Value {
     match u64::try_from(sum) {
         Ok(sum) => sum.into(),
         Err(_) => (sum as f64).into(),
-    }
-}
-
-/// A share of a total, from 0 to 1; 0 if the total is 0.
-pub(crate) fn share(part: u128, total: u128) -> f64 {
-    if total == 0 {
-        0.0
-    } else {
-        part as f64 / total as f64
     }
 }

@@ -482,8 +482,8 @@ mod tests {
         assert!(hint(&outcome).is_some_and(|hint| hint.contains("perf record -b")));
     }
 
-    /// Each field has a different number, so the test fails if two lines have each other's number. The tests of the
-    /// command make recordings and texts with most of these losses.
+    /// Each field has a different number, so the test fails if a line prints the number of another line. The tests of
+    /// the command make recordings and texts with most of these losses.
     #[test]
     fn each_loss_has_its_line_and_its_number() {
         let mut outcome = Outcome {

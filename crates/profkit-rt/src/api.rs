@@ -11,7 +11,7 @@ core::arch::global_asm!(
     ".hidden __profkit_mip_copy",
 );
 
-/// Whether a raw file is being written. Only one at a time may use the stream.
+/// Whether a raw file is being written. Only one raw file at a time may be written through `STREAM`.
 static BUSY: AtomicBool = AtomicBool::new(false);
 static mut STREAM: Stream<Callback> = Stream::unused(Callback {
     function: None,
@@ -25,7 +25,7 @@ pub static __profkit_mip_hook: usize = 0;
 /// A function of the program that takes bytes. It returns 0, or an error number of its own.
 type Function = extern "C" fn(context: *mut u8, bytes: *const u8, length: usize) -> i32;
 
-/// The function of the program that gets the bytes, and the first argument for it. There is no function before the
+/// The function of the program that gets the bytes, and the first argument for it. The function is `None` until the
 /// first raw file is written.
 struct Callback {
     function: Option<Function>,
@@ -41,9 +41,9 @@ impl Sink for Callback {
     }
 }
 
-/// Passes the bytes of the raw file of the calling image to a function, in pieces of any size. After a result of the
-/// function that is not 0, the function is not called again, and this result is returned. If all results are 0, returns
-/// 0. If another call is running, returns −1 at once.
+/// Passes the bytes of the raw file of the calling image to a function, in pieces of any size. When the function
+/// returns another value than 0, it is not called again, and this value is returned. Otherwise returns 0. If another
+/// call is running, returns −1 at once.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_write(function: Function, context: *mut u8) -> i32 {
     if BUSY.swap(true, Ordering::Acquire) {

@@ -44,8 +44,8 @@ pub struct State {
     pub buffer: Buffer,
 }
 
-/// A result of adding to a pool that is no error number. It means that the records cannot be added to the pool and must
-/// go into a file of their own.
+/// A result that means: the records cannot be added to the pool and must go into a file of their own. It differs from
+/// all error numbers.
 pub const OWN_FILE: i32 = -1;
 
 /// Stores the id of this process and the file name pattern; a null pointer or an empty text means the default pattern.
@@ -186,7 +186,7 @@ impl State {
         loop {
             self.names.expand();
             if self.names.are_too_long() {
-                // The name is cut so that the rest of the message fits.
+                // The name of the raw file is cut so that the message fits into its buffer.
                 self.names.name.cut(800);
                 complain(&mut self.names, b": its name is too long\0", 0);
                 return -1;
@@ -201,8 +201,8 @@ impl State {
                 self.write(Adding::Impossible)
             };
             if number == OWN_FILE {
-                // While the pool was checked, the number of runs in the header may have been replaced by that of the
-                // pool.
+                // The check of the pool may have stored the pool's number of runs in the header. The file of its own
+                // has the counts of one run.
                 self.part.header.runs = 1;
                 self.names.no_pool = true;
                 continue;

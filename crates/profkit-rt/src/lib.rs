@@ -60,7 +60,7 @@ private!(
     sys
 );
 
-/// A variant of the runtime. The same source is compiled to each of them.
+/// A variant of the runtime. All variants are compiled from the same source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// The full runtime: names of files by patterns, merge pools, dumps at a signal, a fork handler.

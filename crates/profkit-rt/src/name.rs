@@ -105,7 +105,7 @@ impl Text {
     }
 }
 
-/// The names of an image's raw file, and the values that replace the directives in their pattern.
+/// The name of an image's raw file, the pattern of the name, and the values that replace the directives in the pattern.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Names {

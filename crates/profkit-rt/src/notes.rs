@@ -15,7 +15,7 @@ const NAME: &[u8; 4] = b"GNU\0";
 pub fn build_id(notes: &[u8], aligned_to_eight: bool) -> &[u8] {
     let mask = if aligned_to_eight { 7 } else { 3 };
     let mut at = 0;
-    // If fewer bytes are left, there is no room for the note of a build id.
+    // The note of a build id needs at least this many bytes.
     while at + HEADER_SIZE + NAME.len() <= notes.len() {
         // SAFETY: the header of a note and four more bytes are left; an array of bytes needs no alignment.
         let word = |index: usize| {

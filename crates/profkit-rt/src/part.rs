@@ -97,8 +97,8 @@ impl Part {
 
 /// Writes a header and the build id to a stream.
 pub fn write_head<S: Sink>(header: &Header, id: BuildId, stream: &mut Stream<S>) {
-    // SAFETY: all bytes of the header are initialized. The build id is readable. The padding after the build id is
-    // shorter than the zeros at the end of the header.
+    // SAFETY: all bytes of the header are initialized. The build id is readable. The field `padding` has at least as
+    // many zeros as the padding after the build id needs.
     unsafe {
         stream.extend_from(addr_of!(*header).cast(), raw_header::SIZE);
         stream.extend_from(id.as_ptr(), id.length());

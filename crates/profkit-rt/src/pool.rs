@@ -80,9 +80,9 @@ impl State {
         if self.source.file == NO_FILE {
             self.part.records.emit(&mut self.stream);
         } else {
-            // For the check, all bits of the image's own records are set, as in records without any call. If such
-            // records are added to those of a pool, the sums are the records of the pool. So the hash is that of the
-            // pool.
+            // For the check, each record of the image is read as if all its bits were set, as in records without any
+            // call. If such records are added to those of a pool, the sums are the records of the pool. So the hash is
+            // that of the pool.
             let mut mask = 0;
             if check {
                 self.stream.only_hash();
@@ -115,8 +115,8 @@ impl State {
                     self.stream.push(sum);
                     at += 1;
                 } else {
-                    // SAFETY: `add_to_pool` has checked that the records consist of complete units of eight bytes. These
-                    // are aligned to four bytes.
+                    // SAFETY: `add_to_pool` has checked that the records consist of complete units of eight bytes. The
+                    // section with the records is aligned to four bytes.
                     let own = unsafe { records.word(at) } | mask;
                     let old = self.next_word();
                     let sum = if at & record::ORDINAL_OFFSET == 0 {

@@ -29,9 +29,10 @@ pub fn adding(all: u32, common: u32) -> Adding {
     }
 }
 
-/// Adds two bytes of two runs, each for coverage or a unary counter. The number of calls in such a byte is eight minus
-/// the number of set bits, which are the lowest ones. Sums above eight become eight. A coverage byte is 0xff or 0x00, so
-/// the sum of two means "covered in either run". The sum of a byte and 0xff is that byte.
+/// Adds the bytes of two runs for the same function or block. A byte contains coverage or a unary counter. The number
+/// of calls in a byte is eight minus the number of set bits, which are the lowest ones. Sums above eight become eight.
+/// A coverage byte is 0xff or 0x00, so the sum of two means "covered in either run". The sum of a byte and 0xff is that
+/// byte.
 #[must_use]
 pub fn add_byte(a: u8, b: u8) -> u8 {
     // A byte plus one is a power of two; the exponent is the number of set bits.

@@ -92,7 +92,7 @@ extern "C" {
 /// Stores the id of this process, and the name of the file, which is taken from the environment.
 pub extern "C" fn initialize() {
     // SAFETY: the constructor runs before the program changes its environment. Nothing else uses the text before the
-    // first dump, and the text is not empty later.
+    // first dump. After the first call the text is not empty, so a later call returns at once.
     unsafe {
         let text = &mut *addr_of_mut!(TEXT);
         if text.length != 0 {

@@ -133,9 +133,9 @@ impl<S: Sink> Stream<S> {
     /// Ends the stream and returns the hash of all bytes. The stream must have received more than 16 bytes.
     #[inline(never)]
     pub fn finish(&mut self) -> u64 {
-        // SAFETY: the block has `filled` bytes; in the buffer a stripe is before it, and the room for the checksum after
-        // the longest block. If the input has at most SHORT_MAX bytes, the block still holds all of them, because it was
-        // never flushed.
+        // SAFETY: the block has `filled` bytes. Before the block, the buffer has a stripe; after the longest block, it
+        // has room for the checksum. If the input has at most SHORT_MAX bytes, the block still holds all of them,
+        // because it was never flushed.
         unsafe {
             let block = self.buffer.as_ptr().cast::<u8>().add(STRIPE);
             if self.total <= SHORT_MAX as u64 {

@@ -1,6 +1,6 @@
-//! Computes the hash XXH3-64 with seed 0 and the default secret, for inputs longer than 16 bytes. Each part of a raw
-//! file is longer than that. The code was written from the algorithm's specification (doc/xxhash_spec.md of the xxHash
-//! project).
+//! Computes the hash XXH3-64 with seed 0 and the default secret, for inputs longer than 16 bytes. The hashed part of a
+//! raw file, which begins with its header, is always longer. The code was written from the algorithm's specification
+//! (doc/xxhash_spec.md of the xxHash project).
 
 /// The size of a stripe: the number of bytes that the accumulators process in one step.
 pub const STRIPE: usize = 64;
@@ -110,8 +110,8 @@ pub unsafe fn short(input: *const u8, length: usize) -> u64 {
     unsafe {
         let mut last = input.wrapping_add(length).wrapping_sub(16);
         if length > 128 {
-            // The first 128 bytes, up to 7 units of 16 bytes that begin after them, and the last 16 bytes. The largest
-            // offsets in the secret are 3 + 16 * 6 and 119.
+            // Mix the first 128 bytes, then up to 7 units of 16 bytes that begin after them, then the last 16 bytes.
+            // The largest offsets in the secret are 3 + 16 * 6 and 119.
             hash = avalanche(mix(hash, input, 0, 8));
             hash = mix(hash, input.add(128), 3, length / 16 - 8);
             hash = mix(hash, last, 136 - 17, 1);
@@ -150,7 +150,8 @@ impl Accumulators {
         static NEW: [u64; 8] = Accumulators::NEW;
         let mut from = NEW.as_ptr();
         for value in &mut self.0 {
-            // A volatile access keeps the loop, whose code is smaller than that of a copy of 64 bytes.
+            // Volatile accesses keep the compiler from replacing the loop by a copy of 64 bytes, which would be more
+            // code.
             // SAFETY: the two arrays have the same length.
             unsafe {
                 *value = from.read_volatile();
@@ -159,12 +160,13 @@ impl Accumulators {
         }
     }
 
-    /// Mixes `count` stripes with the secret from offset `secret_at` on, 8 bytes further for each stripe, and adds the
-    /// results to the accumulators. After the stripes of a whole block, it scrambles the accumulators.
+    /// Mixes `count` stripes with the secret, and adds the results to the accumulators. The first stripe is mixed with
+    /// the secret from offset `secret_at` on, and each further stripe 8 bytes later. After the stripes of a whole
+    /// block, the accumulators are scrambled.
     ///
     /// # Safety
-    /// The caller must ensure that `count` stripes at `stripe` are readable, and that the secret has [`STRIPE`] bytes at
-    /// the offset of each. `count` is at most the number of stripes in a block.
+    /// The caller must ensure that `count` stripes at `stripe` are readable, and that the secret has [`STRIPE`] bytes
+    /// at the offset of each. `count` is at most the number of stripes in a block.
     #[inline(never)]
     pub unsafe fn stripes(&mut self, mut stripe: *const u8, mut secret_at: usize, count: usize) {
         let accumulators = self.0.as_mut_ptr();

@@ -36,9 +36,9 @@ hidden! {
     fn lprofSetMaxValsPerSite(limit: u32) { values::set_limit(limit as usize) }
     /// Returns the number of values that were not recorded since the last call of this function.
     fn __profkit_profile_take_lost() -> usize { values::take_lost() }
-    /// Returns the address of a table with an entry for each node in the compiler's pool of value nodes: the part of
-    /// the node's count that was already written to files. Returns 0 if there is no such table. If `make` is not 0,
-    /// makes the table.
+    /// Returns the address of a table with an entry for each node in the compiler's pool of value nodes. An entry has
+    /// the part of the node's count that was already written to files. Returns 0 if there is no such table. If `make`
+    /// is not 0, makes the table.
     fn __profkit_profile_written(make: i32) -> usize { values::written(make != 0) }
     /// Makes the time stamps start at their first value again.
     fn __profkit_profile_reset_time() { TIME.store(0, Ordering::Relaxed) }

@@ -140,7 +140,7 @@ hidden! {
     /// Writes a profile without value data to memory. Returns 0, or −1 if this program or library was compiled
     /// for a different raw version.
     fn __llvm_profile_write_buffer(place: *mut u8) -> i32 {
-        // SAFETY: the caller has asked for the size, and has room for it.
+        // SAFETY: the caller has asked for the size of the profile, and has room for it at this address.
         unsafe { write_to_memory(place, &image::sections(), image::build_id()) }
     }
     /// Writes a profile of the sections with these bounds, without value data, to memory. Returns 0, or −1 if the image
@@ -160,7 +160,7 @@ hidden! {
             Area::EMPTY,
             bounds(names, names_end),
         );
-        // SAFETY: the caller has asked for the size, and has room for it.
+        // SAFETY: the caller has asked for the size of the profile, and has room for it at this address.
         unsafe { write_to_memory(place, &sections, &[]) }
     }
 

@@ -224,7 +224,8 @@ pub fn is_program() -> bool {
     unsafe { segments::is_program(address_of!("__ehdr_start") as *const u8) }
 }
 
-/// Returns an empty build id. Without an operating system, the headers of the image need not be in memory.
+/// Returns an empty build id. Without an operating system, the headers of the image need not be in memory, so the build
+/// id may not be readable.
 #[cfg(not(target_os = "linux"))]
 pub fn build_id() -> &'static [u8] {
     &[]

@@ -167,7 +167,8 @@ impl Sections {
             }
             at += layout.stride;
         }
-        // If the image has bitmaps, a layout with fields for bitmaps is wrong if no record has a bitmap.
+        // An image with bitmaps has records with bitmaps. So a layout that has fields for bitmaps is wrong if it shows
+        // no bitmap in any record.
         bitmaps || self.bitmap.length == 0 || self.data.length == 0 || layout.num_bitmap == 0
     }
 
@@ -214,7 +215,8 @@ impl Sections {
             push(padding(self.bitmap.length) as u64);
         }
         if RAW >= 11 {
-            // The counters that all threads of a GPU share. A program on a CPU has none.
+            // NumUniformCounters, PaddingBytesAfterUniformCounters and UniformCountersDelta. Only code for a GPU has
+            // uniform counters, so all three are 0.
             push(0);
             push(0);
             push(0);

@@ -1,4 +1,4 @@
-//! The system calls of Linux that the MIP runtime does not make. All other system calls are in the MIP runtime's module
+//! The system calls of Linux that only this runtime makes. Those that the MIP runtime makes too are in its module
 //! `sys`.
 use crate::output::Segment;
 use crate::sys::{call, checked};
@@ -142,8 +142,8 @@ unsafe fn mmap(length: usize, flags: usize, file: usize) -> isize {
             options(nostack),
         );
     }
-    // SAFETY: the same holds as on x86-64. r7 may be the frame pointer, so it is not an operand; the code saves and
-    // restores it.
+    // SAFETY: the kernel maps new memory at an address that it chooses, and changes only the registers that the code
+    // names. r7 may be the frame pointer, so it is not an operand; the code saves and restores it.
     #[cfg(target_arch = "arm")]
     unsafe {
         asm!(
@@ -487,7 +487,8 @@ pub const SIGPIPE: i32 = 13;
 pub fn forget_signal(signal: i32) {
     let set = 1_u64 << (signal - 1);
     let no_time = [0_u64; 2];
-    // SAFETY: the kernel reads a set of 64 signals and a time, which is 0 in both forms that it may have.
+    // SAFETY: the kernel reads a set of 64 signals and a time. All bytes of the time are 0, so it is valid with 32-bit
+    // and with 64-bit fields.
     let _ = unsafe {
         call(
             number::SIGTIMEDWAIT,

@@ -150,7 +150,7 @@ fn a_process_killed_at_any_system_call_leaves_a_whole_file() {
     let Some(killer) = killer(&program) else {
         return;
     };
-    // For each name: the profile after one run, and the profile after two runs.
+    // For each name pattern: the contents of the profile file after one run, and after two runs.
     let mut stages = Vec::new();
     for name in ["out/%m.profraw", "out/a.profraw"] {
         let once = [("__LLVM_PROFILE_RT_INIT_ONCE", "out/a.profraw")];

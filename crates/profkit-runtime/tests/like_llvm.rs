@@ -1,5 +1,5 @@
-//! Properties of the runtime on which programs and their builds may rely, because LLVM's runtime has them too: linkers,
-//! functions, messages.
+//! What programs and their builds may rely on, because LLVM's runtime does the same: for example, every linker can link
+//! the runtime, and a program with profiles in memory needs no libc.
 #![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::expect_used,

@@ -20,7 +20,7 @@ use support::{said, Program, ENDS};
 
 /// The variable that makes the runtime write the profile at signals 15 (SIGTERM) and 10 (SIGUSR1).
 const SIGNALS: (&str, &str) = ("PROFKIT_PROFILE_SIGNALS", "15,10");
-/// Counters that are exact although threads and signal handlers use them at the same time.
+/// The option that makes counters exact although threads and signal handlers use them at the same time.
 const ATOMIC: &str = "-fprofile-update=atomic";
 
 #[test]
@@ -29,8 +29,8 @@ fn exec_loses_what_was_not_written_before_and_doubles_nothing() {
         return;
     };
     for name in ["out/a.profraw", "out/%p.profraw", "out/%m.profraw"] {
-        // With `fork-exec`, the parent calls `work` once, and so does the program that the child executes. The child's
-        // own call is lost, because exec drops its counts.
+        // With `fork-exec`, the parent, its forked child, and the program that the child executes call `work` once
+        // each. The child's call is lost, because exec drops its counts.
         program.run(name, "fork-exec", &[]);
         assert_eq!(program.counts("work"), "2 [200, 100]", "{name}");
         program.run(name, "exec", &[]);
@@ -179,7 +179,7 @@ fn a_server_that_is_killed_loses_no_request() {
         assert_eq!(files, if name.contains("%p") { 5 } else { 1 }, "{name}");
         program.clear();
     }
-    // SIGKILL: the counts are in the file, which parent and children share.
+    // In continuous mode, SIGKILL loses no counts: they are in the mapped file, which parent and children share.
     program.compile(SERVER, "program", &continuous);
     for name in ["out/%p%c.profraw", "out/%m%c.profraw", "out/a%c.profraw"] {
         serve(&program, name, 2000, "-KILL");

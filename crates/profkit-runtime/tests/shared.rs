@@ -49,8 +49,8 @@ int main(void) {
 }
 "#;
 
-/// The values of all value sites of calls in all files together, as llvm-profdata shows them: for each site, the
-/// targets and how often they were called.
+/// Returns for each site of an indirect call the targets and how often they were called, summed over all files, as
+/// llvm-profdata shows them.
 fn call_targets(program: &Program) -> Vec<Vec<(String, u64)>> {
     let merged = program.path("merged.profdata");
     ran(Command::new(program.llvm.profdata())

@@ -13,8 +13,8 @@ pub const RETURN_ADDRESSES: u16 = 0x10;
 /// Mode flags: function coverage with a unary counter in the byte.
 pub const UNARY: u16 = 0x21;
 
-/// A map of version 8, layout B, which the authors of the original MIP published. It contains the function foo with one
-/// block, and the function main.
+/// A map of version 8, in the layout that docs/formats/mip.md calls B. The authors of the original MIP published it. It
+/// contains the function foo with one block, and the function main.
 pub const V8_MAP: &[u8] = &[
     0xfb, 0x4d, 0x49, 0x50, 0x08, 0x00, 0x14, 0x00, 0x01, 0x00, 0x00, 0x00, 0xef, 0xbe, 0xad, 0xde,
     0xa0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00, 0x00,
@@ -146,8 +146,9 @@ impl MipImage {
         vec![0xff; self.layout().1]
     }
 
-    /// Returns the records after a run. Each element of `called` is the index of a function, the number of its calls
-    /// and, in mode calls, its ordinal. All blocks of a called function except the last are marked as executed.
+    /// Returns the records after a run. Each element of `called` is the index of a function, the number of its calls,
+    /// and the ordinal of its first call, which is used only if the function counts calls. All blocks of a called
+    /// function except the last are marked as executed.
     pub fn run(&self, called: &[(usize, u32, u32)]) -> Vec<u8> {
         let (offsets, _) = self.layout();
         let mut records = self.records();

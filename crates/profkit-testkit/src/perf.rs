@@ -124,7 +124,8 @@ impl PerfWriter {
         self
     }
 
-    /// Adds a record of the kernel. It ends with the process, the time and the identifier of the first event.
+    /// Adds a record of the kernel. At its end are the process, the time, and the identifier of the recording's first
+    /// event.
     fn kernel_record(&mut self, kind: u32, misc: u16, mut body: ByteBuilder, pid: u32, time: u64) {
         let body = body.u32(pid).u32(pid).u64(time).u64(Self::id(0)).finish();
         self.record(kind, misc, &body);

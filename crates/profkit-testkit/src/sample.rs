@@ -1,5 +1,5 @@
-//! Generates sample profiles as text that every LLVM release reads. They have overlapping functions, inlined calls,
-//! call targets, contexts and probes.
+//! Generates sample profiles as text that every LLVM release reads. The profiles have functions in common, inlined
+//! calls, call targets, contexts and probes.
 use crate::Rng;
 use std::fmt::Write as _;
 
@@ -75,7 +75,8 @@ pub fn sample_text(options: &SampleOptions, seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let mut text = String::with_capacity(options.functions * 160);
     let pool = options.pool.max(options.functions).max(1);
-    // The step and the number of names have no common divisor, so all chosen indexes are different.
+    // The names are chosen in equal steps from a random start. The step and the number of names have no common divisor,
+    // so all chosen indexes are different.
     let start = rng.below(pool);
     let mut step = rng.below(pool) | 1;
     while gcd(step, pool) != 1 {

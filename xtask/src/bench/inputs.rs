@@ -202,13 +202,13 @@ pub fn library(folder: &Path) -> Result<String> {
     Ok(library.display().to_string())
 }
 
-/// The number of functions in the profile with temporal traces. Each trace contains all of them.
+/// The number of functions in the profile with temporal traces. Each trace contains all of these functions.
 const TRACED_FUNCTIONS: u64 = 10_000;
-/// The number of traces in that profile. LLVM keeps 100 traces by default.
+/// The number of traces in the profile with temporal traces. LLVM keeps 100 traces by default.
 const TRACES: u64 = 100;
 
-/// Makes an indexed profile with temporal traces, and returns its path. Each run calls all functions, part by part. The
-/// parts have a different order in each run.
+/// Makes an indexed profile with temporal traces, and returns its path. Each trace contains all functions, in groups of
+/// 200. The order of the groups differs from trace to trace.
 pub fn traces(folder: &Path) -> Result<String> {
     const PARTS: u64 = 50;
     fs::create_dir_all(folder)?;
@@ -289,8 +289,8 @@ fn part_source(part: u64, values: bool) -> String {
     }
     source.push_str("  return sum");
     if values {
-        // The sites call through a pointer whose target changes, or copy memory of a size that changes. Value profiling
-        // records the targets and the sizes.
+        // Each value site is a call through a pointer whose target changes, or a copy of memory whose size changes.
+        // Value profiling records the targets and the sizes.
         for group in 0..40 {
             let _ = write!(source, " + sites{part}_{group}(x)");
         }
@@ -317,7 +317,7 @@ fn part_source(part: u64, values: bool) -> String {
             }
             sites.push_str("  return sum;\n}\n");
         }
-        // The functions that contain the sites must come before the function that calls them.
+        // The functions with the value sites must come before the function that calls them.
         let caller = source.find("int run").unwrap_or(source.len());
         source.insert_str(caller, &sites);
     }

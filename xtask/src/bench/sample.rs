@@ -43,7 +43,7 @@ const TEXT: SampleOptions = SampleOptions {
 };
 
 /// Makes the inputs below `target/bench-sample` (about 2 GB, kept), measures, and prints a table. `only` names the
-/// works to run: merge, many, text or function.
+/// measurements to make: merge, many, text or function.
 ///
 /// # Errors
 /// If a tool is missing or fails, or two outputs differ. A missed target is not an error; the table shows it.

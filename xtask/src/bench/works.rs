@@ -147,7 +147,8 @@ fn order(folder: &Path, profkit: &Path) -> Result<Work> {
     )
 }
 
-/// A work whose commands write text to the file of `-o`: LLVM's tool, and profkit under the name of LLVM's tool.
+/// A row of the benchmark whose commands write text to the file of `-o`: LLVM's tool, and profkit under the name of
+/// LLVM's tool.
 fn personality_work(
     name: &'static str,
     [wanted_ratio, wanted_memory]: [f64; 2],
@@ -206,8 +207,8 @@ fn match_binary(folder: &Path, profkit: &Path) -> Result<Work> {
     ))
 }
 
-/// A work that compares a command of profkit with reading the command's inputs. The command may take twice as long as
-/// the reading.
+/// A row of the benchmark that compares a command of profkit with reading the command's inputs. The command may take
+/// twice as long as the reading.
 fn beside_reading(
     name: &'static str,
     folder: &Path,

@@ -207,7 +207,8 @@ impl Dist {
         for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
             copy(&repo_root().join(name), name)?;
         }
-        // The pages and scripts do not depend on the system. They come from the command as it is built for tests.
+        // The manual pages and the completion scripts do not depend on the system. A command that was built for tests
+        // writes them.
         let native = crate::steps::built_profkit()?;
         succeed(
             Command::new(&native)

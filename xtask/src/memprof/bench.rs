@@ -26,7 +26,7 @@ Times `profkit merge RAW… --binaries PROGRAM` beside llvm-profdata-22. Needs c
 const WIDTH: usize = 500;
 /// The number of levels of calls.
 const LEVELS: usize = 8;
-/// The number of paths through the levels. Each path is a context.
+/// The number of paths through the levels of functions in the generated program. Each path is an allocation context.
 const CONTEXTS: usize = 10_000;
 /// The smallest allowed value of the time of LLVM's tool divided by that of profkit.
 const WANTED: f64 = 10.0;
@@ -103,7 +103,8 @@ pub fn run(args: &[String]) -> Result<()> {
         LocationSizes::HEAD,
         sizes.row("bench-memprof")
     );
-    // This shows that the sizes are comparable: LLVM's result of several dumps is that of one dump.
+    // With one thread, LLVM's result of several dumps is that of the first dump. So its size is printed beside that of
+    // profkit's sum.
     let few: Vec<&str> = names.iter().take(3).map(String::as_str).collect();
     let one_thread: Vec<&str> = ["-j", "1"].into_iter().chain(few.clone()).collect();
     merge(false, &one_thread, "first", 3)?;

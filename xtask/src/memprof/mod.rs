@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 
-/// The sizes of the source locations of a dump, as `profkit show` states them: as portable tables, as text with each
-/// frame once, and as text with each stack.
+/// The number of call stacks in a dump, and the size of their source locations in bytes in three forms, as `profkit
+/// show` states it: as portable tables, as text with each frame once, and as text with each stack in full.
 #[derive(Debug)]
 struct LocationSizes {
     stacks: u64,

@@ -298,7 +298,8 @@ impl Check<'_> {
         same_contexts(&contexts("theirs")?, &contexts("ours")?)
     }
 
-    /// Compares the number of blocks in a dump, which llvm-profdata-14 shows, with profkit's number of contexts.
+    /// Compares the number of memory info blocks (MIBs) in a dump, which llvm-profdata-14 shows, with profkit's number
+    /// of contexts.
     fn same_counts(&self) -> Result<()> {
         let show = ["show", "--memory", &self.raw()];
         let theirs = succeed(self.tool(self.release.clang).args(show))?;

@@ -30,7 +30,7 @@ pub enum Accepted {
 pub struct Evidence {
     /// The functions that have an inlined copy in the debug info.
     copied: BTreeSet<String>,
-    /// The functions that have a call which the inliner reports as inlined.
+    /// The functions of which at least one call was inlined, as the inliner reports.
     inlined: BTreeSet<String>,
     /// Functions that were inlined because of the attribute `always_inline`, which `-fno-inline` does not overrule.
     always: BTreeSet<String>,

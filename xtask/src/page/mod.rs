@@ -545,7 +545,7 @@ fn axe(folder: &Path) -> Result<Option<String>> {
                 String::from_utf8_lossy(&output.stdout).trim().to_owned()
             }
             _ => {
-                // This is not an error in CI, because npm's registry may not be reachable from CI.
+                // A failed download is not an error in CI, because npm's registry may not be reachable from CI.
                 eprintln!(
                     "skipped: axe-core does not look at the pages: npm is not installed, or has no network"
                 );

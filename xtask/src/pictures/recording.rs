@@ -20,8 +20,8 @@ const READ: Duration = Duration::from_millis(700);
 /// The time for which the last state is shown before the recording starts again.
 const END: Duration = Duration::from_secs(6);
 
-/// The first time, the recording starts this long before its end, so that the last state is seen before the first
-/// command. This time is a part of [`END`].
+/// When a viewer opens the recording, it starts this long before its end, so that the last state is seen before the
+/// first command. This time is a part of [`END`].
 const FIRST: Duration = Duration::from_secs(2);
 
 /// Runs the commands, and returns the recording of them.
@@ -53,8 +53,8 @@ fn run(command: &str, folder: &Path) -> Result<Vec<(Duration, String)>> {
     shell.stdout(writer.try_clone()?).stderr(writer);
     let start = Instant::now();
     let mut child = shell.spawn().context("bash")?;
-    // `shell` still holds the writing end of the pipe. Reading ends only after both this end and that of the process
-    // are closed.
+    // `shell` still has a copy of the writing end of the pipe. Reading ends only after this copy and the one of the
+    // process are closed.
     drop(shell);
     let mut lines = Vec::new();
     for line in BufReader::new(reader).lines() {

@@ -4,9 +4,10 @@ use super::{
     TargetChange, Totals, Values, blocks, keep_first, missing,
 };
 use crate::names;
-use crate::overlap::{CannotCompare, InstrIndex, records};
+use crate::overlap::{CannotCompare, InstrIndex};
 use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::overlap::records;
 use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile, RecordRef, ValueData};
 use profkit_object::names::with_other_separator;
 use rustc_hash::FxHashMap;

@@ -246,15 +246,6 @@ fn keep_first<T>(rows: &mut Vec<T>, most: usize, order: impl Fn(&T, &T) -> Order
     rows.sort_unstable_by(order);
 }
 
-/// The share of a part in a whole; 0 if the whole is 0.
-#[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
-fn share(part: u128, whole: u128) -> f64 {
-    match whole {
-        0 => 0.0,
-        _ => part as f64 / whole as f64,
-    }
-}
-
 /// The totals to which shares refer, one of the old and one of the new profile. A total is the sum of all counts, the
 /// sum of the counts of one function, or the sum of the counts of one call site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -267,7 +258,10 @@ impl Totals {
 
     fn shares(self, parts: [u128; 2]) -> [f64; 2] {
         let [old, new] = parts;
-        [share(old, self.0[0]), share(new, self.0[1])]
+        [
+            profkit_data::share(old, self.0[0]),
+            profkit_data::share(new, self.0[1]),
+        ]
     }
 
     /// Returns the difference between the share of `old` in the old total and the share of `new` in the new total,

@@ -32,7 +32,7 @@ pub fn raw(data: &[u8]) -> Diagnosis {
         0 => Advice::HeapRunAgain,
         // For a damaged profile the advice is a merge, because a merge keeps the sound dumps. `profkit show` would end
         // with an error.
-        _ if diagnosis.damage.count > 0 => Advice::Correlate,
+        _ if diagnosis.damage.count > 0 => Advice::KeepSoundHeap,
         _ => Advice::ShowHeap,
     });
     diagnosis

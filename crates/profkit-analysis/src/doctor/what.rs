@@ -84,9 +84,10 @@ pub enum Advice {
     RunAgain,
     /// Merge the raw profiles again, because nothing of the indexed profile can be used.
     MergeAgain,
-    /// Give the binary to the merge. An instrumentation profile that holds only counters gets its functions from the
-    /// binary; a raw heap profile is symbolised with it.
+    /// Give the binary to the merge, because the profile has only counters: their functions are described in the binary.
     Correlate,
+    /// Merge the raw heap profile with the binary. The merge keeps the sound dumps, and symbolises them.
+    KeepSoundHeap,
     /// Merge the file. The merge keeps the sound parts, and reports the damaged ones.
     KeepSound,
     /// Merge the file together with a complete profile of the same program, because the complete profile has the names

@@ -5,6 +5,7 @@ use crate::instr::{Form, InstrFacts, InstrReader, text_has_records};
 use crate::samples::SampleView;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{BuildId, FuncHash, NameRef};
+use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::{InstrKind, InstrProfile, Record};
 use profkit_data::mip::{Identity, MipProfile};
 use profkit_data::sample::{SampleName, SampleProfile, Samples};
@@ -104,6 +105,15 @@ impl ProfileFunctions {
     /// # Errors
     /// If the profile is of another kind, cannot be read, holds counters only, or has no functions.
     pub fn parse(data: &[u8]) -> Result<Self> {
+        Self::parse_correlated(data, None)
+    }
+
+    /// Does the same as [`parse`](Self::parse), but also reads a raw profile that holds only counters: `metadata`
+    /// supplies its functions, as for [`AnyProfile::open`](crate::any::AnyProfile::open).
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse).
+    pub fn parse_correlated(data: &[u8], metadata: Option<&dyn RawMetadataSource>) -> Result<Self> {
         let kind = detect(data);
         match kind.family() {
             Some(Family::MemProf) => Err(heap_only()),
@@ -121,7 +131,7 @@ impl ProfileFunctions {
                 Self::of_mip(&MipProfile::parse(data)?).with_functions()
             }
             _ => {
-                let mut reader = InstrReader::open(data)?;
+                let mut reader = InstrReader::open_correlated(data, metadata)?;
                 let profile = Self::read(&mut reader)?;
                 if profile.functions.is_empty()
                     && profile.instrumentation.contains(InstrKind::MEMPROF)

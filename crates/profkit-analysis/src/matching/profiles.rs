@@ -39,7 +39,8 @@ impl Profiles {
             let mut list = collect(&[path.as_os_str().to_owned()], &[])?;
             list.files
                 .retain(|file| !is_folder || file.is_member() || is_candidate(&file.path));
-            if is_folder || list.files.len() > 1 {
+            // A damaged archive may have lost members, which the notes of the list report.
+            if is_folder || list.files.len() > 1 || !list.notes.is_empty() {
                 return Ok(Profiles::Many(list));
             }
         }

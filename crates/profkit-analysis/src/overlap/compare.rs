@@ -1,6 +1,4 @@
 //! Compares profiles of any family, two at a time.
-use super::instr::{CountSums, InstrIndex, InstrOverlap, Stage, Tested, Verdict, records};
-use super::samples::{HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share};
 use crate::faults::Faults;
 use crate::heap::{HeapProfile, NoBinaries, is_heap_alone, load_heap};
 use crate::instr::InstrReader;
@@ -8,13 +6,20 @@ use crate::samples::SampleView;
 use profkit_abi::value_kind;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::overlap::{
+    CountSums, InstrIndex, InstrOverlap, Stage, Tested, Verdict, records,
+};
 use profkit_data::instr::{
     FunctionId, FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record, RecordId,
+    RecordRef,
 };
 use profkit_data::memprof::{Field, Frame};
 use profkit_data::mip::MipProfile;
+use profkit_data::sample::overlap::{
+    HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold,
+};
 use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, context_name, summarize};
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{Error, ErrorKind, Result, share};
 use profkit_merge::{MergeError, RunOptions};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -396,14 +401,32 @@ fn part(sum: f64, whole: f64) -> f64 {
     if whole < 1.0 { 0.0 } else { sum / whole }
 }
 
+/// The stage of instrumentation to compare: the first one, unless both profiles have functions of the second,
+/// context-sensitive one only.
+fn stage_of(base: &InstrProfile, test: &InstrProfile) -> Stage {
+    let only_second = |profile: &InstrProfile| {
+        let mut all = records(profile).peekable();
+        let second = |record: RecordRef<'_>| {
+            Stage::ContextSensitive.includes(profile.kind, record.func_hash)
+        };
+        all.peek().is_some() && all.all(|(_, record)| second(record))
+    };
+    if [base, test].into_iter().all(only_second) {
+        Stage::ContextSensitive
+    } else {
+        Stage::Plain
+    }
+}
+
 fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverlap {
-    let sums = |profile| CountSums::of_profile(profile, Stage::Plain);
+    let stage = stage_of(base, test);
+    let sums = |profile| CountSums::of_profile(profile, stage);
     let mut overlap = InstrOverlap::new(sums(base), sums(test));
     let (in_base, in_test) = (InstrIndex::new(base), InstrIndex::new(test));
     let mut pair = PairOverlap::default();
     let mut mismatched = (None, 0.0);
     for (function, record) in records(test) {
-        if !Stage::Plain.includes(test.kind, record.func_hash) {
+        if !stage.includes(test.kind, record.func_hash) {
             continue;
         }
         let tested = Tested {
@@ -426,7 +449,7 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
                 // first profile are added up only once, at the first of these records.
                 if mismatched.0 != Some(tested.name) {
                     let records = in_base.function(tested.name).into_iter();
-                    let sums_of = |record: profkit_data::instr::RecordRef<'_>| {
+                    let sums_of = |record: RecordRef<'_>| {
                         CountSums::of_function(record.counts, record.values).counts
                     };
                     let there: f64 = records.flat_map(|it| it.records()).map(sums_of).sum();
@@ -449,7 +472,7 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
         pair.functions.push(row);
     }
     for (function, record) in records(base) {
-        let here = Stage::Plain.includes(base.kind, record.func_hash);
+        let here = stage.includes(base.kind, record.func_hash);
         if !here || in_test.function(function.name_ref()).is_some() {
             continue;
         }
@@ -565,7 +588,7 @@ impl ComparedProfile {
 }
 
 fn float(count: u64) -> f64 {
-    share(count, 1)
+    share(count, 1u64)
 }
 
 fn of_heap(base: &HeapProfile, test: &HeapProfile, detail: bool) -> PairOverlap {
@@ -667,7 +690,7 @@ fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
             None => {
                 pair.base_only += 1;
                 pair.base_only_share += if there.covered {
-                    share(1, base_covered)
+                    share(1u64, base_covered)
                 } else {
                     0.0
                 };
@@ -675,7 +698,7 @@ fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
         }
         let now = here.is_some_and(|here| here.covered);
         if detail && there.covered && !now {
-            let lost = share(1, base_covered);
+            let lost = share(1u64, base_covered);
             pair.functions.push(FunctionDifference::new(
                 name.to_vec(),
                 Some(lost),
@@ -690,13 +713,13 @@ fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
             blocks_either += here.blocks.len() as u64;
             pair.test_only += 1;
             pair.test_only_share += if here.covered {
-                share(1, test_covered)
+                share(1u64, test_covered)
             } else {
                 0.0
             };
         }
         if detail && here.covered && !there.is_some_and(|there| there.covered) {
-            let new = share(1, test_covered);
+            let new = share(1u64, test_covered);
             pair.functions
                 .push(FunctionDifference::new(name.to_vec(), None, Some(new), 0.0));
         }

@@ -6,13 +6,12 @@
 //! | sample profiles | [`SampleOverlap`], by LLVM's rules |
 //! | any two of one family, heap and MIP profiles too | [`PairOverlap`] |
 mod compare;
-mod instr;
-mod samples;
 
 pub(crate) use compare::Content;
 pub use compare::{CannotCompare, ComparedProfile, FunctionDifference, PairOverlap, ProfileSize};
-pub(crate) use instr::records;
-pub use instr::{CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict};
-pub use samples::{
-    FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share,
+pub use profkit_data::instr::overlap::{
+    CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict,
+};
+pub use profkit_data::sample::overlap::{
+    FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold,
 };

@@ -10,7 +10,7 @@ use profkit_analysis::matching::{
 };
 use profkit_data::path_text;
 use profkit_merge::Inputs;
-use profkit_merge::files::{Input, InputList, system_text};
+use profkit_merge::files::{Input, InputList, InputNote, system_text};
 use profkit_report::annotations::Annotations;
 use profkit_report::matching::{MatchList, MatchReport};
 use profkit_report::quoted;
@@ -131,7 +131,8 @@ fn compare_one(args: &MatchArgs, input: &Input) -> exit::Result {
 /// Compares several profiles with the same binaries. The binaries are read once for all profiles of the same kind.
 fn compare_all(args: &MatchArgs, list: &InputList) -> exit::Result {
     let mut all = MatchList::new(path_text(&args.profile));
-    let mut is_damaged = false;
+    print::notes(&list.notes);
+    let mut is_damaged = list.notes.iter().any(InputNote::is_damage);
     // The functions of the binaries, one element for each kind of profile: the kind decides what is read from binaries.
     let mut opened: Vec<BinaryFunctions> = Vec::new();
     for (index, file) in list.files.iter().enumerate() {

@@ -65,11 +65,6 @@ impl HeapArgs {
 /// If nothing of the profile can be read, or if the profile is raw and its binaries are not given.
 pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
     let (args, format, mangled) = (&show.heap, show.format, show.mangled);
-    if format == RowFormat::Json && (args.folded.is_some() || args.flamegraph.is_some()) {
-        return Err(Failure::usage(
-            "--folded and --flamegraph write formats of their own: they cannot be combined with --format json",
-        ));
-    }
     let shown = Heap::open(&show.correlation, input)?;
     let groups = Groups::of(show)?;
     let thresholds = args.thresholds.thresholds();
@@ -113,6 +108,10 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
     printed
         .and_then(|()| out.flush())
         .map_err(|error| Failure::print(&error))?;
+    // Text and JSON have the notes in them.
+    if folded.is_some() || matches!(format, RowFormat::Jsonl | RowFormat::Csv) {
+        crate::print::notes(&shown.notes);
+    }
     match format {
         // The errors are part of the JSON, so they are not printed as text.
         RowFormat::Json if shown.heap.damage.count > 0 => Ok(Status::InputBad),

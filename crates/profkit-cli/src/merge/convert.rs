@@ -5,7 +5,6 @@ use super::run::Run;
 use super::sample_args::SampleArgs;
 use super::sample_job::{SampleForm, SampleJob, is_sample};
 use crate::exit::{Failure, Result};
-use crate::io::input_note;
 use clap::Args;
 use profkit_analysis::heap::{LoadedHeap, NoBinaries};
 use profkit_data::detect::{FileKind, detect};
@@ -134,7 +133,7 @@ fn replaced(args: &ConvertArgs) -> Vec<String> {
         name: path_text(&args.input),
     };
     let is_replaced = args.input.is_file() && same_file(&args.input, &args.output);
-    is_replaced.then(|| input_note(&note)).into_iter().collect()
+    is_replaced.then(|| note.to_string()).into_iter().collect()
 }
 
 /// Returns the form that the extension of an output means for a profile that is not a sample profile.

@@ -16,7 +16,6 @@ pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};
 
 use crate::exit::{Failure, Result, Status};
-use crate::io::input_note;
 use crate::print::{self, plural};
 use crate::spelling::pattern;
 use args::Format;
@@ -150,7 +149,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         let files = inputs.files.iter().map(|file| &file.path);
         check_outputs(&[("the report", report)], files)?;
     }
-    let mut notes: Vec<_> = inputs.notes.iter().map(input_note).collect();
+    let mut notes: Vec<_> = inputs.notes.iter().map(ToString::to_string).collect();
     if let Some(only) = args.only {
         let others = keep_family(&mut inputs, only.family());
         notes.extend((others > 0).then(|| only.note(others)));

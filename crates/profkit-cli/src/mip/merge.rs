@@ -1,7 +1,6 @@
 //! `profkit mip merge`: merges raw files into the profile of their build.
 use super::profile::{FormatVersion, ImageArgs, make, open, stage};
 use crate::exit::{Failure, Result};
-use crate::io::input_note;
 use crate::merge::args::{ReportArgs, ToleranceArgs};
 use crate::merge::progress::Progress;
 use crate::merge::run::{MergeJob, NoResult, Remarks, Run, finish};
@@ -94,7 +93,7 @@ pub fn run(args: &MergeArgs) -> Result {
         let read = read.chain(&args.image.debug);
         check_outputs(&[report], read)?;
     }
-    notes.extend(inputs.notes.iter().map(input_note));
+    notes.extend(inputs.notes.iter().map(ToString::to_string));
     if inputs.files.is_empty() {
         let failure = Failure::usage("no inputs");
         return Err(notes

@@ -5,7 +5,7 @@ mod outputs;
 mod pager;
 
 pub use annotate::AnnotateArgs;
-pub use outputs::{StandardOutput, json_stdout, notes, stderr, stdout, stdout_for};
+pub use outputs::{StandardOutput, json_stderr, json_stdout, notes, stderr, stdout, stdout_for};
 pub use profkit_report::{Console, grouped, percent, plural};
 
 use anstream::{AutoStream, ColorChoice};

@@ -38,6 +38,11 @@ pub fn stderr() -> Console<io::StderrLock<'static>> {
     Console::text(io::stderr().lock(), stderr_look())
 }
 
+/// Standard error for a JSON document.
+pub fn json_stderr() -> Console<io::StderrLock<'static>> {
+    Console::json(io::stderr().lock())
+}
+
 /// Prints notes on standard error.
 pub fn notes(notes: impl IntoIterator<Item = impl Display>) {
     for note in notes {

@@ -214,18 +214,18 @@ fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     };
     let value = wrong.to_possible_value();
     let value = value.as_ref().map_or("", |value| value.get_name());
-    let what = format_args!(
-        "{}: --flamegraph-weight {value} does not fit a {}",
-        input.name(),
-        kind.name()
-    );
-    Err(Failure::usage(what).with_hint(format_args!(
-        "for a {}, --flamegraph-weight can {weights}",
-        kind.name()
-    )))
+    let (name, kind) = (input.name(), kind.name());
+    let option = if heap.folded.is_some() {
+        "--folded"
+    } else {
+        "--flamegraph-weight"
+    };
+    let what = format_args!("{name}: {option} {value} does not fit a {kind}");
+    let hint = format_args!("for a {kind}, {option} can {weights}");
+    Err(Failure::usage(what).with_hint(hint))
 }
 
-/// Refuses options for parts of the output that have no rows, if rows are asked for.
+/// Refuses options for parts of the output that do not exist in the format that is asked for.
 fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
     const WITHOUT_ROWS: [&str; 8] = [
         "traces",
@@ -240,6 +240,13 @@ fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
     let mut wrong = WITHOUT_ROWS
         .iter()
         .filter(|option| is_given(matches, option));
+    if args.format == crate::print::RowFormat::Json
+        && (args.heap.folded.is_some() || args.heap.flamegraph.is_some())
+    {
+        return Err(Failure::usage(
+            "--folded and --flamegraph write formats of their own: they cannot be combined with --format json",
+        ));
+    }
     match (args.format.rows(), wrong.next()) {
         (Some(_), Some(option)) => Err(Failure::usage(format_args!(
             "--{option} cannot be combined with --format csv or jsonl: --{option} prints no rows"

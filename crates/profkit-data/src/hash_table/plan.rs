@@ -20,8 +20,9 @@ pub struct TablePlan {
     order: Vec<ItemId>,
     /// The position of the first item of each bucket. One more element at the end is the number of all items.
     bucket_starts: Vec<u32>,
-    /// For each position, the offset of its item in bytes, counted from the start of the first item. The item count of
-    /// a bucket belongs to the bucket's first item. One more element at the end is the total length of all items.
+    /// For each position, the offset of its item in bytes, counted from the offset at which the items begin. For the
+    /// first item of a bucket, it is the offset of the bucket's item count, which precedes the item. One more element
+    /// at the end is the total length of all items.
     offsets: Vec<u64>,
     lengths: Lengths,
 }

@@ -121,18 +121,23 @@ impl std::ops::BitOrAssign for InstrKind {
     }
 }
 
+impl InstrKind {
+    /// Returns the names of the parts of the kind, for example `IR` and `single-byte coverage`; only `unknown` if the kind
+    /// is not known.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let unknown = self.is_unknown().then_some("unknown");
+        let parts = Self::BITS
+            .into_iter()
+            .filter(move |&(kind, ..)| self.contains(kind));
+        unknown.into_iter().chain(parts.map(|(.., name)| name))
+    }
+}
+
 impl fmt::Display for InstrKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_unknown() {
-            return f.write_str("unknown");
-        }
-        let mut first = true;
-        for (kind, _, name) in Self::BITS {
-            if self.contains(kind) {
-                f.write_str(if first { "" } else { ", " })?;
-                f.write_str(name)?;
-                first = false;
-            }
+        for (at, name) in self.names().enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            f.write_str(name)?;
         }
         Ok(())
     }

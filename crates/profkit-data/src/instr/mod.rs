@@ -5,6 +5,7 @@
 pub mod indexed;
 mod kind;
 mod losses;
+pub mod overlap;
 mod profile;
 pub mod raw;
 mod record;

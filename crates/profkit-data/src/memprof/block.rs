@@ -320,7 +320,8 @@ impl MemInfoBlock {
     }
 
     /// Adds the sum of several memory info blocks, whose allocations were made after those of this block. (A single
-    /// block is added by [`add_later`](Self::add_later).) `start` has the fields of the first block of the sum.
+    /// block is added by [`add_later`](Self::add_later).) `start` has the fields of the first of the blocks that were
+    /// summed up.
     pub fn add_later_from(&mut self, later: &MemInfoBlock, start: &Start) {
         use Field as F;
         let before = *self;
@@ -334,11 +335,11 @@ impl MemInfoBlock {
                 continue;
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
-            // Adds a count of `later` that compares each allocation with the previous one, for example the number of
-            // allocations on the same CPU as the previous allocation. `own` is the part of this count that comes from
-            // the first block of `later`. As in LLVM, `own` is not added. Instead, 1 is added if `same` is true: the
-            // first block of `later` has the same CPU as this block, or its lifetime overlaps with the lifetime of this
-            // block.
+            // Adds up a count that compares each allocation with the previous one, for example the number of
+            // allocations on the same CPU as the previous allocation. The first block of `later` had counted `own` such
+            // allocations before it was summed up. As in LLVM, `own` is not added. Instead, 1 is added if `same` is
+            // true: the first block of `later` has the same CPU as this block, or its lifetime overlaps with the
+            // lifetime of this block.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount

@@ -24,8 +24,9 @@ pub struct Context<'a> {
     pub histogram: &'a [u64],
 }
 
-/// Adds the records of `contexts` to a profile, in their order. For each address, `frames` has the frames at this
-/// address, which must be frames of this profile. Addresses without frames are skipped, and so are contexts without
+/// Adds allocation contexts to the function records of a profile, in the order of `contexts`. For each address,
+/// `frames` has the frames at this address: the functions that are inlined there and the function that contains the
+/// code. They must be frames of this profile. Addresses without frames are skipped, and so are contexts without
 /// addresses.
 ///
 /// The allocation of a context is added to the record of each function at the innermost address. Each frame of the call

@@ -45,9 +45,9 @@ impl Frame {
 /// these ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdScheme {
-    /// The scheme of LLVM 15 to 19. The id of a frame is a running hash with the golden ratio (`Frame::hash` in LLVM
-    /// 19's `MemProf.h`), and the id of a call stack is a BLAKE3 hash. The tables of frames and of call stacks have the
-    /// order of LLVM's hash maps, whose keys are these ids.
+    /// The scheme of LLVM 15 to 19. The id of a frame is a hash to which its fields are added one after the other, each
+    /// with the golden ratio as a constant (`Frame::hash` in LLVM 19's `MemProf.h`). The id of a call stack is a BLAKE3
+    /// hash. The tables of frames and of call stacks have the order of LLVM's hash maps, whose keys are these ids.
     Combined,
     /// The scheme of LLVM 20 and later. The ids of frames and call stacks are the first eight bytes of a BLAKE3 hash
     /// (`IndexedMemProfData.h`).

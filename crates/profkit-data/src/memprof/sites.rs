@@ -57,8 +57,9 @@ impl MemProfile {
     }
 }
 
-/// Counts how often each function occurs among the frames at a call stack's innermost address. Each call stack is
-/// searched only once, because in a damaged file many records can refer to one very long stack.
+/// Counts how often each function occurs among the frames at a call stack's innermost address. There are several such
+/// frames if functions are inlined there. Each call stack is searched only once, because in a damaged file many records
+/// can refer to one very long stack.
 #[derive(Default)]
 struct InlinedAt {
     stacks: FxHashSet<StackId>,

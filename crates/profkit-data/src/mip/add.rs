@@ -130,8 +130,9 @@ fn add_function(function: &mut Function, more: &Function) {
     }
 }
 
-/// Adds the functions of `from` to those of `into`. A function whose key is not in `into` yet is new. Then sorts all
-/// functions by key. Returns the new index of each function of `from`, or `None` if the function was not added.
+/// Adds the functions of `from` to those of `into`. A function is new if no function of `into` has its key
+/// ([`Function::key`]). At the end, all functions are sorted by key. Returns the new index of each function of `from`,
+/// or `None` if the function was not added.
 fn unite(
     into: &mut MipProfile,
     from: &MipProfile,

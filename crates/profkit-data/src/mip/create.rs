@@ -58,13 +58,14 @@ pub struct Created {
     pub profile: MipProfile,
     /// For each map entry that was left out, an error with the reason.
     pub dropped: Vec<Error>,
-    /// The number of functions that share their record with another function. Such functions are aliases, or functions
-    /// that the linker merged because their code is identical.
+    /// The number of functions that use the record of another function. Such functions are aliases, or functions that
+    /// the linker merged because their code is identical. Of the functions that share a record, one is not counted.
     pub shared_records: u64,
 }
 
 /// The limit for record offsets if the size of the record section is not known. No real record section is this large.
-/// If the linker removed a record, the record's map entry has an offset above this limit, so the entry is left out.
+/// If the linker removed a record, the offset in its map entry is negative. Read as an unsigned number, it is above
+/// this limit, so the entry is left out.
 const LARGEST_SECTION: u64 = 1 << 40;
 
 impl MipProfile {
@@ -148,8 +149,8 @@ fn name_of(function: &Function) -> Structure {
 }
 
 /// Removes functions whose record overlaps a different record, and adds an error for each of them to `dropped`.
-/// `places` has the offset of the map entry of each function. Returns the number of functions that share their record
-/// with another function.
+/// `places` has the offset of the map entry of each function. Returns the number of functions that use the record of
+/// another function (of the functions that share a record, one is not counted).
 fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Vec<Error>) -> u64 {
     let mut order: Vec<usize> = (0..functions.len()).collect();
     let extent = |function: &Function| {

@@ -45,8 +45,8 @@ pub fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -
                 let site = u32::try_from(address.wrapping_sub(start)).unwrap_or(u32::MAX);
                 (Some(caller), site, callee)
             }
-            // The caller is in a different image. Return addresses in other images differ from run to run, so the edge
-            // does not state the return address.
+            // The caller is in a different image, or in code without instrumentation. Return addresses in other images
+            // differ from run to run, so the edge does not state the return address.
             None => (None, 0, callee),
         };
         let sum = edges.entry(key).or_insert(0);
@@ -56,7 +56,8 @@ pub fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -
     unknown
 }
 
-/// A call edge: caller, offset of the call, callee. The caller is `None` if it is not a function of the profile.
+/// The key of a call edge: the caller, the return address as an offset from the caller's start, the callee. The caller
+/// is `None`, and the offset 0, if the caller is not a function of the profile.
 pub(super) type EdgeKey = (Option<FunctionId>, u32, FunctionId);
 
 pub(super) type EdgeMap = BTreeMap<EdgeKey, u64>;

@@ -10,7 +10,8 @@ use std::fmt;
 pub struct Losses {
     /// The number of functions whose source location was left out, wholly or partly.
     pub locations: u64,
-    /// The number of blocks whose number of runs was left out. The file states only whether any run executed the block.
+    /// The number of blocks for which the file states only whether any run executed the block. How many runs executed
+    /// it was left out.
     pub block_runs: u64,
     /// The number of functions whose smallest ordinal of a first call ([`Function::order_min`]) was left out.
     pub order_minima: u64,

@@ -241,8 +241,8 @@ impl MipProfile {
         }
     }
 
-    /// Returns the call edges grouped by the called function. The result must be asked for the edges of one function
-    /// after the other, in ascending order of the functions (`EdgesByCallee::of` in this crate).
+    /// Returns the call edges grouped by the called function. Ask for the edges of one function after the other
+    /// (`EdgesByCallee::of` in this crate), in ascending order of the functions.
     pub fn edges_by_callee(&self) -> EdgesByCallee {
         let mut edges = self.edges.clone();
         edges.sort_unstable_by_key(|edge| (edge.callee, edge.caller, edge.call_site));

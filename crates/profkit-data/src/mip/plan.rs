@@ -22,13 +22,13 @@ pub struct Segment {
     pub offset: usize,
     /// The number of bytes in the range.
     pub len: usize,
-    /// The slot of the range's first record. For each kind of record there is an array with one sum over all runs per
-    /// record; the slot is the index of the record's sum in this array.
+    /// The slot of the range's first record. For each kind of record there is an array of sums. It has one sum for each
+    /// record, which adds up all runs. The slot is the index of the record's sum in this array.
     pub slot: usize,
 }
 
-/// The slots of a function. There are arrays with the sums of all records over all runs; a slot is the index of one sum
-/// in its array.
+/// The slots of a function. For each kind of record there is an array of sums, with one sum for each record, which adds
+/// up all runs. A slot is the index of a sum in its array.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
     /// The kind of the function's entry record, which shows whether and how often the function was entered.

@@ -13,7 +13,7 @@ pub struct ColdContexts {
     /// The number of last frames that a merged context keeps, including the frame of the function itself
     /// (`--sample-frame-depth-for-cold-context`).
     pub depth: usize,
-    /// The thresholds that decide which counts are cold. Only the threshold for cold counts is used.
+    /// The thresholds for hot and for cold counts. Only the threshold for cold counts is used.
     pub thresholds: Thresholds,
 }
 

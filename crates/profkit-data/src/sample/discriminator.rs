@@ -1,10 +1,10 @@
 //! The parts of discriminators in line tables (LLVM's `DebugInfoMetadata.h`, `Discriminator.h`).
 //!
-//! A discriminator has three parts. From the lowest bits up, these are the base, the number of times that the code was
-//! duplicated, and the number of the copy. Each part begins with one bit. If this bit is 1, the part is 0 and has no
-//! more bits. Otherwise five bits follow, which are the low bits of the part, and then one more bit. If that bit is 1,
-//! seven more bits of the part follow. If the lowest three bits of a discriminator are set, it belongs to a pseudo
-//! probe and does not have these parts.
+//! A discriminator has three parts. From the lowest bits up, these are the base, the number of copies of the code, and
+//! the index of this copy. Each part begins with one bit. If this bit is 1, the part is 0 and has no more bits.
+//! Otherwise five bits follow, which are the low bits of the part, and then one more bit. If that bit is 1, seven more
+//! bits of the part follow. If the lowest three bits of a discriminator are set, it belongs to a pseudo probe and does
+//! not have these parts.
 
 /// The lowest three bits of a discriminator that belongs to a pseudo probe.
 const PROBE: u32 = 0b111;

@@ -99,7 +99,7 @@ fn flatten_with(profile: &mut SampleProfile, first_vtables_only: bool) -> AddOut
 struct Flattening<'p> {
     additions: Additions<'p>,
     outcome: &'p mut AddOutcome,
-    /// Whether the vtables of all copies of a function but the first are left out.
+    /// Whether a function keeps only the vtables of its first copy.
     first_vtables_only: bool,
     /// The name of each function by the hash of the name; `None` if the profile has no hashes in place of names. A
     /// function that occurs both with its name and with its hash is one function, and keeps the form that occurred
@@ -267,8 +267,8 @@ struct Nesting<'p> {
 }
 
 impl Nesting<'_> {
-    /// Returns the samples of a node, with the samples of its children as inlined functions. If the node has no
-    /// samples, returns `None`, and its children become top-level functions.
+    /// Returns the samples of a node of the tree of calling contexts, with the samples of its children as inlined
+    /// functions. If the node has no samples, returns `None`, and its children become top-level functions.
     fn nest(&mut self, name: NameId, node: Node) -> Option<Samples> {
         let mut samples = node.samples;
         let mut moves = Moves::default();

@@ -22,6 +22,7 @@ mod losses;
 mod model;
 mod names;
 mod options;
+pub mod overlap;
 mod read;
 mod rename;
 mod report;

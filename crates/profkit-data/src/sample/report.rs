@@ -13,8 +13,8 @@ pub struct ReadReport {
     pub kind: ProfileKind,
     /// The number of functions that were added to the profile.
     pub functions: u64,
-    /// The numbers of problems while the samples were added: sums that overflowed, functions that were left out because
-    /// of a different checksum, and functions that took over a checksum.
+    /// How many problems of each kind there were while the samples were added: sums that overflowed, functions that
+    /// were left out because of a different checksum, and functions that took over a checksum.
     pub outcome: AddOutcome,
     /// The errors of the file. If there are very many errors, only the first ones are in the list. The list is empty if
     /// the file is intact.

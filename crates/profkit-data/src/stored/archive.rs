@@ -261,7 +261,7 @@ fn is_tar(bytes: &[u8]) -> bool {
     bytes.get(257..262) == Some(b"ustar")
 }
 
-/// Returns the name of a member in the form that reports print.
+/// Returns the name of a member as reports print it: as text and without `./` at its start.
 fn member_name(bytes: &[u8]) -> String {
     let name = String::from_utf8_lossy(bytes);
     name.strip_prefix("./").unwrap_or(&name).to_owned()

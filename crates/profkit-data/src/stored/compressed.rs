@@ -144,7 +144,7 @@ impl Read for Ending<'_> {
 struct Frames<R> {
     bytes: R,
     frame: Option<ruzstd::decoding::FrameDecoder>,
-    /// Whether a frame was already read. A zstd file has at least one frame.
+    /// Whether a frame was already read. A zstd file has at least one frame, so a file without any is cut off.
     any: bool,
 }
 

@@ -67,8 +67,8 @@ fn fast_and_slow_agree_whole_or_in_parts() {
         let records = records(count, seed);
         let expected = slow(&records);
         assert_eq!(build(&records).finish(), expected);
-        // A builder with few counts keeps them in a list, and a builder with many counts in an array. The parts are
-        // split so that builders of both forms are merged with each other.
+        // A builder with few counts keeps them in a list, and a builder with many counts in an array. The records are
+        // split at places where a builder of one form is merged with a builder of the other form.
         for at in [count / 3, count.min(10), count - count.min(10)] {
             let (one, two) = records.split_at(at);
             let mut merged = build(two);

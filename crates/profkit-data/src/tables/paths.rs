@@ -148,8 +148,8 @@ impl Paths {
         Ok(PathId(folder.unwrap_or(0)))
     }
 
-    /// Returns the bytes of a path; `None` if a table does not have an index that the path needs. `strings` has the
-    /// components of the paths.
+    /// Returns the bytes of a path; `None` if the path refers to a node or a string that is not in its table. `strings`
+    /// has the components of the paths.
     pub fn get<'a>(&'a self, id: PathId, strings: &'a Strings) -> Option<Cow<'a, [u8]>> {
         let last = self.nodes.get(id.0 as usize)?;
         let name = strings.get(last.component)?;

@@ -116,8 +116,8 @@ pub struct OptionSpec {
     pub alias_of: Option<&'static str>,
     /// Whether only `--help-hidden` shows this option.
     pub hidden: bool,
-    /// Whether only releases of LLVM after the reproduced one have this option. The option is accepted, but does not
-    /// occur in help texts and suggestions.
+    /// Whether LLVM has this option only in releases after the one that profkit reproduces. The option is accepted, but
+    /// does not occur in help texts and suggestions.
     pub later: bool,
     /// Whether each command line must contain this option.
     pub required: bool,

@@ -169,7 +169,7 @@ impl RawMetadataSource for One {
     }
 }
 
-/// Opens a binary, and calls `take` with the object file in it.
+/// Opens a binary, and calls `take` with the object file that the binary contains.
 fn with_image<T>(
     path: &Path,
     kind: Kind,

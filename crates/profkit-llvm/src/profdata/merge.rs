@@ -231,8 +231,8 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> 
             .get(event.input)
             .map(|file| file.name.as_slice());
         let Some(name) = name else {
-            // An event without a file occurs when the results of two threads are joined. LLVM reports such an event
-            // without a file name, once per error code.
+            // The merge reports a problem without a file if it finds the problem while it joins the results of two
+            // threads. LLVM reports such a problem without a file name, once per error code.
             if let Some(fault) = &event.llvm
                 && !hinted.contains(&fault.code)
             {
@@ -333,8 +333,8 @@ pub(super) fn write(
     let output = output::create(session, name, Content::Binary)?;
     let mut options = IndexedWriteOptions::for_llvm(RELEASE);
     if parsed.flag("write-prev-version") {
-        // With this option, LLVM writes the previous version number into the header, and nothing else changes: flags
-        // and heap profiles are written as in the newest version.
+        // With `--write-prev-version`, LLVM writes the previous version number into the header, and nothing else
+        // changes: flags and heap profiles are written as in the newest version.
         options.version = PREVIOUS_VERSION;
         options = options.unknown_vtable_sites(true);
     }

@@ -7,7 +7,7 @@ use crate::lines::Lines;
 use crate::messages::{Fault, FileBytes, Session};
 use crate::output;
 use profkit_abi::value_kind;
-use profkit_analysis::overlap::{
+use profkit_data::instr::overlap::{
     CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict,
 };
 use profkit_data::instr::{FunctionId, FunctionTable, InstrProfile, NewRecord, Record, ValueData};
@@ -135,11 +135,13 @@ fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
 }
 
 /// Reads an indexed profile into memory, record by record, and adds up its counts. Returns `None` if the caller must
-/// read the profile by merging it: if the profile is not indexed, is damaged, or contains a record twice, because only
-/// a merge then gives the same result as LLVM's reader, or if a function has many records, because a merge looks up
-/// records faster.
+/// read the profile by merging it:
+/// - if the profile is not indexed, is damaged, or contains a record twice, because only a merge then gives the same
+///   result as LLVM's reader;
+/// - if a function has no name;
+/// - if a function has many records, because a merge finds equal records faster.
 fn read_at_once(source: &mut Profile<'_>, stage: Stage) -> Option<(InstrProfile, CountSums)> {
-    /// The largest number of records of a function that are compared one by one.
+    /// The largest number of records of a function whose hashes are searched one by one.
     const FEW: usize = 64;
     if !source.is_indexed() {
         return None;
@@ -273,5 +275,5 @@ fn print(lines: &mut Lines<'_>, entries: &str, overlap: &InstrOverlap) {
     }
 }
 
-/// Returns one field of [`Shares`]: the share of the counters, or the share of the values of one kind.
+/// A function that returns one field of [`Shares`]: the share of the counters, or the share of the values of one kind.
 type Share<'a> = &'a dyn Fn(&Shares) -> f64;

@@ -8,8 +8,9 @@ use profkit_data::instr::{FunctionId, FunctionTable, NewRecord, RecordId};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// The largest number of records of a function that are compared one by one. A function with more records is crowded.
-/// Unit tests of this crate use a smaller number, so that they test crowded functions too.
+/// The largest number of records of a function that are compared one by one with a new record. A function with more
+/// records is crowded: its records are found by the index. Unit tests of this crate use a smaller number, so that they
+/// test crowded functions too.
 pub(super) const FEW: usize = if cfg!(test) { 2 } else { 32 };
 
 /// Finds the records of crowded functions by their [`Key`].
@@ -20,7 +21,7 @@ pub(super) struct Crowded {
     hasher: RandomState,
 }
 
-/// The properties by which the record is found to which a new record is added: records with equal keys are added up.
+/// The key of a record in the index. A new record is added up with the existing record that has an equal key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     function: FunctionId,

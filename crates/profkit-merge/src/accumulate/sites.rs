@@ -21,8 +21,8 @@ pub(crate) enum SiteRule {
     /// count of the value in the sum, the second largest to the second largest, and so on. Every count is multiplied by
     /// the weight. No site is cut to 255 values before the end of the merge.
     Canonical,
-    /// The rule by which LLVM joins two writers. It is [`Canonical`](Self::Canonical), but each site is cut to 255
-    /// values after every merge.
+    /// The rule by which LLVM joins two writers (`InstrProfWriter`), which merged the inputs of two threads. It is
+    /// [`Canonical`](Self::Canonical), but each site is cut to 255 values after every merge.
     LlvmJoin,
     /// The rule of `InstrProfValueSiteRecord::merge`. Counts of equal values are added in the order of the new site.
     /// The weight applies only to values that the site already contains. The site is cut to 255 values after every

@@ -63,7 +63,7 @@ fn accumulate(records: &[(Record, u64)], place: u64) -> Accumulator {
         let mut incoming = Incoming::of_record(record, order, Weight::ONE, SiteRule::Canonical);
         incoming.stats = RecordStats::once(u32::try_from(place).unwrap());
         // If a new record has a different number of counters than an existing one, the two stay separate until the end,
-        // so no fault is reported here. Only a sum that had to be cut is reported at once.
+        // so no fault is reported here. Only a sum that exceeded the largest count is reported at once.
         assert!(matches!(acc.add(incoming), None | Some(Fault::Overflow)));
     }
     acc

@@ -134,7 +134,8 @@ pub(crate) trait MergeKind: Sync {
     }
 
     /// Called when a worker has read all of its inputs. If this returns [`Next::TakeAgain`], a new worker made by
-    /// [`worker_again`](Self::worker_again) reads the same inputs again. Not called for [`Schedule::Shared`].
+    /// [`worker_again`](Self::worker_again) reads the same inputs again. With [`Schedule::Shared`] it must not return
+    /// this, because the inputs of a worker are not known afterwards.
     fn taken_all(&self, worker: &mut Self::Worker, part: &mut ReportPart) -> Next {
         let _ = (worker, part);
         Next::Join
@@ -150,8 +151,8 @@ pub(crate) trait MergeKind: Sync {
         Vec::new()
     }
 
-    /// Returns an empty worker. It replaces a worker for which [`taken_all`](Self::taken_all) returned
-    /// [`Next::TakeAgain`].
+    /// Returns an empty worker. It replaces a worker whose inputs must be read again, as [`taken_all`](Self::taken_all)
+    /// or [`before_join`](Self::before_join) has decided.
     fn worker_again(&self) -> Self::Worker {
         self.worker()
     }

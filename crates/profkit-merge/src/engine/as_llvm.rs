@@ -249,8 +249,9 @@ impl Worker<'_, '_> {
                     if record.name.is_empty() {
                         record.name_ref = NameRef::of(b"");
                     }
-                    // LLVM keeps the names of virtual tables of the last profile in a raw file. They are collected
-                    // here, because the reader closes the last profile at the end of the file.
+                    // Of a raw file with several profiles, LLVM keeps only the names of virtual tables of the last
+                    // profile. They are collected here, because the reader closes the last profile at the end of the
+                    // file.
                     if keeps_names && is_raw && source.profiles_seen() != profiles {
                         profiles = source.profiles_seen();
                         vtable_names = vtables::of_input(&source);

@@ -172,8 +172,8 @@ pub(crate) struct Context<'c, 'i> {
     /// of the same program before.
     pub(crate) fast: bool,
     pub(crate) layouts: Layouts,
-    /// For [`MergeOptions::normalize`]: the factor for each input that gives all inputs the same influence. Empty if
-    /// this option is off.
+    /// For [`MergeOptions::normalize`]: for each input, the factor that makes its sum of counts as large as the largest
+    /// sum of any input. Empty if this option is off.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
 }

@@ -12,9 +12,10 @@ use profkit_files::Inputs;
 /// threads costs more than it saves.
 const MIN_BYTES: usize = 1 << 20;
 
-/// If at most this many inputs are left, the threads start immediately. If more are left and the next one is a raw
-/// profile, this profile is read before the threads start, so that its layout (the records and names that all raw
-/// profiles of one program share) is known. The threads then need not parse other inputs with the same layout.
+/// If at most this many inputs follow the large indexed inputs, the threads start immediately. If more follow and the
+/// next one is a raw profile, this profile is read before the threads start, so that its layout (the records and names
+/// that all raw profiles of one program share) is known. The threads then need not parse other inputs with the same
+/// layout.
 const FEW_INPUTS: usize = 8;
 
 /// Reads the large indexed inputs at the start of the list into `worker`, each with several threads. If many inputs

@@ -82,9 +82,9 @@ struct Known {
     bytes: usize,
 }
 
-/// The limit for the bytes of metadata in known layouts. When it is exceeded, no further layout is learned: profiles of
-/// further programs are read record by record. Raising the limit costs memory, and helps only programs with several
-/// profiles.
+/// The limit for the total size of the learned layouts in bytes. A layout holds the data records and names of a
+/// program. When the limit is exceeded, no further layout is learned: profiles of further programs are read record by
+/// record. Raising the limit costs memory, and helps only programs with several profiles.
 const MAX_KNOWN_BYTES: usize = 512 << 20;
 
 impl Layouts {
@@ -95,8 +95,9 @@ impl Layouts {
         }
     }
 
-    /// Finds the layout of a profile, and the distance of its addresses from those in the layout. An unknown layout is
-    /// learned. `None` if the profile must be read record by record.
+    /// Returns the layout of a profile, and by how much the addresses in the profile differ from those in the layout.
+    /// If no known layout fits, a layout is learned from this profile. `None` if the profile must be read record by
+    /// record.
     pub(crate) fn find_or_learn(&self, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
         let key = key_of(profile);
         if let Some(found) = self.find(key, profile) {
@@ -125,7 +126,8 @@ impl Layouts {
     }
 
     fn find(&self, key: u64, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
-        // Comparing a profile with the layouts reads megabytes, so the lock is released first.
+        // A comparison of a profile with a layout reads megabytes. So the candidates are copied, and the lock on the
+        // known layouts is released before they are compared.
         let candidates = self.known.read().ok()?.by_key.get(&key)?.clone();
         candidates
             .iter()

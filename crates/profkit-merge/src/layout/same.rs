@@ -8,8 +8,8 @@ impl Layout {
     pub(super) fn same(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let sections = profile.sections();
         if let Some(id) = self.metadata {
-            // The records and names are not in the two profiles. Both profiles must use the same records and names,
-            // which were read from the program: this is so if their ids are equal.
+            // This kind of raw profile contains only counters. Its records and names were read from the program, and
+            // have an id. The layouts are equal only if this id is the same.
             let same = profile.metadata().is_some_and(|joined| joined.id() == id)
                 && self.header == fixed_header(profile)
                 && *self.binary_ids == *sections.binary_ids.bytes;
@@ -45,7 +45,8 @@ impl Layout {
         }
     }
 
-    /// Compares data records that have `WORDS` words. The loop has no branch within a record, so the compiler can
+    /// Whether the data records of a profile equal those of the layout in all bits that do not change between runs.
+    /// `WORDS` is the number of 64-bit words of a record. The loop has no branch within a record, so the compiler can
     /// vectorise it.
     fn same_records<const WORDS: usize>(&self, data: &[u8]) -> bool {
         let Some(&fixed) = self.fixed.first_chunk::<WORDS>() else {
@@ -73,8 +74,9 @@ impl Layout {
             })
     }
 
-    /// Whether all records have their counters at the same distances from the start of the counter section. The
-    /// pointers themselves are not compared: up to raw version 7 they are addresses, which may differ between runs.
+    /// Whether each record has its counters at the same distance from the start of the counter section as in the
+    /// layout. The counter pointers themselves are not compared: up to raw version 7 they are addresses, which may
+    /// differ between runs.
     fn same_counter_places(&self, profile: &RawProfile<'_>) -> bool {
         let counter_len = profile.dialect().counter_len() as u64;
         self.records
@@ -86,8 +88,8 @@ impl Layout {
             })
     }
 
-    /// Returns the distance between the function addresses of this profile and those of the profile from which the
-    /// layout was learned. `None` if the distance is not the same for all functions.
+    /// Returns the distance between the addresses of functions and virtual tables in this profile and those in the
+    /// profile from which the layout was learned. `None` if not all of them have the same distance.
     fn slide_of(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let dialect = profile.dialect();
         let mask = mask(dialect.width.bytes());

@@ -110,7 +110,7 @@ impl LayoutSums {
         sums.any(|sums| !sums.layout.with_values.is_empty())
     }
 
-    /// Adds the sums of another thread. Value sites are added by [`SiteRule::Canonical`].
+    /// Adds the sums of another thread. Values of the same value site are added by the rule [`SiteRule::Canonical`].
     pub(crate) fn absorb(&mut self, other: LayoutSums) {
         for theirs in other.sums {
             let same = |sums: &&mut Sums| Arc::ptr_eq(&sums.layout, &theirs.layout);
@@ -211,8 +211,8 @@ impl Sums {
         }
         let (counters, _) = counters.as_chunks::<8>();
         let pairs = self.counts.iter_mut().zip(counters);
-        // `wrapping_add` is used because the compiler can vectorise loops with it. No sum wraps, because `bound` limits
-        // the sums.
+        // `wrapping_add` is used because the compiler can vectorise loops with it. No sum wraps: `add_profile` rejects
+        // a profile if the upper bound of the sums, `bound`, would then exceed the largest count.
         match (dialect.endian, weight.is_one()) {
             (Endian::Little, true) => {
                 pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(u64::from_le_bytes(c)))

@@ -12,11 +12,12 @@ use profkit_data::instr::{KindValues, ValueData, value_data};
 #[derive(Debug, Default)]
 pub(super) struct ValueSums {
     sums: Vec<ValueData>,
-    /// The addresses in the last profile, with the functions at these addresses: a list for each record, in the order
-    /// of its values. Runs of one program mostly have the same call targets at a site, so most addresses are found in
-    /// this list.
+    /// The addresses in the last profile, each with the name hash of the function or virtual table there: a list for
+    /// each record, in the order of its values. Runs of one program mostly have the same call targets at a site, so
+    /// most addresses of the next profile are found in this list.
     resolved: Vec<Vec<Resolved>>,
-    /// For each value of the last profile, the position in `sums` where its count was added.
+    /// For each value of the last profile, where its count was added: an index into the values that `sums` has for the
+    /// same record and value kind.
     places: Vec<Vec<u32>>,
 }
 
@@ -168,8 +169,9 @@ fn resolve(
     name_hash
 }
 
-/// Adds the counts of values that the sums already contain. After some profiles, the sums contain most values. For each
-/// value, `places` has the position where it was added last time.
+/// Adds the counts of values that the sums already contain. After some profiles, the sums contain most values. `places`
+/// has, for each value of the last profile, the index in `mine` at which its count was added; the values of this
+/// profile are looked for there first.
 ///
 /// Returns `false` and changes no sum if a value is new to its site or occurs twice, or if a site of the sums has more
 /// than 64 values; then the caller must add the values by [`merge_kind`]. The sums cannot overflow, because the caller

@@ -139,7 +139,8 @@ impl HeapWorker {
         let may_be_yaml = matches!(input.kind, FileKind::MemProfYaml | FileKind::Empty)
             || yaml::is_yaml(input.bytes());
         if !may_be_yaml {
-            // Without this check, the YAML reader would report a place inside a file that is no YAML.
+            // The YAML reader would report a syntax error at some line. For a file that is not YAML at all, this would
+            // mislead the user.
             return Err(Error::new(
                 ErrorKind::UnrecognizedFormat,
                 "the file is not a heap profile",

@@ -154,11 +154,12 @@ impl std::error::Error for SectionError {}
 /// the indexed version can read.
 ///
 /// If no heap profile is given, the existing section is rewritten only if readers of the indexed version cannot read
-/// its version, or if `choice` has a version. A damaged section is then left unchanged.
+/// the section's version, or if `choice` sets a version. Without a heap profile, a damaged section is left unchanged
+/// and is no error.
 ///
 /// # Errors
-/// If no version of the section is suitable, if the existing section cannot be read, or if the heap profile that is to
-/// be added has no access counts.
+/// If no version of the section is suitable, if a heap profile is given and the existing section cannot be read, or if
+/// the given heap profile has no access counts.
 pub fn place_section(
     profile: &mut InstrProfile,
     heap: Option<&MemProfile>,

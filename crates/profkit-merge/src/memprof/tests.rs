@@ -66,7 +66,7 @@ fn contexts(files: &[Vec<u8>]) -> RawContexts {
     contexts
 }
 
-/// Returns all contents of the contexts. Addresses are relative to their module.
+/// Returns the call stack, statistics and histogram of every context. Addresses are relative to their module.
 fn shown(contexts: &RawContexts) -> Vec<(Vec<u64>, MemInfoBlock, Vec<u64>)> {
     let place = |&address: &AddressId| contexts.addresses()[address].1;
     contexts
@@ -230,7 +230,8 @@ fn a_block_without_a_stack_is_told_and_the_others_are_kept() {
         .unwrap()
         .unwrap()
         .stack_id;
-    // The blocks begin after the segments, at 48 + 8 + 64. The stack id of the first block is 8 bytes further.
+    // The blocks begin after the header (48 bytes), the number of segments (8) and one segment (64). They begin with
+    // the number of blocks (8 bytes); then comes the stack id of the first block.
     let at = 48 + 8 + 64 + 8;
     assert_eq!(file[at..at + 8], first.to_le_bytes());
     file[at..at + 8].copy_from_slice(&12345u64.to_le_bytes());

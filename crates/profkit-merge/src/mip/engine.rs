@@ -158,8 +158,8 @@ fn merge(
 struct Profiles {
     /// For each identity (build id or module hash): the sum of its profiles, and the first input with this identity.
     sums: FxHashMap<Identity, (usize, MipProfile)>,
-    /// For each identity (build id or module hash): its first profile, without the counts of runs. Filled only if
-    /// profiles among the inputs can become results of their own.
+    /// For each identity (build id or module hash): the index of the first input with this identity, and its profile
+    /// without the counts of runs. Filled only if profiles among the inputs can become results of their own.
     bases: FxHashMap<Identity, (usize, MipProfile)>,
 }
 
@@ -604,8 +604,8 @@ fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Even
     }
 }
 
-/// Reports the parts of an input that could not be merged with another profile. The input was already counted as kept;
-/// now it is counted as repaired.
+/// Reports the parts of an input that were dropped when the sums of two workers were joined. The input was already
+/// counted as kept; now it is counted as repaired.
 fn report_refused_later(input: usize, refused: &[Refused], part: &mut ReportPart) {
     if !refused.is_empty() {
         part.repaired_after_all();

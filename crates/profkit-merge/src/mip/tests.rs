@@ -79,7 +79,7 @@ fn the_published_vector_of_version_8() {
     assert!(report.is_clean(), "{}", events(&report));
     let after = bytes(&profile);
     // The authors of the original MIP published the MD5 sums of the profile before and after the merge. The two sums
-    // begin with bb20819943ea3f34 and 9e0678cc43b9eec8. `NameRef` is the first half of an MD5 sum.
+    // begin with bb20819943ea3f34 and 9e0678cc43b9eec8. `NameRef::of` computes the first half of an MD5 sum.
     let md5 = |bytes: &[u8]| NameRef::of(bytes).0.to_le_bytes();
     assert_eq!(
         md5(&before),
@@ -167,9 +167,9 @@ fn any_runs() -> impl Strategy<Value = (MipImage, Vec<Vec<u8>>)> {
                 let called: Vec<_> = called
                     .into_iter()
                     .map(|(index, calls, ordinal)| match ordinal {
-                        // Two generated ordinals are replaced to make special records. For 0, the record has no ordinal
-                        // yet, as if the run had ended before it wrote the ordinal. For 8, the count is 0, as if it had
-                        // wrapped around.
+                        // The generated ordinals 0 and 8 stand for two special records. 0: the record has a call count
+                        // but still the initial ordinal (all ones), as if the run had ended before it wrote the
+                        // ordinal. 8: the record has an ordinal but the count 0, as if the count had wrapped around.
                         0 => (index, calls, u32::MAX),
                         8 => (index, 0, 8),
                         _ => (index, calls, ordinal),
@@ -314,8 +314,8 @@ fn samples_become_call_edges() {
         u32::try_from(address.wrapping_sub(MipImage::SECTION) & 0xffff_ffff).unwrap()
     };
     let samples = [
-        // The samples mean: the function main calls the function `two` at 0x15, and does so twice. The function `two`
-        // ends with a call of main that never returns. libc calls main.
+        // The return addresses of these samples mean: main calls the function `two` at 0x15, and does so twice. The
+        // code of `two` ends with a call of main that never returns. libc calls main.
         (12, back(MipImage::TEXT + 0x15)),
         (12, back(MipImage::TEXT + 0x15)),
         (0, back(MipImage::TEXT + 0x80)),

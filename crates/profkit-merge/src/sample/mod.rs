@@ -3,8 +3,8 @@
 //!
 //! Readers add functions directly to the sum, so the memory used depends on the size of the result and not on the
 //! number of inputs. Each worker sums up neighbouring inputs, and these sums are then added in order. Sometimes the
-//! order of inputs matters: when a function has different checksums in two inputs, the first one is kept. The inputs
-//! concerned are then read again, one by one.
+//! order of inputs matters: for example, if a function has different checksums in two inputs, the record of the first
+//! input is kept. Such inputs are read again at the end and added one by one.
 mod engine;
 mod options;
 mod ordered;

@@ -15,9 +15,10 @@ pub struct SampleMergeOptions {
     /// function.
     ///
     /// [`Policy::Llvm`] does what LLVM's tool does. Damaged inputs are left out completely. At the top level, a hash
-    /// and a name with that hash are the same function; for called and inlined functions they are not. Renaming the
-    /// functions of a profile removes its contexts, checksums and vtables. The discriminators of all profiles are cut
-    /// to the bits of `read.fs_pass`. Whether the result counts as FS-AFDO depends on the order of inputs.
+    /// and a name with that hash are the same function; for called and inlined functions they are not. If functions are
+    /// renamed ([`remapping`](SampleMergeOptions::remapping)), all profiles lose their contexts, checksums and vtables,
+    /// and their discriminators are cut to the bits of `read.fs_pass`, even if they are not of FS-AFDO. Whether the
+    /// result counts as FS-AFDO depends on the order of inputs.
     pub policy: Policy,
     /// The options for reading the inputs.
     pub read: SampleReadOptions,
@@ -27,7 +28,8 @@ pub struct SampleMergeOptions {
     pub remapping: Option<Remapping>,
     /// What to do with cold calling contexts; `None` keeps them.
     pub cold: Option<ColdContexts>,
-    /// How the result stores functions that were inlined; `None` keeps the layout of the inputs.
+    /// Where the result has functions that were inlined: nested in their callers, or as functions of their own; `None`
+    /// keeps what the inputs have.
     pub layout: Option<SampleLayout>,
     /// The filter that selects the functions of the result; `None` keeps all functions.
     pub filter: Option<NameFilter>,

@@ -1,5 +1,5 @@
-//! Adds sample profiles in the order of the inputs. Where possible, the sum of neighbouring inputs is added as a whole.
-//! If the order of these inputs matters, they are read again and added one by one.
+//! Adds sample profiles in the order of the inputs. Where possible, the sum of several neighbouring inputs is added at
+//! once. If the order matters for these inputs, they are read again and added one by one.
 use super::engine::{SampleConflict, SampleMergeError};
 use super::worker::{LlvmWords, Piece, SampleKind, Sum};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
@@ -13,7 +13,8 @@ use profkit_files::Inputs;
 pub(super) struct OrderedSum<'d, 'a> {
     kind: &'d SampleKind<'d, 'a>,
     profile: SampleProfile,
-    /// For probes and for contexts: the first input that has them, and the first input that lacks them.
+    /// The index of the first input that has pseudo probes and of the first that lacks them; then the same for calling
+    /// contexts.
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
     words: LlvmWords,
@@ -45,7 +46,8 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         let (inputs, is_first_time) = match piece {
             Piece::Sum(sum) => match self.add_sum(sum) {
                 Ok(()) => return Ok(()),
-                // The order of these inputs matters, so they are read again, one by one.
+                // The sum of these inputs could not be added, because their order matters. So they are read again, one
+                // by one.
                 Err(inputs) => (inputs, false),
             },
             Piece::Again(inputs) => (inputs, false),
@@ -81,8 +83,8 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         self.add_input(input.index, input.bytes())
     }
 
-    /// Adds the sum of a group of inputs. If the order of these inputs matters, nothing is added, and the indexes of
-    /// the inputs are returned.
+    /// Adds the sum of a group of inputs. If the order of these inputs matters, or if there are too many names, the
+    /// profile is not added, and the indexes of the inputs are returned.
     fn add_sum(&mut self, sum: Sum) -> Result<(), Vec<usize>> {
         let Some(first) = sum.first_in_family else {
             // No input of this group has a function, so the order of these inputs does not matter.

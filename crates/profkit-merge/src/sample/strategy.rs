@@ -58,8 +58,8 @@ pub(super) trait Strategy: Sync {
         functions > 0
     }
 
-    /// When functions are renamed, their discriminators may be cut to the bits of an FS-AFDO pass, and their contexts,
-    /// checksums and vtables are then removed. Returns this pass. `None` if renaming keeps all of these.
+    /// Returns the FS-AFDO pass to whose bits discriminators are cut when functions are renamed. If there is one,
+    /// renaming also removes contexts, checksums and vtables. `None` if renaming keeps all of these.
     fn renaming_cuts_to(&self) -> Option<FsPass> {
         None
     }
@@ -82,7 +82,8 @@ pub(super) trait Strategy: Sync {
         context_name(input, function)
     }
 
-    /// Whether the names in a sum depend on the order of its inputs. Such a sum must not be added as a whole.
+    /// Whether the names in the result depend on the order of the inputs of `sum` and `other`. If so, `other` (the sum
+    /// of several inputs) must not be added at once; its inputs are added one by one.
     fn names_depend_on_order(&self, sum: &SampleProfile, other: &SampleProfile) -> bool {
         let _ = (sum, other);
         false
@@ -149,7 +150,7 @@ impl Strategy for AsLlvm {
         let Some(error) = first_fault(report) else {
             return Ok(judge_by_functions(index, report));
         };
-        // LLVM's text reader ends the tool at an invalid line, whatever the failure mode.
+        // At an invalid line, LLVM's text reader ends the whole tool, whatever `--failure-mode` says.
         if self.stop_at_fault || error.line_column().is_some() {
             return Err(SampleMergeError::Damaged(index, Box::new(error)));
         }
@@ -194,8 +195,8 @@ impl Strategy for AsLlvm {
         }
     }
 
-    /// LLVM reports a function by the name or hash that the input has. In `input.names`, the names of the input come
-    /// before the names that [`match_names`](Self::match_names) added from the sum.
+    /// LLVM reports a function by the name or hash that the input has. [`match_names`](Self::match_names) added the
+    /// names from the sum after those of the input, so the first name with a hash is the input's own.
     fn reported_name(
         &self,
         input: &SampleProfile,
@@ -240,8 +241,9 @@ impl Strategy for AsLlvm {
         names().any(|name| is_hash(&name)) && !names().all(|name| is_hash(&name))
     }
 
-    /// Removes the flag for FS-AFDO from the result if LLVM's variable for FS-AFDO is false at the end. The last input
-    /// that sets the variable decides. Does the same with the flag and the variable for pre-inlining.
+    /// Removes the flag for FS-AFDO from the result if LLVM's variable `ProfileIsFS` would be false after the last
+    /// input, and the flag for pre-inlining if `ProfileIsPreInlined` would be false. Of several inputs that set a
+    /// variable, the last one decides.
     fn finish(&self, profile: &mut SampleProfile, words: LlvmWords, _: &mut Totals) {
         for (word, flag) in [
             (words.is_fs, ProfileKind::FS_DISCRIMINATORS),

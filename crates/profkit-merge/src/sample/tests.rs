@@ -161,8 +161,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// The order of inputs, threads and grouping must change nothing. Merging a single profile must change nothing. A
-    /// weight must have the same effect as that number of copies.
+    /// The order of inputs, the number of threads and the grouping must change nothing. Merging a single profile must
+    /// change nothing. An input with the weight n must have the same effect as n copies of it.
     #[test]
     fn merging_is_a_commutative_monoid(seed in 0u64..1000, count in 1usize..6, weight in 1u64..4, shape in 0usize..4) {
         let shape = SampleShape::ALL[shape];
@@ -241,7 +241,8 @@ fn a_hash_and_its_name_are_one_function() {
         "main:60:4\n 1: 20 puts:20\n 3: helper:40\n  1: 40\n"
     );
     assert!(!outcome.profile.kind.contains(ProfileKind::MD5_NAMES));
-    // LLVM merges the two functions, but not the functions that are inlined into them.
+    // LLVM merges the two functions, one of which has a name and the other only a hash. It does not merge the functions
+    // that are inlined into them.
     options.policy = Policy::Llvm;
     let outcome = merge_sample(&List(&inputs), &options).unwrap();
     let [function] = outcome.profile.functions() else {

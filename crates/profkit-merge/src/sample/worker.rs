@@ -11,7 +11,7 @@ use profkit_data::sample::{
 use profkit_files::Inputs;
 use std::io;
 
-/// The smallest number of inputs per thread. If there are few inputs, fewer threads are started.
+/// The smallest number of inputs per thread. With fewer inputs, fewer threads are started.
 const INPUTS_PER_THREAD: usize = 2;
 /// A worker adds its inputs to a sum, unless the order of inputs matters for an input; such an input is left out. If a
 /// worker has left out more inputs than this number, it leaves out all of its remaining inputs, too. The inputs that
@@ -36,7 +36,7 @@ pub(super) enum Piece {
     Sum(Sum),
     /// The inputs were not read yet. They are read one by one, after all inputs before them.
     Later(Vec<usize>),
-    /// The inputs were read and counted, but must be read again one by one.
+    /// The inputs were read, and progress was reported for them, but they must be read again, one by one.
     Again(Vec<usize>),
 }
 
@@ -161,7 +161,8 @@ impl MergeKind for SampleKind<'_, '_> {
                 part.count_unreadable();
                 part.log.push(event);
             }
-            // This input will end the merge, unless an earlier input ends it.
+            // The input cannot be opened, and the policy ends the merge at such an input. The merge ends when the
+            // inputs are added in order, unless an earlier input ends it.
             Err(_) => worker.later(index),
         }
     }

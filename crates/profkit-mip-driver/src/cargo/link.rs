@@ -1,5 +1,5 @@
-//! Links a program or a shared library that rustc has compiled. The link is a call of `profkit mip cc` within this
-//! process ([`cc::Call`]), which adds the runtime and a build id.
+//! Links a program or a shared library that rustc has compiled. The work is done as by the command `profkit mip cc`,
+//! but within this process ([`cc::Call`]): it adds the runtime and a build id.
 use super::rustc::Options;
 use super::{Call, cannot_start, join, link_to_us, split, units};
 use crate::cc::{self, Doing, Error, Result, Runtime};

@@ -28,8 +28,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable with a hash of the instrumentation's settings. The dependency file of each instrumented
-/// crate names this variable, so cargo compiles the crate again if the value has changed.
+/// The environment variable with a hash of the settings of the instrumentation. The dependency file of each
+/// instrumented crate names this variable, so cargo compiles the crate again if the settings have changed.
 const TRACKED: &str = "PROFKIT_MIP_CARGO";
 /// The environment variable by which [`run`] passes its settings to the later calls of this program. It contains,
 /// separated by [`SEPARATOR`]: the folder with links to this program, the current folder, the user's rustdoc, and the
@@ -40,8 +40,8 @@ const SEPARATOR: u8 = 0x1f;
 /// The settings of `profkit mip cargo`.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The settings that each compiler call uses: how code is instrumented and linked. Its `words` are the words
-    /// between the name of the subcommand and cargo's arguments; see [`Call::words`].
+    /// The settings that each compiler call uses: how code is instrumented and linked. `cc.words` are the command-line
+    /// words between the name of the subcommand and cargo's arguments; see [`Call::words`].
     pub cc: cc::Setup,
     /// Whether all crates of the program are instrumented. If false, only the crates of the workspace are.
     pub dependencies: bool,
@@ -153,7 +153,8 @@ fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
             SETTINGS,
             join(settings.into_iter().chain(setup.cc.words.iter().cloned())),
         )
-        // With incremental compilation, rustc writes no assembly for code that it takes from its cache.
+        // Incremental compilation is turned off, because rustc would write no assembly for code that it takes from its
+        // cache.
         .env("CARGO_INCREMENTAL", "0")
         .env("RUSTDOC", rustdoc);
     if setup.dependencies {
@@ -256,8 +257,8 @@ impl Call {
     }
 
     /// Executes rustdoc in place of this process. rustdoc compiles each documentation test to a program and links it
-    /// with the instrumented crates. These programs get a runtime that writes no raw files: each program has a build id
-    /// of its own, so its raw file could not be used with the map of any other program.
+    /// with the instrumented crates. These programs get a runtime that writes no raw files. Their raw files would be
+    /// useless: each program has a build id of its own, and only the map of the same program fits a raw file.
     fn document(&self) -> Error {
         let mut command = Command::new(&self.rustdoc);
         command.args(&self.args);

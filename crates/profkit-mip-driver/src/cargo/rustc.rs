@@ -159,8 +159,8 @@ pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
     if own && let Some(reason) = options.unsupported() {
         return Err(Error::Crate(reason));
     }
-    // With `lto` in the cargo profile, cargo compiles the libraries of a program to bitcode. rustc makes their machine
-    // code when it compiles the program.
+    // With `lto` in the cargo profile, cargo compiles the libraries of a program to bitcode. Such a library has no
+    // machine code to instrument: rustc makes it when it compiles the program.
     let has_code = own && options.codegen("linker-plugin-lto").is_none();
     let objects = has_code.then_some(outputs.as_path());
     if options.links() {
@@ -225,9 +225,9 @@ fn dependency_file(outputs: &Path) -> PathBuf {
     name.into()
 }
 
-/// Answers `-vV` as rustc does, with an additional line about the settings. Cargo compiles all crates again if the
-/// answer differs from that of the last build. Cargo needs this line because it does not notice by itself that
-/// `RUSTC_WRAPPER` has changed.
+/// Answers `-vV` as rustc does, with an additional line that contains a hash of the settings. Cargo compiles all crates
+/// again if the answer differs from that of the last build. Without the line, cargo would not notice that
+/// `RUSTC_WRAPPER` is set or that its settings have changed.
 fn version(mut command: Command) -> Result<u8> {
     let output = command
         .output()

@@ -7,7 +7,7 @@
 //! | `CRATE.UNIT.rcgu.s` | the assembly of one unit, if the crate has several |
 //! | `CRATE.UNIT.rcgu.o` | the object of a unit, as a file until the link or as a member of a library; UNIT ends in `-cgu.N` |
 //! | `CRATE.OTHER.UNIT.rcgu.o.rcgu.o` | with `lto = "thin"`: the object of a unit of the library OTHER |
-//! | `CRATE.NUMBER.rcgu.o` | the object with the choice of the allocator, which has no code of the user |
+//! | `CRATE.NUMBER.rcgu.o` | rustc's object that selects the allocator; it has no code of the user |
 use super::link::Tools;
 use super::rustc::is_tracked;
 use crate::cc::{Doing, Error, Result, is_clang};
@@ -80,8 +80,8 @@ impl Assembly {
         Ok(Assembly(files))
     }
 
-    /// Returns the assembly file from which an object is made again. `rest` is the object's name without the crate's
-    /// name and the dot. `only` is true if the crate has no other object.
+    /// Returns the assembly file from which the instrumented object is made that replaces a given object. `rest` is the
+    /// given object's name without the crate's name and the dot. `only` is true if the crate has no other object.
     fn file(&self, rest: &str, only: bool, outputs: &Path) -> Result<&Path> {
         let named = rest.strip_suffix('o').map(|stem| format!("{stem}s"));
         let found = self
@@ -142,8 +142,8 @@ pub fn replace_members(
     options: &Options,
 ) -> Result<()> {
     let bytes = fs::read(library).map_err(Error::file(Doing::Read, library))?;
-    // The new objects define the same symbols as the old ones, so the symbols of each old member are kept for the index
-    // of the new library.
+    // The new objects define the same symbols as the old ones. So the symbol lists of the old members are used again
+    // for the symbol index of the new library.
     let mut members = objects::members(library, &bytes)?;
     let prefix = format!("{}.", crate_name(outputs));
     let own = |name: &str| {

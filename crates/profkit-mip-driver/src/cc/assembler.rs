@@ -16,9 +16,9 @@ use std::process::Command;
 pub const ENVIRONMENT: &str = "PROFKIT_MIP_ASSEMBLER";
 const SEPARATOR: u8 = 0x1f;
 
-/// Makes a symbolic link `as` to this program in the folder, and returns the value of the environment variable
-/// [`ENVIRONMENT`]. `words` are the arguments of the compiler; `setup` are the words that [`AssemblerCall::words`] will
-/// return.
+/// Makes a symbolic link `as` to this program in `folder`, and returns the value that the environment variable
+/// [`ENVIRONMENT`] must have. `words` are the arguments of the compiler. `setup` are the command-line words of the
+/// front end; [`AssemblerCall::words`] returns them when GCC starts this program as its assembler.
 pub fn prepare(
     folder: &Path,
     compiler: &Compiler,
@@ -84,7 +84,8 @@ impl AssemblerCall {
         }
     }
 
-    /// Returns the words that the compiler driver found in [`Setup::words`](super::Setup::words) when it started GCC.
+    /// Returns the command-line words of the front end, as they were in [`Setup::words`](super::Setup::words) in the
+    /// process of the compiler driver that started GCC.
     pub fn words(&self) -> &[OsString] {
         &self.words
     }

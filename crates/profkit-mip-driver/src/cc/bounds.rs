@@ -1,19 +1,21 @@
-//! Makes a linker script with which GNU ld's `--gc-sections` removes unused functions and nothing else.
+//! Makes a linker script for links with GNU ld and `--gc-sections`. Without the script, GNU ld would keep the records
+//! of functions that it removes.
 //!
 //! If GNU ld itself defines the symbol `__start_SECTION`, it keeps the section SECTION and the section's COMDAT group,
 //! even if nothing uses them. GNU ld does not define a symbol that a linker script defines. So the link gets a script
 //! that defines these symbols with the values that GNU ld would have given them.
 //!
-//! With `-r`, GNU ld joins all records to one section, which is linked to only one function. If that function is
-//! unused, the next linker rejects the records of the other functions. So each section of records must stay separate.
+//! Partial links (`-r`) get no script but another option. With `-r`, GNU ld joins the record sections of all functions
+//! to one section, which is linked to only one of these functions. If that function is unused, the next linker rejects
+//! the records of the other functions. So the option `--unique` keeps the record sections separate.
 use super::parse::{Class, Item, Parsed, Stop};
 use profkit_abi::mip::{section, symbol};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Returns the linker script. A program without instrumented objects is linked without the runtime, and does not always
-/// have a record section. GNU ld fails if it needs the address of a section that no input has. The conditions in the
-/// script prevent this, because GNU ld only evaluates the branch of a condition that applies.
+/// Returns the linker script. A program without instrumented objects is linked without the runtime, and may have no
+/// record section. GNU ld fails if it must evaluate the address of a section that no input has. So the script asks for
+/// this address only in a branch of a condition: GNU ld evaluates only the branch that applies.
 pub fn script() -> String {
     let (records, hook) = (section::RECORDS, symbol::HOOK);
     [
@@ -97,7 +99,7 @@ pub fn question(parsed: &Parsed) -> Vec<OsString> {
     words
 }
 
-/// Whether a linker's answer to the words of [`question`] shows that the linker is GNU ld.
+/// Whether the text that the linker prints for `--version` (see [`question`]) shows that it is GNU ld.
 pub fn is_gnu_ld(answer: &str) -> bool {
     answer.starts_with("GNU ld ")
 }

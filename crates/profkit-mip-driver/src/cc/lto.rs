@@ -36,7 +36,8 @@ pub fn is_needed(parsed: &Parsed) -> Result<bool> {
     Ok(has_bitcode || parsed.lto && parsed.stop == Stop::Link)
 }
 
-/// The words of the two links. `first` makes the linker write assembly; `second` links the instrumented objects.
+/// The command-line words of the two links. `first` makes the linker write assembly; `second` links the instrumented
+/// objects.
 struct Words {
     folder: PathBuf,
     /// The folders in which the linker looks for libraries (`-L`).
@@ -159,7 +160,7 @@ fn search(parsed: &Parsed) -> Vec<PathBuf> {
 fn check_linker(job: &Job<'_>) -> Result<()> {
     let answer = job.compiler.ask(&bounds::question(job.parsed))?;
     let name = answer.lines().next().unwrap_or_default();
-    // No answer means that the linker could not be started. The compiler will report the reason when it links.
+    // If the linker printed no version, it could not be started. The compiler will report the reason when it links.
     if name.is_empty() || name.contains("LLD ") || name.starts_with("GNU ") {
         return Ok(());
     }
@@ -196,8 +197,8 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
         }
         is_output = word == "-o" || word == "--output";
     }
-    // lld derives the names of other files from the name of this output. The name of the temporary folder is a part of
-    // it, so that these names are unique among processes.
+    // The name of this output contains the name of the temporary folder, so it is unique among processes. This is
+    // needed because lld derives the names of other files from it.
     let mut output = job.folder.file_name().unwrap_or_default().to_owned();
     output.push(".link");
     let assembly = folder.join("asm");
@@ -261,8 +262,8 @@ fn assembly_files(folder: &Path) -> Result<Vec<PathBuf>> {
         let Some(number) = name.strip_prefix("asm") else {
             continue;
         };
-        // If all bitcode is ThinLTO bitcode, the linker also writes an empty file, because there is no code for regular
-        // LTO.
+        // If all bitcode is ThinLTO bitcode, the linker also writes an empty assembly file for regular LTO, which has
+        // no code then. This file is left out.
         if entry.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             found.push((number.parse().unwrap_or(0), entry.path()));
         }

@@ -83,7 +83,7 @@ pub struct Parsed {
     pub has_build_id: bool,
     /// Whether the link makes a shared library.
     pub is_library: bool,
-    /// Whether options name the dependency file, and whether options name its target.
+    /// Whether a dependency file is wanted, and whether options name the file (`-MF`) and its target (`-MT`, `-MQ`).
     pub dependencies: Dependencies,
     /// Whether the command line asks for link-time optimisation (`-flto`).
     pub lto: bool,
@@ -122,8 +122,8 @@ pub fn compiler_at(words: &[OsString]) -> usize {
     launchers.count()
 }
 
-/// Returns the family that a compiler's name shows. `None` for names such as `cc`, which mean different compilers on
-/// different systems.
+/// Returns the family of a compiler (GCC or Clang), if its name shows it. `None` for names such as `cc`, which mean
+/// different compilers on different systems.
 pub fn family(compiler: &OsStr) -> Option<Family> {
     let name = Path::new(compiler)
         .file_name()?
@@ -496,8 +496,8 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     if lto
         && (stop == Stop::Assembly || stop == Stop::Object && !assembles && family == Family::Clang)
     {
-        // The compiler writes bitcode (Clang) or bytecode (GCC), which cannot be instrumented. The machine code that
-        // the link makes of it is instrumented.
+        // The compiler writes bitcode (Clang) or bytecode (GCC), which cannot be instrumented. Only the link makes
+        // machine code of it, and instruments that.
         return Ok(Request::PassOn);
     }
     if stop == Stop::Object && !compiles {

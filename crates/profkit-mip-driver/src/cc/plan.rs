@@ -134,8 +134,9 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
     }
 }
 
-/// Plans the steps for GCC. With `-B`, GCC starts this program as its assembler, and everything else happens as in a
-/// normal build. With `-S`, GCC starts no assembler, so further steps instrument the assembly that GCC writes.
+/// Plans the steps for GCC. With the option `-B`, GCC starts this program as its assembler, and everything else happens
+/// as in a normal build. If the user gives `-S`, GCC starts no assembler, so further steps instrument the assembly that
+/// GCC writes.
 fn gcc(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let mut run = vec![OsString::from("-B"), places.temporary.join("").into()];
     let language = matches!(last_language(parsed), Some(Some(_)));
@@ -223,7 +224,7 @@ fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
 
 /// Plans the steps for Clang, which starts no separate assembler. Each source is compiled to assembly, instrumented,
 /// assembled to the output, and linked. Clang derives the names of other files, such as dependency files, from the name
-/// of its output. So the assembly is written under the final name of the output.
+/// of its output. So it first writes the assembly to a file that has the name of the output.
 fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let links = matches!(parsed.stop, Stop::Link | Stop::PartialLink);
     let mut plan = Plan::default();
@@ -270,8 +271,8 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
             _ => object.clone(),
         };
         if parsed.lto && kind == Kind::Source {
-            // The object contains bitcode, which cannot be instrumented. The assembly that the link makes of it is
-            // instrumented (`lto.rs`).
+            // The object contains bitcode, which cannot be instrumented. The link makes assembly of the bitcode, and
+            // this assembly is instrumented (`lto.rs`).
             group.steps.push(Step::Run(compile_words(
                 parsed, path, language, "-c", &object, links,
             )));
@@ -374,8 +375,8 @@ fn compile_words(
         }
     }
     if links && parsed.dependencies.wanted {
-        // The object has a temporary name that the user never sees. Dependency files are named after the program or the
-        // source instead.
+        // The object has a temporary name that the user never sees, so the dependency file and its target must not be
+        // named after the object. They are named after the program or the source.
         let named_after = parsed.output.clone();
         if !parsed.dependencies.file_named {
             let file = named_after.as_ref().map_or_else(

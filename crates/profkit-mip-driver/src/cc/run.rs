@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number of bytes of command-line words above which the words are passed in a response file, if the user passed
-/// words in one too. The system's own limit is much larger.
+/// If the words of a command have more bytes in total than this number, they are passed to the compiler in a response
+/// file. This is done only if the user's own command line used a response file. The system's own limit is much larger.
 const LONG_COMMAND: usize = 32 << 10;
 
 /// The compiler that the user named, with its launchers.
 #[derive(Debug)]
 pub struct Compiler {
     program: OsString,
-    /// The words between the started program and the user's arguments. If the started program is a launcher, they name
-    /// the compiler; otherwise there are none.
+    /// The words between the program that is started and the user's arguments. If that program is a launcher such as
+    /// ccache, these words are further launchers and the compiler; otherwise there are none.
     before: Vec<OsString>,
     pub family: Family,
 }
@@ -191,7 +191,7 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         Runtime::BuiltIn(variant) => {
             let target = compiler.target(words)?;
             // Each image of a process needs a raw file of its own, but the small runtime has one file name for all
-            // images.
+            // images. So a shared library gets the full runtime.
             let for_library = *variant == Variant::Small && parsed.is_library;
             let variant = if for_library { Variant::Full } else { *variant };
             Some(runtime::place(&target, variant, temporary.path())?)

@@ -54,7 +54,7 @@ pub fn compile(
         command.arg("-Ctarget-feature=-outline-atomics");
     }
     if aligned {
-        // rustc prints a warning about this feature, and passes the feature to LLVM unchanged.
+        // rustc prints a warning about `strict-align`, and passes this feature to LLVM unchanged.
         command.arg("-Ctarget-feature=+strict-align");
     }
     command.arg("--extern").arg(external).arg("-o");
@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn a_target_without_a_core_library() {
-        // Every rustc knows this tier 3 target, but no one distributes a core library for it.
+        // Every rustc knows this tier 3 target, but no one distributes a core library for it. So the runtime cannot be
+        // compiled for it.
         let error = failure("msp430-none-elf");
         assert!(matches!(error, Error::NoCore), "{error}");
     }

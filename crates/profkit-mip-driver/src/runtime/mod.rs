@@ -279,8 +279,8 @@ fn is_bare(triple: &str) -> bool {
 }
 
 /// Returns the Rust target for which the runtime must be compiled so that a program for `triple` can be linked with it.
-/// The variant without files makes no system calls. So programs without an operating system use the object that is
-/// compiled for Linux.
+/// The variant `Api`, which writes no files, makes no system calls. So programs without an operating system can use the
+/// object of this variant that is compiled for Linux.
 fn target_for(triple: &str, variant: Variant) -> Option<&'static str> {
     if variant == Variant::Api && is_bare(triple) {
         let architecture = triple.split('-').next().unwrap_or_default();

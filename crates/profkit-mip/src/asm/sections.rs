@@ -20,7 +20,7 @@ pub struct Section<'a> {
     /// The number after `unique` in the section's directive; `None` if there is none. The number distinguishes sections
     /// of the same name.
     pub unique: Option<&'a [u8]>,
-    /// The name and the arguments, as in the file, of a directive that makes this section the current section again.
+    /// A directive that makes this section the current section again: its name and arguments, as in the file.
     pub selector: (&'a [u8], &'a [u8]),
     /// Whether the section contains code.
     pub code: bool,
@@ -58,7 +58,7 @@ pub(super) fn unquoted(text: &[u8]) -> &[u8] {
 /// The identity of a section: its name, group and `unique` number.
 type Key<'a> = (&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// The sections found so far, the current section, and the stack of `.pushsection`.
+/// The sections found so far, the current section, and the stack on which `.pushsection` saves the current section.
 #[derive(Debug)]
 pub(super) struct Sections<'a> {
     pub(super) list: Vec<Section<'a>>,

@@ -9,7 +9,7 @@ pub struct Statement<'a> {
     pub line: u32,
     /// The offset of the statement's first byte in the file.
     pub start: usize,
-    /// The offset in the file after the statement's last byte that is not white space.
+    /// The end of the statement: the offset in the file after the last byte that is not white space.
     pub end: usize,
     /// The section that contains the statement. For a directive that changes the section, this is the section before
     /// the change.
@@ -105,8 +105,9 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Splits a text that begins with a quoted string. Returns the string without its quotes, and the text after it.
-/// Escapes in the string are not decoded. `None` if the text does not begin with a complete string.
+/// Splits a text that begins with a quoted string. Returns the string without its quotes (escapes in it are not
+/// decoded), and the rest of the text after the closing quote. `None` if the text does not begin with a complete
+/// string.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut at = 0;

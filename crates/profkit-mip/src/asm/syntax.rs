@@ -21,9 +21,9 @@ pub struct Syntax {
     pub separator: &'static str,
     /// The prefix of labels that assemblers do not write to the symbol table.
     pub local_prefix: &'static str,
-    /// The prefix of labels for pieces of data that a linker may remove one by one. The final symbol table does not
-    /// contain such labels. In Mach-O this prefix differs from `local_prefix`, because data after a label with the
-    /// local prefix belongs to the symbol before it.
+    /// The prefix of labels at which a linker may split a section into pieces of data, to remove unused pieces. The
+    /// final symbol table does not contain such labels. In Mach-O this prefix differs from `local_prefix`: a label with
+    /// the local prefix splits nothing, so the data after it belongs to the symbol before it.
     pub data_prefix: &'static str,
     /// The object format, which decides the meaning of section directives.
     pub format: ObjectFormat,

@@ -96,8 +96,8 @@ impl Backend for Elf {
     }
 }
 
-/// Returns the effect of an instruction on the flow of control (Arm Architecture Reference Manual for ARMv7-A, A4.3 and
-/// A8).
+/// Returns the effect of an instruction on the flow of control. Source: Arm Architecture Reference Manual for ARMv7-A,
+/// A4.3 and A8.
 fn flow<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     let Instruction {
         mnemonic, operands, ..

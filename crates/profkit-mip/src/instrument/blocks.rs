@@ -110,8 +110,8 @@ fn items<'a>(
         let statements = module.statements.get(first..end).unwrap_or_default();
         for (offset, statement) in statements.iter().enumerate() {
             if statement.section != section {
-                // Compilers list the jump targets of inline assembly in other sections, between the statements of the
-                // inline assembly.
+                // Inline assembly that may jump to labels of the function (`asm goto`) often lists these labels in
+                // another section. These directives stand between the statements of the inline assembly.
                 if statement.context.inline
                     && let Kind::Directive(directive) = statement.kind
                     && let Some(Item {
@@ -298,8 +298,8 @@ impl Graph {
         leaders: &FxHashSet<usize>,
         backend: &dyn Backend,
     ) {
-        // `begun` is true if a block was already made for the current statements. `is_table` is true if these
-        // statements begin with data; no probe may be inserted before data.
+        // `begun` is true if a block was already made for the statements since the last leader. `is_table` is true if
+        // the first of these statements that is not a label is data; no probe may be inserted before data.
         let (mut begun, mut is_table) = (false, false);
         for (index, item) in items.iter().enumerate() {
             if leaders.contains(&index) {
@@ -384,7 +384,8 @@ impl Graph {
             match item.step {
                 Step::Code(flow) => {
                     if let Some(instruction) = instruction(module, item) {
-                        // An indirect jump is assumed to use the jump table that an operand mentioned last.
+                        // An indirect jump is assumed to use the jump table whose label is the last one that an operand
+                        // has mentioned.
                         table = words(instruction.operands)
                             .filter_map(|word| data.tables.get(word))
                             .find(|entries| entries.iter().any(|entry| places.contains_key(entry)))

@@ -1,5 +1,5 @@
 //! Makes the text that is appended to assembly for ELF: the cold stubs, the records, the map entries, the anchor of the
-//! map, the mode words and the ring.
+//! map, the mode words (they tell the runtime what the functions record), and the ring for sampled return addresses.
 use super::backend::Backend;
 use super::options::{Mode, Options};
 use super::parts::{Entry, entry, function_entry, records};
@@ -94,8 +94,8 @@ fn of_section(
     }
 }
 
-/// Appends the items that an image contains only once: the anchor of the map, the mode words, the ring. COMDAT groups
-/// remove their copies from other objects.
+/// Appends the items that an image contains only once: the anchor of the map, the mode words, and the ring for return
+/// addresses. They are in COMDAT groups, so that the linker keeps one copy although every object has them.
 fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: &mut String) {
     let start = format!("{}{}", section::ELF_START_PREFIX, section::RECORDS);
     let _ = write!(
@@ -119,7 +119,7 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
         backend,
         out,
     );
-    // A part of a function uses the function's record, so it needs no mode word for itself.
+    // A part of a function uses the function's record, so it needs no mode word of its own.
     let modes = planned.iter().map(|plan| plan.flags & !mode::PART);
     let mut modes: Vec<u16> = modes.collect();
     modes.sort_unstable();

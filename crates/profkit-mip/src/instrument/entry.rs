@@ -99,8 +99,9 @@ fn after_frame(
     }
 }
 
-/// Whether an instruction or a table in the function's code refers to `label`. A table refers to a label, for example, if
-/// its entries are distances from the instruction that uses the table (`tbb [pc, r0]`), which has the label.
+/// Whether an instruction or a table in the function's code refers to `label`. A table may do so because its entries
+/// are distances from the instruction that uses the table (`tbb [pc, r0]`): that instruction is then marked by the
+/// label.
 fn is_referenced(module: &Module<'_>, function: &Function<'_>, label: &[u8]) -> bool {
     function.statements(module).any(|(_, statement)| {
         let text = match statement.kind {

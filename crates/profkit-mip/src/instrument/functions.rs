@@ -14,8 +14,8 @@ pub struct Function<'a> {
     pub label: usize,
     /// The index of the first statement after the end of the function.
     pub end: usize,
-    /// Whether a `.size` directive determines the end of the function. If false, the end was derived from the
-    /// statements that follow.
+    /// Whether a `.size` directive determines the end of the function. If false, the end was found from the statements
+    /// after the function's label.
     pub sized: bool,
     /// The end label that the function's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
@@ -39,8 +39,8 @@ pub struct Part<'a> {
     pub label: usize,
     /// The index of the first statement after the end of the part.
     pub end: usize,
-    /// Whether a `.size` directive determines the end of the part. If false, the end was derived from the statements
-    /// that follow.
+    /// Whether a `.size` directive determines the end of the part. If false, the end was found from the statements
+    /// after the part's label.
     pub sized: bool,
     /// The end label that the part's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
@@ -86,8 +86,8 @@ pub enum SkipReason {
     Empty,
     /// The function has fewer instructions than the options require.
     Small,
-    /// The options select only one group of functions. The hash of a function's name decides to which group the
-    /// function belongs. This function belongs to a different group.
+    /// Only one group of functions is to be instrumented ([`Options::group`](super::Options::group)), and this function
+    /// belongs to a different group.
     OtherGroup,
     /// The function is inside a conditional directive, so its labels may be missing.
     Conditional,
@@ -95,7 +95,7 @@ pub enum SkipReason {
     Macro,
     /// The function's label is inside another function, whose code may continue into it.
     Overlap,
-    /// The label marks a type hash that stands before a function. The hash is data, not code.
+    /// The label marks a type hash that stands before a function (KCFI). The hash is data, not code.
     TypeHash,
     /// LLVM's machine outliner made the function from code of other functions. When it is called, all registers and
     /// flags may be in use.
@@ -171,12 +171,12 @@ struct Facts<'a> {
     sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
     /// The sections that contain an `.org` directive.
     placed: FxHashSet<SectionId>,
-    /// The symbols that a directive of Mach-O declares to be places inside a function.
+    /// The symbols that the Mach-O directive `.alt_entry` declares to be places inside a function.
     inside: FxHashSet<&'a [u8]>,
     /// The labels that the section `__patchable_function_entries` lists.
     patchable: FxHashSet<&'a [u8]>,
-    /// The symbols that are named like cold parts and that occur in an instruction. If such a symbol has a type, it is
-    /// a function of its own, which clang has outlined.
+    /// The symbols that have the name of a cold part and are mentioned by an instruction. If such a symbol also has a
+    /// type, it is no part but a function of its own, which clang has outlined and which is called.
     named_cold: FxHashSet<&'a [u8]>,
 }
 
@@ -194,7 +194,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
     let facts = facts(module);
     let mut functions: Vec<Function<'a>> = Vec::new();
     let mut parts: Vec<(&[u8], Part<'a>)> = Vec::new();
-    // For each section, the largest index at which a function found so far ends.
+    // For each section, where its last function found so far ends: the largest statement index among these ends.
     let mut furthest: FxHashMap<SectionId, usize> = FxHashMap::default();
     for (index, statement) in module.statements.iter().enumerate() {
         let Kind::Label(name) = statement.kind else {
@@ -440,7 +440,7 @@ impl<'a> Facts<'a> {
                 return (at, true, None);
             }
         }
-        // A function without a usable size ends before the next function of its section, or where the section changes.
+        // A function without a usable `.size` ends at the next function of its section, or where the section changes.
         let mut end = label + 1;
         for (index, statement) in module.statements.iter().enumerate().skip(label + 1) {
             match statement.kind {
@@ -452,7 +452,8 @@ impl<'a> Facts<'a> {
                     break;
                 }
                 _ if Some(statement.section) != section => break,
-                // Mach-O has no function sizes. The function ends at this directive, and jump tables may follow it.
+                // Mach-O has no function sizes. The function ends at `.cfi_endproc`; jump tables may stand after this
+                // directive.
                 Kind::Directive(directive)
                     if format == ObjectFormat::MachO && directive.name == b".cfi_endproc" =>
                 {

@@ -19,7 +19,7 @@ pub(super) struct DataFacts<'a> {
     /// The names that occur in data that the program can read, such as jump tables and tables of label addresses.
     /// Labels of code among them may be jump targets.
     pub(super) referenced: FxHashSet<&'a [u8]>,
-    /// For each label in data, the names in the data between this label and the next one.
+    /// For each label in data, the names that the data from this label to the next one mention.
     pub(super) tables: FxHashMap<&'a [u8], Vec<&'a [u8]>>,
     /// The regions with a landing pad, by the label at their start.
     pub(super) regions: FxHashMap<&'a [u8], Region<'a>>,
@@ -51,7 +51,8 @@ fn is_exception_table(section: &Section<'_>) -> bool {
 impl<'a> DataFacts<'a> {
     pub(super) fn gather(module: &Module<'a>) -> Self {
         let mut facts = DataFacts::default();
-        // The file may switch between sections, so the last label of each section is remembered.
+        // The last label of each section. The file may leave a section and return to it, and the label then still
+        // applies.
         let mut last: FxHashMap<u32, &'a [u8]> = FxHashMap::default();
         for (index, statement) in module.statements.iter().enumerate() {
             let Some(section) = module.section(statement.section) else {
@@ -90,8 +91,8 @@ impl<'a> DataFacts<'a> {
         let Kind::Label(begin) = at(index + 1)? else {
             return None;
         };
-        // Exception tables contain two lengths. The byte before the length of the call-site table is the encoding of
-        // call sites. The byte before the other length is the encoding of types.
+        // An exception table contains two lengths: that of the call-site table and that of the type table. The byte
+        // before a length tells which one it is: here it must be the encoding of call sites.
         let Kind::Directive(encoding) = at(index.checked_sub(1)?)? else {
             return None;
         };

@@ -26,8 +26,8 @@ struct Entry {
 /// | `…=block` | the functions get no block probes, but an entry probe |
 /// | `…=calls`, `…=function` | the functions get no probe in the mode `calls` or `function` |
 ///
-/// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning. A character after `\\` stands for
-/// itself. The list uses the entries before the first section, and those in sections whose name, read as a glob,
+/// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning. A character after a backslash stands
+/// for itself. The list uses the entries before the first section, and those in sections whose name, read as a glob,
 /// matches `mip`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoreList {
@@ -62,7 +62,7 @@ impl IgnoreList {
     /// Reads an ignore list and adds its entries. `file` is the name of the list in messages.
     ///
     /// # Errors
-    /// The first line that is not valid.
+    /// If a line is not valid: the error names the first such line.
     pub fn add(&mut self, text: &[u8], file: &str) -> Result<(), ListError> {
         let mut ours = true;
         let mut named = false;

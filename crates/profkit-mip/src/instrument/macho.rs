@@ -1,5 +1,5 @@
 //! Makes the text that is appended to assembly for Mach-O: the records, the map entries, the anchor of the map, the
-//! mode word and the ring.
+//! mode word (the flags of the mode in which the functions record), and the ring for sampled return addresses.
 //!
 //! Each record and each map entry is an atom of its own. Its label begins with `l`; the linker sees such labels, but
 //! does not put them into the final symbol table. The linker keeps a map entry only if it keeps the function that the

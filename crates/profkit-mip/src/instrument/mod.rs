@@ -100,8 +100,8 @@ pub fn instrument<'t>(
         Some(target) => target,
         None => match detect(text) {
             Some(target) => target,
-            // The text shows no target and contains no function, so there is nothing to instrument. An empty source
-            // file compiles to such a text.
+            // The text does not show its target. This is no error if it contains no function, because then there is
+            // nothing to instrument: an empty source file compiles to such a text.
             None if !functions::mentions_function(text) => return Ok(untouched(text, Vec::new())),
             None => {
                 return Err(Error::whole(
@@ -142,8 +142,8 @@ pub fn instrument<'t>(
     if planned.is_empty() {
         return Ok(untouched(text, skipped));
     }
-    // Functions in the same code section share one section of records if they follow each other in the list, so they
-    // are sorted by section.
+    // Functions of the same code section share one record section, but only if they are neighbours in the list. So the
+    // list is sorted by section.
     planned.sort_by_key(|plan| plan.section);
     let mut tail = String::new();
     if module.statements.last().is_some_and(|it| it.context.intel) {

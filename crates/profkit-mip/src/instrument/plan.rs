@@ -170,8 +170,8 @@ impl<'m, 'a> Planner<'m, 'a> {
         Ok(())
     }
 
-    /// Returns the labels for a map entry that will be added later. `ahead` is the number of entries that will be added
-    /// before it.
+    /// Returns the labels for a map entry that will be added to the plan later. `ahead` is the number of entries that
+    /// will be added before it.
     fn labels(&self, ahead: usize) -> Labels {
         Labels {
             prefix: self.backend.syntax().local_prefix,
@@ -238,9 +238,10 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Inserts a stub at the end of its function, after the unwind information. Inserts no line break, so that line
-    /// numbers stay the same. Only Mach-O needs this: Mach-O has no subsections that could put the stub after all code,
-    /// and some branches of the targets cannot refer to a symbol in a different section.
+    /// Inserts the stub (the rarely executed code of a probe) at the end of its function, after the unwind information.
+    /// Inserts no line break, so that line numbers stay the same. Only Mach-O needs this: Mach-O has no subsections
+    /// that could put the stub after all code, and some branches of the targets cannot refer to a symbol in a different
+    /// section.
     fn stub_after(&mut self, end: usize, stub: Option<String>) {
         let Some(stub) = stub else { return };
         let statement = |index: usize| self.module.statements.get(index);

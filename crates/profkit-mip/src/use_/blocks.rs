@@ -130,7 +130,8 @@ pub fn hot_blocks<'p>(
 }
 
 /// Returns the executed blocks of a function. `function` is the function in the profile, `now` the same function in the
-/// binary's map, and `map` contains its block ids. `None` if `map` and `now` do not fit together.
+/// binary's MIP map, and `map` its entry in `.llvm_bb_addr_map`, with the block ids. `None` if `now` and `map` do not
+/// fit together.
 fn of_function<'p>(
     function: &'p Function,
     now: &Function,
@@ -157,7 +158,8 @@ fn of_function<'p>(
         cold_bytes: 0,
     };
     for block in &map.blocks {
-        // If a machine block does not start a MIP block, it is executed together with the block before it.
+        // A MIP block may contain several machine blocks, which are executed together. So a machine block that does not
+        // start a MIP block belongs to the last MIP block that starts before it.
         let offset = block.address.checked_sub(now.address)?;
         let after = executed.partition_point(|(start, _)| *start <= offset);
         let (_, executed) = executed.get(after.checked_sub(1)?)?;

@@ -15,7 +15,8 @@ use profkit_data::sample::{
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
 
-/// The number of addresses that are symbolised in one call. Each takes about sixteen bytes of memory.
+/// The number of addresses that are symbolised in one call of the symbolizer. Each address takes about sixteen bytes of
+/// memory.
 const ADDRESSES_AT_ONCE: usize = 1 << 24;
 
 /// The largest line offset in LLVM's sample profiles, which store it in 16 bits (`FunctionSamples::getOffset`).
@@ -55,8 +56,8 @@ pub fn sample_profile(
 ) -> MadeProfile {
     let mut made = MadeProfile::default();
     let address_of = |function: &Function| profile.address_of(function, section);
-    // A part of a function and the function itself have the same name, except for the suffix of the part, and the same
-    // signature. By the signature, the function is told apart from other functions with the same name.
+    // Finds the function to which a part belongs. Both have the same name (apart from the part's suffix) and the same
+    // signature. The signature is needed because several functions may have the same name.
     let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
     for function in profile.functions.iter().filter(|one| one.is_covered()) {
         whole.insert((&function.name, function.signature), function);
@@ -108,8 +109,8 @@ fn entry_weight(function: &Function) -> u64 {
     }
 }
 
-/// Returns the weights of the code in a function or part. Each element is the offset of a block's start and the block's
-/// weight. `whole` is the function itself, or the function to which the part belongs.
+/// Returns the weights of the code in a function or part: for each block, the offset of its start and its weight.
+/// `whole` is the function itself, or the function to which the part belongs.
 fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
     let entry = entry_weight(whole);
     let mut weights = vec![(0, if function.is_part() { 0 } else { entry })];
@@ -141,8 +142,8 @@ impl MadeProfile {
         let weights = weights(function, whole);
         let (mut lines, mut starts) = (0_usize, 0_usize);
         let name = base_name(&function.name);
-        // Many addresses have the same frame. A frame that was handled before is handled again only if its new weight
-        // is larger.
+        // Many addresses have the same innermost frame. For such a frame, the source lines are set again only if the
+        // new weight is larger.
         let mut done: FxHashMap<_, u64> = FxHashMap::default();
         for offset in 0..function.size {
             let after = weights.partition_point(|(start, _)| *start <= offset);
@@ -166,8 +167,8 @@ impl MadeProfile {
             }
         }
         if function.is_part() {
-            // The head count, and the count of functions without lines, are added once for the function to which the
-            // part belongs. So the part itself adds nothing to them.
+            // The head count of a function, and the counts of functions without lines, must contain each function once.
+            // So a part of a function is left out of them.
         } else if starts > 0 {
             if let Some(samples) = self.function(name) {
                 samples.head = samples.head.saturating_add(entry_weight(function));
@@ -222,7 +223,7 @@ impl MadeProfile {
         let known = profile.edges.iter().filter_map(|edge| {
             let caller = &profile.functions[edge.caller?];
             let callee = &profile.functions[edge.callee];
-            // The call instruction ends at the return address, so the address of its last byte is symbolised.
+            // A return address follows its call instruction. So the address of the last byte of the call is symbolised.
             let address = profile
                 .address_of(caller, section)?
                 .wrapping_add(edge.call_site.into())

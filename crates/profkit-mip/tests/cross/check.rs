@@ -117,8 +117,8 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
         String::from_utf8_lossy(&expected)
     );
     let (entries, start) = map(&file);
-    // Parts of functions have map entries too, so there may be more entries than functions. Functions that the linker
-    // drops have no entry.
+    // There may be more map entries than functions, because parts of functions have entries too. There may be fewer
+    // only if the linker drops functions.
     let drops = build.link.contains(&"-Wl,--gc-sections");
     assert!(!entries.is_empty() && (drops || entries.len() >= functions));
     let records = std::fs::read(&records_file).unwrap();

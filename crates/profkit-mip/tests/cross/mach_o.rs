@@ -95,8 +95,9 @@ fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
             "add w17, w17, #0x1",
             "str w17, [x16, R@PAGEOFF]",
         ],
-        // The disassembly shows `R-1`, not `R`. The relocation's type accounts for the immediate byte after the
-        // address, but the disassembler does not.
+        // `R` stands for the label of the record. The disassembler shows `R-1`: one byte (the immediate 0) stands
+        // between the address and the end of the instruction. The relocation's type accounts for this byte, but the
+        // disassembler does not.
         (false, STORE) => &["movb $0x0, R-1(%rip)"],
         (false, UNARY) => &["shrb R(%rip)"],
         (false, _) => &["incl R(%rip)"],

@@ -157,8 +157,8 @@ fn maps_that_compilers_write() {
             ids.sort_unstable();
             ids.dedup();
             assert_eq!(ids.len(), function.blocks.len(), "ids are unique");
-            // The first address range of a function begins at its symbol. The last block of a function does not
-            // continue into another block.
+            // Checks that the first address range of a function begins at the function's symbol, that only a listed
+            // function has a second range, and that the last block of a function does not continue into another block.
             let symbols = code_symbols(&image);
             let symbol = symbols.iter().find(|it| it.address == function.address);
             let symbol = symbol.expect("a symbol");

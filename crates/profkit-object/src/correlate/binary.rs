@@ -141,8 +141,8 @@ pub fn correlate<'data, R: ReadRef<'data>>(
     })
 }
 
-/// Decodes the function records of a section. The names and hashes in the records have the same place in all raw
-/// versions with the same record size. The meaning of the counter pointers depends on the version.
+/// Decodes the function records of a section. In all raw versions with the same record size, the name and the hash are
+/// at the same place in a record. Only the meaning of the counter pointer depends on the version.
 pub(crate) fn records_of<'data>(
     data: &'data [u8],
     dialect: RawDialect,

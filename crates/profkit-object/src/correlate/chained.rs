@@ -16,7 +16,7 @@ pub(super) enum Pointers {
 }
 
 const TARGET_BITS: u32 = 36;
-/// A mask for the highest byte of an address. It is applied after the bits of the target were shifted out.
+/// A mask for the highest byte of the address, after the pointer was shifted right by the bits of the target.
 const HIGH_BYTE: u64 = 0xff;
 /// The bit that is set in a pointer to a symbol in another file.
 const BIND: u64 = 1 << 63;
@@ -80,8 +80,8 @@ impl Pointers {
         match macho::DyldChainedPtrFormat(format) {
             macho::DYLD_CHAINED_PTR_64 => Ok(Pointers::Chained { base: 0 }),
             macho::DYLD_CHAINED_PTR_64_OFFSET => {
-                // Chained pointers are relative to the Mach-O header, which is at the start of the segment with file
-                // offset 0.
+                // Pointers of this format are relative to the Mach-O header, which is at the start of the segment with
+                // file offset 0.
                 let mut text = segments
                     .iter()
                     .filter(|&&(_, size, offset)| offset == 0 && size > 0);

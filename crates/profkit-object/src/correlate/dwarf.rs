@@ -42,7 +42,7 @@ pub struct Probe {
     /// The PGO name of the function.
     pub function_name: Vec<u8>,
     /// The linkage name of the function, or its plain name if it has no linkage name. `None` if neither is known, or if
-    /// details are not read.
+    /// [`details`](DwarfOptions::details) is off.
     pub linkage_name: Option<Vec<u8>>,
     /// The control-flow hash of the function.
     pub cfg_hash: u64,
@@ -53,9 +53,10 @@ pub struct Probe {
     /// The address of the function; `None` if it is not known.
     pub address: Option<u64>,
     /// The source file that declares the function. The path is as it was given to the compiler. `None` if it is not
-    /// known, or if details are not read.
+    /// known, or if [`details`](DwarfOptions::details) is off.
     pub file: Option<Vec<u8>>,
-    /// The line of the function's declaration. `None` if it is not known, or if details are not read.
+    /// The line of the function's declaration. `None` if it is not known, or if [`details`](DwarfOptions::details) is
+    /// off.
     pub line: Option<u64>,
 }
 
@@ -65,8 +66,8 @@ pub struct Probe {
 pub struct DwarfOptions<'a> {
     /// Whether linkage names, files and lines are read too.
     pub details: bool,
-    /// The path of the program. If it is set, the program's `.dwp` and `.dwo` files are searched. If not, split debug
-    /// info is not read, as in LLVM.
+    /// The path of the program, beside which the program's `.dwp` and `.dwo` files are searched. `None` means that
+    /// split debug info is not read, as in LLVM.
     pub split: Option<&'a Path>,
 }
 
@@ -323,8 +324,8 @@ impl Walk<'_> {
         package: Option<&BinaryFile>,
     ) -> gimli::Result<()> {
         let endian = self.endian;
-        // The sections are borrowed anew for each unit: the reader of a unit may also borrow the data of a split file,
-        // and these data are dropped at the end of this function.
+        // The sections are borrowed again for each unit. The reason is a lifetime: the reader of a unit may also borrow
+        // the data of a `.dwo` or `.dwp` file, which are dropped at the end of this function.
         let split;
         let packed;
         let split_file;
@@ -387,7 +388,8 @@ impl Walk<'_> {
 
     fn unit(&mut self, unit: &UnitRef<'_, Slice<'_>>) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
-        // For each depth in the tree of entries: the function, if the current entry at that depth is a function.
+        // The functions that enclose the current entry: for each depth in the tree of entries, the function at this
+        // depth, or `None` if the entry there is no function.
         let mut functions: Vec<Option<Function>> = Vec::new();
         let mut variable: Option<(Function, Variable)> = None;
         while !entries.is_empty() {

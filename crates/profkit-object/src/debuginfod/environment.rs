@@ -6,7 +6,7 @@ use std::time::Duration;
 
 impl Client {
     /// Makes a debuginfod client with the settings in environment variables. `variable` returns the value of a
-    /// variable. If no server is set, only the cache is used.
+    /// variable. If the variables name no server, only the cache is used.
     ///
     /// # Errors
     /// If there is no folder for a cache, or if a variable should be a number but is not.

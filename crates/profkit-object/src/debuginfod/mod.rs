@@ -45,9 +45,9 @@ impl Artifact {
     }
 }
 
-/// The type of a function that is called during a download. Its arguments are the address of the file, the number of
-/// bytes so far, and the total number if the server has sent it. At the end of every download, even a failed one, the
-/// function is called with 0 for both numbers.
+/// The type of a function that is called during a download. Its arguments are the URL of the file, the number of bytes
+/// received so far, and the total number if the server has sent it. At the end of every download, even a failed one,
+/// the function is called with 0 for both numbers.
 pub type Progress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 
 /// A client for debuginfod servers.
@@ -195,13 +195,14 @@ impl Client {
         seconds.map_or(MISS_LASTS, Duration::from_secs)
     }
 
-    /// Records in the cache that no server has the file. If this fails, the next call asks the servers again.
+    /// Notes in the cache that no server has the file. If this note cannot be written, the next call asks the servers
+    /// again.
     fn remember_miss(&self, cached: &Path) {
         if let Some(folder) = cached.parent() {
             let _ = http::create_folder(folder);
         }
-        // The cache may have a file of this name: a damaged file, or an old record that no server had the file. The old
-        // file must be removed first, because elfutils makes the files in the cache read-only.
+        // The cache may already have a file of this name: a damaged file, or an old note that no server had the file.
+        // It must be removed before the new file is written, because elfutils makes the files in the cache read-only.
         let _ = fs::remove_file(cached);
         let _ = File::create(cached);
     }
@@ -283,8 +284,8 @@ fn missing(id: &BuildId, name: &str, said: &[String]) -> Error {
     }
 }
 
-/// Returns the path in a `file://` address; `None` if it is not valid. The path must be absolute, and may contain bytes
-/// as `%XX`.
+/// Returns the path in a `file://` address; `None` if the address is not valid. The path must be absolute, and may
+/// write a byte as `%XX`.
 fn file_path(text: &str) -> Option<PathBuf> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -170,7 +170,7 @@ fn texts_and_depth_have_limits() {
     }
 }
 
-/// Makes the texts of the two demanglers alike where their style differs.
+/// Removes the differences of style between the texts of `llvm-cxxfilt` and of this crate.
 fn alike(text: &str) -> String {
     let mut text = text
         .replace("decltype(nullptr)", "std::nullptr_t")
@@ -248,8 +248,8 @@ fn one_pass_gives_the_texts_of_llvms_tool() {
     let theirs = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(theirs.lines().count(), ours.len());
     for ((symbol, ours), theirs) in ours.iter().zip(theirs.lines()) {
-        // `llvm-cxxfilt` does not demangle some conversion operators, and prints their symbols unchanged: it takes the
-        // template arguments of the type for those of the operator.
+        // `llvm-cxxfilt` fails for conversion operators whose type has template arguments: it takes these for arguments
+        // of the operator. It then prints the symbol unchanged.
         if theirs != *symbol {
             assert_eq!(alike(ours), alike(theirs), "{symbol}");
         }

@@ -1,6 +1,7 @@
-//! Stores an index of binaries on disk, as text. Each file has one line `SIZE MTIME CONTENTS IDS PATH`. CONTENTS is `-`
-//! if the file is not a binary. IDS are separated by commas, or are `-` if there are none. PATH is absolute and extends
-//! to the end of the line. A path that contains a line feed or a carriage return is not stored.
+//! Stores an index of binaries on disk, as text. Each file has one line `SIZE MTIME CONTENTS IDS PATH`. CONTENTS is the
+//! number in [`Contents`], or `-` if the file is not a binary. IDS are separated by commas, or are `-` if there are
+//! none. PATH is absolute and extends to the end of the line. A path that contains a line feed or a carriage return is
+//! not stored.
 use super::{Contents, modified};
 use crate::build_id::parse_build_id;
 use profkit_data::ids::BuildId;
@@ -19,8 +20,8 @@ const FIRST_LINE: &str = "profkit binaries 1";
 const MOST_BYTES: u64 = 256 << 20;
 /// The largest number of files in the cache.
 const MOST_ENTRIES: usize = 1 << 20;
-/// The smallest age of a file's last change, in nanoseconds, for the file to be stored. A file that changed more
-/// recently may change again and keep the same time stamp.
+/// A file is stored in the cache only if its last change is at least this number of nanoseconds ago. A file that
+/// changed more recently may change again and keep the same time stamp.
 const FRESH_NANOS: u64 = 2_000_000_000;
 
 /// A cache of the build ids that earlier searches found in files.

@@ -87,7 +87,8 @@ pub struct BinaryIndex {
     /// All binaries in the index. The binaries of one folder are sorted by path.
     pub binaries: Vec<IndexedBinary>,
     by_id: FxHashMap<BuildId, Vec<usize>>,
-    /// The folders with a `.build-id` tree. In such a tree, a file is found by its name without searching.
+    /// The folders with a `.build-id` tree. In such a tree, the path of a file is made from its build id, so the tree
+    /// need not be searched.
     trees: Vec<PathBuf>,
     /// Files that look like binaries but cannot be read, each with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
@@ -288,7 +289,8 @@ impl BinaryIndex {
     }
 }
 
-/// Whether this file was not found before under any name. Adds the file to `seen`, the files that were found so far.
+/// Whether this file is not yet in `seen`, the files that were found so far, and adds it. A file that was found under
+/// another name (a hard link) is in `seen`.
 fn first_time(metadata: &Metadata, seen: &mut FxHashSet<(u64, u64)>) -> bool {
     #[cfg(unix)]
     {

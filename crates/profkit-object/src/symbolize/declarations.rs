@@ -16,10 +16,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The number of bytes that the names and paths of a compile unit may have together, whatever the size of the unit. For
-/// each byte of the unit's entries, line tables and string sections, [`TEXT_PER_BYTE`] further bytes are allowed. Real
-/// units need less, because a compiler writes each name once. In a malicious unit, many entries may share one long
-/// string.
+/// The total size in bytes that the names and paths of a compile unit may always have. For each byte of the unit's
+/// entries, line tables and string sections, [`TEXT_PER_BYTE`] further bytes of names and paths are allowed. Real units
+/// need less, because a compiler writes each name once. In a malicious unit, many entries may share one long string.
 const TEXT_OF_UNIT: usize = 1 << 16;
 const TEXT_PER_BYTE: usize = 4;
 
@@ -173,7 +172,8 @@ impl Declarations {
         }
     }
 
-    /// Adds the functions that have a symbol and rows in a line table, but no entry in the debug info.
+    /// Adds the functions of which the debug info has no entry with this name, but which have a symbol and rows in a
+    /// line table.
     fn add_by_lines(&mut self, symbolizer: &Symbolizer<'_>, found: &mut FxHashSet<u32>) {
         if symbolizer.debug_info() == DebugInfo::SymbolsOnly {
             return;
@@ -199,7 +199,8 @@ impl Declarations {
             let Some(frame) = locations.stack(index).last() else {
                 continue;
             };
-            // If the line is 0, the file comes from the symbol table, and is only the name of a file without a folder.
+            // A frame without a line has its file from the symbol table. This is only a file name without a folder, so
+            // the function is left out.
             let Some(file) = frame.file.filter(|_| frame.line > 0) else {
                 continue;
             };
@@ -303,10 +304,10 @@ impl Declarations {
         }
     }
 
-    /// If all declarations are those of one function in Rust's standard library, returns one of them. The standard
-    /// library is compiled before rustc is installed; the paths of its sources begin with `/rustc/COMMIT/library/`. In
-    /// code that rustc compiles later, such as inlined functions, the paths are those of the component rust-src if it
-    /// is installed. A path in rust-src is preferred.
+    /// Rust's standard library has two sets of source paths. It is compiled before rustc is installed, with paths that
+    /// begin with `/rustc/COMMIT/library/`. In code that rustc compiles later, such as inlined functions, the paths are
+    /// those of the component rust-src, if it is installed. So one function may have several declarations. If all given
+    /// declarations are those of one such function, returns one of them, preferably one with a path in rust-src.
     fn of_std<'e>(&self, found: &'e [Entry]) -> Option<&'e Entry> {
         let path = |entry: &Entry| self.strings.get(entry.file).unwrap_or_default();
         let first = found.first().filter(|_| found.len() <= MOST_OF_A_NAME)?;

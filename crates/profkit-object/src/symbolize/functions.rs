@@ -26,9 +26,9 @@ pub(super) struct Function<'a> {
 
 pub(super) struct Functions<'a> {
     pub(super) list: Vec<Function<'a>>,
-    /// The address ranges: first address, address after the range, index of the function. While entries are read, these
-    /// are the ranges of all functions in the order of the entries. Afterwards, the ranges are sorted by address, and
-    /// each has the innermost function at its addresses.
+    /// The address ranges: first address, address after the range, index of the function. While entries are read, this
+    /// list has the ranges of every function, in the order of the entries, and ranges may overlap. Afterwards the
+    /// ranges are sorted by address and do not overlap; each belongs to the innermost function at its addresses.
     ranges: Vec<(u64, u64, u32)>,
     pub(super) error: Option<gimli::Error>,
     /// Whether the limit for the number of ranges was reached.
@@ -208,7 +208,7 @@ fn innermost(ranges: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
     let mut list = Vec::with_capacity(sorted.len());
     let mut rest = sorted.as_mut_slice();
     while let Some(&(_, mut end, ..)) = rest.first() {
-        // The next ranges that overlap, directly or through other ranges, form a group.
+        // A group of ranges: the first one, and the following ones as long as they overlap the group.
         let len = rest.iter().take_while(|(low, high, ..)| {
             let inside = *low < end;
             end = end.max(if inside { *high } else { 0 });
@@ -227,8 +227,9 @@ fn innermost(ranges: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
     list
 }
 
-/// Does the work of [`innermost`] for a group of sorted ranges in the usual case: of two ranges that overlap, the one
-/// with the later entry lies inside the other. Returns false if two ranges overlap in a different way.
+/// Does the work of [`innermost`] for a group of ranges that are sorted by address, if they are nested as usual: of two
+/// ranges that overlap, the one with the later entry lies inside the other. Returns false if two ranges overlap in a
+/// different way.
 fn nested(sorted: &[InOrder], list: &mut Vec<(u64, u64, u32)>) -> bool {
     let mut open: Vec<InOrder> = Vec::new();
     // The address up to which the list is complete.
@@ -339,7 +340,8 @@ fn read_function<'a>(
 mod tests {
     use super::*;
 
-    /// Returns the innermost function at an address. Searches `list` as the callers of [`Functions::ranges`] search.
+    /// Returns the innermost function at an address. `list` is sorted by address, without overlaps, like the result of
+    /// [`innermost`].
     fn found(list: &[(u64, u64, u32)], address: u64) -> Option<u32> {
         let mut ranges = list.iter();
         let range = ranges.find(|(_, high, _)| address < *high)?;

@@ -106,9 +106,9 @@ impl Lines {
         }
     }
 
-    /// Finds the row for an address, and the first address after it that can have another row. The sequence of the row
-    /// is the first one that ends after the address. The row is the last one in this sequence whose own address is not
-    /// greater than the address.
+    /// Returns the row for an address, and the first address after it for which another row may be right. The row is
+    /// searched in the first sequence that ends after the address: it is the last row of this sequence that does not
+    /// begin after the address.
     fn find(&self, address: u64) -> Option<(&Row, u64)> {
         let after = self
             .sequences

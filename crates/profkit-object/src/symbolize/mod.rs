@@ -4,8 +4,8 @@
 //! [`ProgramFiles::open`] finds the files with the debug info of a program. [`Symbolizer::new`] works with bytes in
 //! memory. [`Symbolizer::symbolize`] takes any number of addresses. It finds the compile unit of each address, parses
 //! each of these units once, using all processor cores, and returns a [`Locations`] table in which equal frames and
-//! strings are stored once. So the time for a few addresses is the time to parse their units. The time for a million
-//! addresses is that of one pass over the debug info.
+//! strings are stored once. So a few addresses take the time to parse their units, and a million addresses take the
+//! time of one pass over the debug info.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,8 +79,8 @@ const MAX_REFERENCES: usize = 64;
 /// The number of warnings whose text is kept. Further warnings are only counted.
 const MAX_WARNINGS: usize = 64;
 
-/// The number of units that are symbolised before their results are added to the table. With a larger number more
-/// memory is needed; with a smaller one, processor cores are idle.
+/// The number of units in a batch. The units of a batch are symbolised in parallel; then their results are added to the
+/// table. A larger number needs more memory; with a smaller one, processor cores are idle.
 const UNITS_AT_ONCE: usize = 512;
 
 /// The bytes of a file, together with the object that owns them.

@@ -14,7 +14,8 @@ pub(super) struct Symbol<'data> {
     /// The size of the symbol in bytes. 0 means that the size is unknown; the symbol then extends to the next one.
     size: u64,
     pub(super) name: &'data [u8],
-    /// The index of the symbol in the symbol table, if it is a local ELF symbol; 0 for other symbols.
+    /// The index in the symbol table, if the symbol is a local ELF symbol; by the index, its `STT_FILE` symbol is
+    /// found. 0 for other symbols.
     local: usize,
 }
 

@@ -176,7 +176,8 @@ impl Locations {
         }
     }
 
-    /// Adds the result of a compile unit. `addresses` are the indices of the unit's addresses in the whole request.
+    /// Adds the result of a compile unit. `addresses` are the indices of the unit's addresses in the list of all
+    /// requested addresses.
     pub(super) fn append(&mut self, addresses: &[u32], part: Part) {
         let strings: Vec<u32> = (0..part.strings.len())
             .map(|id| u32::try_from(id).ok().and_then(|id| part.strings.get(id)))

@@ -23,8 +23,8 @@ pub(super) struct Context<'c, 'a> {
 }
 
 impl<'a> Context<'_, 'a> {
-    /// Computes the source locations of the addresses of a job, which is a compile unit with the requested addresses in
-    /// it. The result has the order of the job's addresses.
+    /// Computes the source locations of the addresses of a job (a compile unit with the requested addresses in it), in
+    /// the order of the job's addresses.
     pub(super) fn symbolize(&self, job: &Job, addresses: &[u64]) -> Part {
         let mut part = Part::default();
         let unit = match self.index.unit(job.unit) {
@@ -189,8 +189,8 @@ impl<'a> Context<'_, 'a> {
     }
 
     /// Makes the inline stacks of the addresses in `asked`. `number` is the index of the unit. Functions are read from
-    /// `unit`, and their names from `names`. Files are read from `files`; for split debug info, that is the skeleton
-    /// unit.
+    /// `unit`, their names by `names`, and source files from the line table of the unit in `files`. For split debug
+    /// info, `files` has the skeleton unit.
     #[expect(clippy::too_many_arguments)]
     fn stacks<'b>(
         &self,
@@ -341,8 +341,8 @@ struct Builder<'x, 'c, 'i, 'b> {
     paths: Paths,
     /// The names of the functions, with the same indexes as the list of functions of the compile unit.
     named: Vec<Option<Named>>,
-    /// The calling frames of inlined functions. The key is the index of the inlined function and the name of the
-    /// outermost frame.
+    /// The frames that were made for the callers of inlined functions. The key is the index of the inlined function and
+    /// the name of the outermost frame.
     callers: FxHashMap<(u32, u32), u32>,
     frames: FxHashMap<Stored, u32>,
     functions: &'x Functions<'b>,

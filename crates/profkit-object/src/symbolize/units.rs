@@ -61,8 +61,8 @@ pub(super) struct Job {
 }
 
 impl<'c, 'a> UnitIndex<'c, 'a> {
-    /// Reads the headers of all units and `.debug_aranges`. For units that `.debug_aranges` does not contain, reads the
-    /// ranges in the unit. Calls `warn` with each error.
+    /// Reads the headers of all units, and their address ranges in `.debug_aranges`. If a unit has none there, its
+    /// ranges are read from the unit. Calls `warn` with each error.
     pub(super) fn build(dwarf: &'c Dwarf<Slice<'a>>, warn: &mut dyn FnMut(Error)) -> Self {
         let mut index = UnitIndex {
             dwarf,
@@ -227,7 +227,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
 }
 
 /// The address ranges of units in the order in which they were read. They may overlap. Each range is stored as two
-/// ends, each with the index of the unit.
+/// elements: its first address, and the address after it. Each element also has the index of the unit.
 #[derive(Default)]
 struct Spans {
     ends: Vec<(u64, u32, bool)>,

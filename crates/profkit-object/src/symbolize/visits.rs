@@ -32,7 +32,7 @@ pub(super) struct Visited<V> {
     pub(super) warnings: Vec<Error>,
 }
 
-/// The data collected from one unit and from its part in split debug info, with the errors of both.
+/// The data collected from one unit, and from the split unit to which it refers, with the errors of both.
 #[derive(Default)]
 struct Parts<V> {
     own: V,

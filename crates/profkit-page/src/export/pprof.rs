@@ -251,7 +251,7 @@ mod tests {
         );
         let samples: Vec<_> = of(2).map(|sample| fields(&sample)).collect();
         assert_eq!(samples.len(), 2);
-        // The location ids 2 and 1, and the number 300, which takes two bytes.
+        // A sample with the location ids 2 and 1, and the number 300, which is encoded in two bytes.
         assert_eq!(
             (&samples[0][0].2, &samples[0][1].2),
             (&vec![2, 1], &vec![0xac, 2])

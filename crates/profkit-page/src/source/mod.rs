@@ -51,7 +51,7 @@ pub(super) struct Source {
     pub lines: Vec<String>,
 }
 
-/// The numbers of functions and lines whose source or samples could not be put on the page, by reason.
+/// The numbers of functions and lines whose source or samples could not be put on the page: a number for each reason.
 #[derive(Debug, Default)]
 struct Missing {
     undeclared: usize,
@@ -350,7 +350,8 @@ impl<'d, 'f> Writer<'d, 'f> {
             .collect()
     }
 
-    /// Returns the parts of a function whose lines have samples, and of the hottest functions that are inlined into it.
+    /// Returns the parts of the source for a function with samples: the function's own lines first, then the lines of
+    /// the hottest functions that are inlined into it.
     fn sampled(
         &mut self,
         view: &SampleView<'_>,
@@ -420,8 +421,8 @@ impl<'d, 'f> Writer<'d, 'f> {
             return counts;
         };
         let most = u32::try_from(file.lines.len()).unwrap_or(u32::MAX);
-        // If the declaration is after the end of the file, none of the function's lines fit. Counting each of them as
-        // missing would say nothing.
+        // If the declaration is after the end of the file, the file does not fit the function at all. Then its lines
+        // are not counted as missing one by one.
         if declaration.line > most {
             return counts;
         }
@@ -437,7 +438,8 @@ impl<'d, 'f> Writer<'d, 'f> {
         counts
     }
 
-    /// Returns the last line before the next function that is declared in the same file.
+    /// Returns the line before the next declaration of a function in the same file. The function ends there at the
+    /// latest.
     fn end(&self, declaration: Declaration<'_>) -> u32 {
         let lines = self
             .starts

@@ -23,7 +23,7 @@ pub struct CountLosses {
     pub wrong_path: u64,
     /// The number of branches that were not taken. They are left out.
     pub not_taken: u64,
-    /// The number of gaps in branch stacks. There is a gap if a branch arrives in one binary and the next branch leaves
+    /// The number of gaps in branch stacks: places where a branch arrives in one binary, but the next branch leaves
     /// from another.
     pub gaps: u64,
     /// The number of samples of events whose branch stacks contain only some of the taken branches. For such samples,
@@ -39,8 +39,8 @@ pub struct CountLosses {
 }
 
 impl CountLosses {
-    /// Returns each number with the name that it has in an address file. The losses of recordings are not among the
-    /// numbers.
+    /// Returns each number with its name in a file of addresses (the text file in which profkit writes counts). The
+    /// losses of recordings are not among the numbers.
     pub fn numbers(&self) -> [(&'static str, u64); 13] {
         let mut copy = CountLosses {
             recording: Losses::default(),

@@ -28,7 +28,7 @@ use stacks::StackTable;
 use std::collections::BTreeMap;
 use table::PairCounts;
 
-/// A place in a binary, or a mark for a place outside of the binary.
+/// A place in a binary, stated as an offset or an address. Or the mark for a place outside of the binary.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place(u64);
 
@@ -89,7 +89,8 @@ pub struct AddressCount {
     pub count: u64,
 }
 
-/// Sums of samples. Each list is sorted by the places in it.
+/// Sums of samples: how often ranges of code, branches and addresses occurred. Each list is sorted by offset or
+/// address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// The executed ranges of code.
@@ -285,8 +286,8 @@ pub struct BinaryCounts {
 pub struct Counts {
     /// The binaries for which there are counts, in the order of their keys.
     pub binaries: Vec<BinaryCounts>,
-    /// The whole samples, from which calling contexts are found. Empty unless they were requested
-    /// ([`CollectOptions::stacks`]) and have call chains.
+    /// The samples with their call chains and branch stacks, from which calling contexts are found. Empty unless they
+    /// were requested ([`CollectOptions::stacks`]), and if the samples have no call chains.
     pub stacks: Stacks,
     /// The numbers of samples and branches that were counted or left out.
     pub losses: CountLosses,
@@ -305,8 +306,8 @@ pub(crate) struct BinaryTable {
 pub(crate) struct CountTable {
     binaries: Vec<BinaryTable>,
     numbers: FxHashMap<Identity, usize>,
-    /// The whole samples, from which calling contexts are found. Each place in them contains the index of its binary in
-    /// `binaries`.
+    /// The samples with their call chains and branch stacks, from which calling contexts are found. Each place in them
+    /// contains the index of its binary in `binaries`.
     pub stacks: StackTable,
     pub losses: CountLosses,
 }

@@ -1,5 +1,5 @@
-//! A cache that finds the binaries for addresses of processes. Nearly all addresses of a thread's samples lie in a few
-//! mappings.
+//! A cache that finds the binary and the offset for an address of a process. It is fast because nearly all addresses of
+//! a thread's samples lie in a few mappings.
 use crate::process::{BinaryId, Processes, Window};
 
 /// The number of [`Window`]s that the cache keeps. A larger cache would be faster only for recordings of many

@@ -16,8 +16,8 @@ pub fn read(data: &[u8], parts: &[&[u8]], options: &CollectOptions) -> Result<Co
     read_releasing(data, parts, options, &|_| {})
 }
 
-/// Reads the counts of an input as [`read`] does. `release` is called with bytes of a recording after these bytes were
-/// read. The same bytes may be read again, but not soon.
+/// Reads the counts of an input as [`read`] does. After a part of a recording was read, `release` is called with its
+/// bytes, so that the caller can give their memory back. The same bytes may be read again, but not soon.
 ///
 /// # Errors
 /// The errors of [`read`].

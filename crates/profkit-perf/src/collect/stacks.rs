@@ -9,16 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A limit in bytes for the memory of the whole samples. It suits most machines.
 pub const CONTEXT_MEMORY: u64 = 2_000_000_000;
-/// The memory in bytes that a distinct sample needs until its contexts are known, without its call chain and its branch
-/// stack. This constant and the next two include the memory of the copy that profkit-profgen makes of each sample, with
-/// addresses in place of indices.
+/// The memory in bytes for a distinct sample, without its call chain and its branch stack, until its contexts are
+/// known. Each of these three constants includes the memory for the copy of the sample that profkit-profgen makes, in
+/// which addresses take the place of indices.
 const PER_SAMPLE: u64 = 240;
 /// The memory in bytes for a frame of a call chain.
 const PER_FRAME: u64 = 20;
 /// The memory in bytes for a branch of a branch stack.
 const PER_BRANCH: u64 = 40;
 
-/// The index of a place in [`Stacks::places`], or a mark for a place in no mapped file.
+/// The index of a place in [`Stacks::places`] (a binary and an offset or address in it), or a mark for a place in no
+/// mapped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackPlace(u32);
 
@@ -47,8 +48,8 @@ pub struct StackSample {
 /// The distinct samples with a call chain and a branch stack. Equal inputs give the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stacks {
-    /// The places in all samples. Each consists of the index of a binary in
-    /// [`Counts::binaries`](super::Counts::binaries) and a place in that binary.
+    /// The places in all samples. Each is a pair: the index of a binary in
+    /// [`Counts::binaries`](super::Counts::binaries), and the offset or address in that binary.
     places: Vec<(usize, u64)>,
     /// The samples.
     pub samples: Vec<StackSample>,
@@ -65,8 +66,8 @@ impl Stacks {
         self.samples.is_empty()
     }
 
-    /// Returns the places in all samples. Each consists of the index of a binary in
-    /// [`Counts::binaries`](super::Counts::binaries) and a place in that binary.
+    /// Returns the places in all samples. Each is a pair: the index of a binary in
+    /// [`Counts::binaries`](super::Counts::binaries), and the offset or address in that binary.
     pub fn places(&self) -> &[(usize, u64)] {
         &self.places
     }
@@ -79,7 +80,7 @@ pub(crate) struct StackTable {
     numbers: FxHashMap<(u32, u64), StackPlace>,
     /// For each distinct pair of a call chain and a branch stack, the number of samples.
     samples: FxHashMap<Key, u64>,
-    /// The memory in bytes that the samples need. The next field is the limit for it.
+    /// The memory in bytes that the samples need. It must not exceed `limit`.
     memory: u64,
     limit: Option<u64>,
     /// [`Stacks::halvings`] and [`Stacks::shortened`].
@@ -91,7 +92,7 @@ pub(crate) struct StackTable {
 
 type Key = (Box<[StackPlace]>, Box<[(StackPlace, StackPlace)]>);
 
-/// Returns the length that a list of `length` elements has after this number of halvings. A list that has elements
+/// Returns the length of a list of `length` elements after it was halved `halvings` times. A list that has elements
 /// keeps at least one.
 fn halved(length: usize, halvings: u32) -> usize {
     match 1usize.checked_shl(halvings) {
@@ -166,7 +167,8 @@ impl StackTable {
         let before = std::mem::replace(&mut self.halvings, halvings);
         let samples = std::mem::take(&mut self.samples);
         (self.memory, self.has_long) = (0, false);
-        // The limit is switched off until all samples are back in the table. The caller then checks it again.
+        // The limit is switched off until all samples are back in the table, because `insert` would otherwise halve
+        // them again. The caller then checks the limit.
         let limit = self.limit.take();
         for ((chain, branches), count) in samples {
             self.insert(chain.into(), branches.into(), before, count);
@@ -177,7 +179,7 @@ impl StackTable {
     /// Returns the index of a place in a binary. Adds the place if it is new.
     fn number(&mut self, binary: u32, place: u64) -> StackPlace {
         let new = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        // This happens only if there are more places than any machine has memory for.
+        // The index is too large only if there are more places than any machine has memory for.
         if new == u32::MAX {
             return StackPlace::ELSEWHERE;
         }
@@ -448,7 +450,7 @@ mod tests {
             assert!((1..=last).contains(&stacks.halvings), "{divisor}");
             last = stacks.halvings;
             assert_eq!(total(&stacks), total(&whole), "no sample is lost");
-            // The expected table is made from samples that have the shortened length from the start.
+            // The expected table is made from samples that were shortened before they were added.
             let mut expected = StackTable::default();
             let mut shortened = 0;
             for (chain, branches, count) in &samples {

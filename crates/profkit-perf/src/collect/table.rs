@@ -1,4 +1,5 @@
-//! A table of counts. Its keys are pairs of places in a binary. Adding to these counts is the inner loop of collecting.
+//! A table of counts. Its keys are pairs of places in a binary (offsets or addresses). Most of the time of collecting
+//! samples is spent with adding to these counts.
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::OnceLock;
 

@@ -9,8 +9,8 @@ pub(crate) type InBinary = (BinaryId, u64);
 /// The sums of one thread for all binaries.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadSums {
-    /// The sums of each binary, by its [`BinaryId`]; `None` for a binary without counts. An input can name very many
-    /// binaries, so a table is made only when a binary gets its first count.
+    /// The sums of each binary, with its [`BinaryId`] as index; `None` for a binary without counts. An input can name
+    /// very many binaries, so a table is made only when a binary gets its first count.
     binaries: Vec<Option<Box<SumTable>>>,
     /// Whole samples that are not yet in `all_stacks`. Empty unless they were requested.
     stacks: StackTable,
@@ -118,7 +118,8 @@ impl ThreadSums {
         self.all_stacks.move_many(&mut self.stacks);
     }
 
-    /// Takes the whole samples of all threads. The sums of the other threads must have been added.
+    /// Takes the samples with call chains and branch stacks of all threads. The caller must have joined the sums of all
+    /// other threads before.
     fn take_stacks(&mut self) -> StackTable {
         self.all_stacks.move_all(&mut self.stacks);
         self.all_stacks.take()

@@ -130,7 +130,7 @@ impl Attr {
     }
 
     /// Whether the branch stacks contain every taken branch, so that none is missing between two branches of a stack.
-    /// `perf inject` does not state which branches it has written. It writes every branch.
+    /// The attributes of `perf inject` do not say which branches it has written, but it writes every branch.
     pub fn has_every_branch(&self) -> bool {
         let unsaid = self.branch_type & !BRANCH_HW_INDEX == 0;
         self.has_branches()

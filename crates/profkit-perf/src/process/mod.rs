@@ -67,10 +67,10 @@ impl Binary {
     }
 }
 
-/// Returns the place of the first byte of a mapping. For a file, this is the mapping's offset in the file. For the
-/// kernel, it is the distance of the mapping from one of the kernel's symbols, which does not depend on where the
-/// kernel was loaded. `page_offset` is then the address at which that symbol was loaded. If `page_offset` is 0, the
-/// symbol is assumed to be at the start of the mapping.
+/// Returns the offset or address that stands for the first byte of a mapping. For a file, this is the mapping's offset
+/// in the file. For the kernel, it is the distance of the mapping from one of the kernel's symbols, which does not
+/// depend on where the kernel was loaded. `page_offset` is then the address at which that symbol was loaded. If
+/// `page_offset` is 0, the symbol is assumed to be at the start of the mapping.
 pub(crate) fn offset_of_mapping(path: &[u8], start: u64, page_offset: u64) -> u64 {
     match (path.starts_with(KERNEL_NAME), page_offset) {
         (false, _) => page_offset,
@@ -79,7 +79,7 @@ pub(crate) fn offset_of_mapping(path: &[u8], start: u64, page_offset: u64) -> u6
     }
 }
 
-/// The place of an address: a binary and an offset in its file.
+/// The file at an address of a process: a binary, and an offset in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The binary.
@@ -176,7 +176,8 @@ fn latest<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> Option<&T> {
     list.get(end.saturating_sub(1))
 }
 
-/// Returns the first and the last time for which [`latest`] returns the same item as for `time`.
+/// Returns the first and the last time that [`latest`] treats like `time`: for all times between them, it returns the
+/// same item.
 fn times_of<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> (u64, u64) {
     let end = list.partition_point(|item| from(item) <= time);
     // The first item is also returned for all earlier times.
@@ -295,8 +296,8 @@ impl Processes {
         let (mut pid, mut time) = (pid, time.unwrap_or(u64::MAX));
         for _ in 0..limits::FORK_DEPTH {
             let generations = self.processes.get(&pid)?;
-            // A program that ran before the recording began may have only records with later times than its first
-            // samples. For these samples, the first program that the process ran is used.
+            // A program that ran before the recording began may have samples before its first record. For these
+            // samples, the first program that the process ran is used.
             let generation = latest(generations, time, |generation| generation.from)?;
             if let Some(mapped) = generation.space.at(address, time) {
                 return Some(Located {
@@ -328,8 +329,8 @@ impl Processes {
             };
             let (around, found) = generation.space.around(address, at);
             window.narrow_addresses(around);
-            // The mappings that a process inherited from an ancestor are those that the ancestor had at the time of the
-            // fork, whatever the time of the sample is.
+            // If the mapping comes from an ancestor, the times are not narrowed: the process inherited what the
+            // ancestor had mapped at the time of the fork, whatever the time of the sample is.
             if depth == 0 {
                 window.narrow_times(times_of(generations, at, |generation| generation.from));
                 if let Some((_, times)) = found {

@@ -2,8 +2,8 @@
 use super::Mapped;
 use std::collections::BTreeMap;
 
-/// An address space, as pieces that do not overlap. Each piece is a range of addresses. It contains all mappings that
-/// covered the range at some time, the oldest first.
+/// An address space, divided into pieces that do not overlap. A piece is a range of addresses, with a list of all
+/// mappings that covered the whole range at some time, the oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
     /// The pieces. The key of a piece is its start address.
@@ -17,8 +17,8 @@ struct Piece {
     later: Vec<Mapped>,
 }
 
-/// The result of [`Space::around`]: the first and the last address of a range and, if the range has a mapping, this
-/// mapping with the first and the last time at which it is found.
+/// The result of [`Space::around`]: the first and the last address of a range. If the range has a mapping, also this
+/// mapping, and the first and the last time at which it applies.
 pub type Around<'s> = ((u64, u64), Option<(&'s Mapped, (u64, u64))>);
 
 impl Piece {
@@ -101,9 +101,9 @@ impl Space {
         cost
     }
 
-    /// Returns the largest range of addresses around `address` that lies in one piece, or between two pieces. If the
-    /// address lies in a piece, also returns the mapping that [`at`](Self::at) finds, with the first and the last time
-    /// at which `at` finds this mapping.
+    /// Returns the largest range of addresses around `address` in which all addresses have the same mappings: a piece,
+    /// or the gap between two pieces. For a piece, also returns the mapping that [`at`](Self::at) finds for `time`, and
+    /// the first and the last time for which it finds this mapping.
     pub fn around(&self, address: u64, time: u64) -> Around<'_> {
         let before = self.pieces.range(..=address).next_back();
         if let Some((&start, piece)) = before
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(at(&space, 160, 70), Some(1));
         assert_eq!(at(&space, 195, 59), Some(1));
         assert_eq!(at(&space, 195, 60), Some(3));
-        // No other file was ever mapped at this address, so the later mapping is returned.
+        // At this time, nothing was mapped at this address yet. The only mapping, which is later, is returned.
         assert_eq!(at(&space, 299, 0), Some(3));
         assert_eq!(at(&space, 300, 99), None);
         assert_eq!(at(&space, 99, 99), None);

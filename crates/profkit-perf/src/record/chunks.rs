@@ -1,5 +1,6 @@
 //! Splits the records of a recording into chunks of whole records. This module also skips damage between records and
-//! decompresses records. So both passes over a recording read the same records.
+//! decompresses records. A recording is read in two passes (first the mappings, then the samples). Both use this
+//! module, so they read the same records.
 use super::unpack::Unpack;
 use super::{RECORD_HEADER, RecordHeader, RecordKind, Records};
 use crate::file::Section;
@@ -28,7 +29,8 @@ impl<'data> Chunk<'data> {
         matches!(self.bytes, Cow::Owned(_))
     }
 
-    /// Returns the part of the file that the chunk consists of. `None` if the records were compressed.
+    /// Returns the bytes of the file that the chunk consists of. `None` if the chunk was decompressed and is not in the
+    /// file.
     pub(crate) fn in_file(&self) -> Option<&'data [u8]> {
         match self.bytes {
             Cow::Borrowed(bytes) => Some(bytes),
@@ -36,7 +38,8 @@ impl<'data> Chunk<'data> {
         }
     }
 
-    /// Returns the records with the lifetime of the bytes of the file. `None` if the records were compressed.
+    /// Returns the records, borrowed from the file and not from this chunk. `None` if the chunk was decompressed and is
+    /// not in the file.
     pub(crate) fn borrowed(&self) -> Option<Records<'data>> {
         match self.bytes {
             Cow::Borrowed(bytes) => Some(Records::new(bytes, self.offset, self.endian)),
@@ -130,7 +133,8 @@ impl<'data> Chunks<'data> {
         }
     }
 
-    /// Skips what stands at the start of the section if it is not a plain record. Compressed data is kept for later.
+    /// Skips what stands at the start of the section and cannot be a part of a chunk: damage, a record that is cut, or
+    /// a [special](Self::is_special) record. The compressed data in such a record is kept and decompressed later.
     fn pass(&mut self) {
         let bytes = self.current.bytes;
         let Some(header) = RecordHeader::read(bytes, self.endian) else {
@@ -269,7 +273,8 @@ impl<'data> Chunks<'data> {
             if bytes.is_empty() {
                 return None;
             }
-            // The decompressed bytes are treated as a section, so its records are found by the same rules.
+            // The decompressed bytes are treated like a section of the file, so records in them are found by the same
+            // rules.
             let mut inner = Chunks::new(Vec::new(), self.endian, false);
             inner.current = Section { offset, bytes };
             let len = inner.run();
@@ -282,8 +287,8 @@ impl<'data> Chunks<'data> {
                 unpack.advance(len);
                 return Some(chunk);
             }
-            // Each call of `fill` provides more bytes than the largest record has, except at the end of the data. So
-            // only the last record of the data can be incomplete.
+            // The bytes do not begin with a complete record. They are damaged, or they are the cut last record: `fill`
+            // always provides more bytes than the largest record has, except at the end of the data.
             inner.pass();
             self.losses.skipped_bytes += inner.losses.skipped_bytes;
             for (ours, theirs) in [

@@ -50,8 +50,8 @@ impl fmt::Debug for Unpack<'_> {
     }
 }
 
-/// The number of unused bytes in the buffer below which more are decompressed. It is larger than two records of the
-/// largest size.
+/// If fewer unused bytes than this are in the buffer, more are decompressed. The number is larger than two records of
+/// the largest size.
 const LOW: usize = 256 << 10;
 
 impl<'data> Unpack<'data> {

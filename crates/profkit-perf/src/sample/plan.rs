@@ -154,8 +154,8 @@ impl Plan {
                 .and_then(|place| fixed.get(place..)?.first_chunk())
                 .map_or(0, |word| endian.u64(*word))
         };
-        // These are two 32-bit numbers. If the recording has the other byte order, the bytes of each number are
-        // reversed separately.
+        // Two 32-bit numbers in one 64-bit word, such as process and thread. If the recording has the other byte order,
+        // the bytes of each 32-bit number are reversed separately.
         let pair = |place: Option<usize>| -> (u32, u32) {
             let half = |at: usize| {
                 place
@@ -171,7 +171,7 @@ impl Plan {
         };
         if let Some(read) = self.read {
             let count = if read.group { reader.word()? } else { 1 };
-            // In a group, the number of values stands before the times, and the values after them. Without a group, the
+            // The values of a group are stored as: the number of values, the times, the values. Without a group, the
             // only value stands before the times.
             reader.items(read.times as u64, 8)?;
             reader.items(count, read.value * 8)?;

@@ -78,7 +78,8 @@ fn is_indented(line: &[u8]) -> bool {
     line.first().is_some_and(u8::is_ascii_whitespace)
 }
 
-/// Whether a text is the output of `perf script`. There must be a mapping or a sample within the first lines.
+/// Whether a text is the output of `perf script`: the first lines contain a mapping or a branch stack, or nothing but
+/// addresses.
 pub fn detect(text: &[u8]) -> bool {
     /// The number of lines that are examined. Other lines, such as comments, may come first.
     const LINES: usize = 100;
@@ -184,10 +185,11 @@ impl Survey {
     }
 }
 
-/// Splits the text into parts of about `size` bytes. A part ends after a line with a branch stack, or after any line if
-/// there is no such line nearby. Each part is returned with its offset.
+/// Splits the text into parts of about `size` bytes. A part ends after the first line with a branch stack that follows,
+/// because a sample ends there. If there is none within `SEARCH` bytes, the part ends after any line. Each part is
+/// returned with its offset.
 fn parts(text: &[u8], size: usize) -> Vec<(usize, &[u8])> {
-    /// The number of bytes in which the end of a sample is searched for.
+    /// How far, in bytes, the end of a sample is searched for.
     const SEARCH: usize = 1 << 20;
     let mut list = Vec::new();
     let mut start = 0;

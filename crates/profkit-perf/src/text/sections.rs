@@ -1,9 +1,10 @@
 //! Reads texts that consist of sections: llvm-profgen's unsymbolized profiles, and the texts of google/autofdo.
 //!
 //! A section consists of a line with the number of its entries, and a line for each entry. An entry has the form
-//! `START-END:COUNT` for a range, `PLACE:COUNT` for an address, and `FROM->TO:COUNT` for a branch. Places are
-//! hexadecimal. llvm-profgen writes a section of ranges and a section of branches, either once or indented below each
-//! `[context]`. autofdo writes sections of ranges, addresses and branches, and then comments.
+//! `START-END:COUNT` for a range, `PLACE:COUNT` for an address, and `FROM->TO:COUNT` for a branch. START, END, PLACE,
+//! FROM and TO are addresses or offsets in the binary, in hexadecimal digits. llvm-profgen writes a section of ranges
+//! and a section of branches, either once or indented below each `[context]`. autofdo writes sections of ranges,
+//! addresses and branches, and then comments.
 use super::words::{Lines, decimal, hex_0x, malformed};
 use super::{TextKind, TextOptions};
 use crate::collect::{BinaryKey, CountTable, Counts, Numbering, Place, SumTable};
@@ -46,11 +47,12 @@ pub fn detect(text: &[u8]) -> Option<TextKind> {
     let mut lines = content(text).map(|(_, line)| line);
     let first = lines.next()?;
     if first.starts_with(b"[") {
-        // After a context comes the number of entries in its first section.
+        // A context must be followed by the number of entries in its first section.
         return decimal(lines.next()?).map(|_| TextKind::Unsymbolized);
     }
     let ranges = decimal(first)?;
-    // The first section contains ranges. If it is empty, the next line is the number of entries in the second section.
+    // The first section contains ranges, or is empty. After an empty section comes a number: that of the entries in the
+    // second section.
     let mut next = lines.next();
     if ranges > 0 {
         let is_range = |line| matches!(entry(line), Some(Entry::Range(..)));
@@ -58,8 +60,8 @@ pub fn detect(text: &[u8]) -> Option<TextKind> {
     } else {
         decimal(next?)?;
     }
-    // The entries of the second section show the kind of the text. If the second section is empty, a third section
-    // shows that the text is autofdo's.
+    // The second section of a text of llvm-profgen has branches, that of autofdo has addresses. If the second section
+    // is empty, the text is autofdo's if it has a third section.
     let mut numbers = 1;
     loop {
         match next {
@@ -138,7 +140,7 @@ pub fn read(text: &[u8], kind: TextKind, options: TextOptions) -> Result<Counts>
     });
     let mut context: Option<Vec<u8>> = None;
     let mut lines = content(text);
-    // The number of sections that were read so far in the text, or in its current context.
+    // The number of sections that were read so far: in the whole text, or since the last `[context]` line.
     let mut sections = 0;
     let sections_of_all = if autofdo { 3 } else { 2 };
     while let Some((offset, line)) = lines.next() {
@@ -211,8 +213,9 @@ fn take(sums: &mut SumTable, kind: usize, numbering: Numbering, line: &[u8]) -> 
     Some(())
 }
 
-/// Returns the place of a branch's end. If the end is not in the binary, llvm-profgen writes the address 1, and
-/// simpleperf writes 0. In texts with distances, llvm-profgen writes 1 minus the base.
+/// Returns the place of one end of a branch (its address or its target). If this end is not in the binary, llvm-profgen
+/// writes the address 1, and simpleperf writes 0. If the text has distances from the first segment with code,
+/// llvm-profgen writes 1 or a negative distance (1 minus the address of that segment).
 fn end_of_branch(place: u64, numbering: Numbering) -> Place {
     let elsewhere = match numbering {
         Numbering::FileOffset

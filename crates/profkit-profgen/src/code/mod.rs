@@ -58,8 +58,8 @@ struct Piece {
     start: u64,
     end: u64,
     decoded: OnceLock<Decoded>,
-    /// The index of a later piece. Control can run from this piece to the later piece, because the list `leaving` is
-    /// empty in this piece and in all pieces between the two. 0 if nothing is known about the pieces after this piece.
+    /// The index of a later piece that control can reach from this piece without a taken branch. All pieces before it,
+    /// from this one on, have an empty list `leaving`. 0 if nothing is known about the pieces after this piece.
     next: AtomicUsize,
 }
 
@@ -91,9 +91,9 @@ pub struct Code<'data> {
 }
 
 impl<'data> Code<'data> {
-    /// Makes the code from sections, each with its address and its bytes. `starts` are the addresses at which sequences
-    /// of instructions begin. `data` are the addresses at which data begin; they go on to the next start. The bytes
-    /// before the first start of a section are not code.
+    /// Makes the code from sections, each with its address and its bytes. At the addresses in `starts`, code begins. At
+    /// the addresses in `data`, data begin, which extend to the next address in `starts`. The bytes before the first
+    /// start of a section are not code.
     pub fn new(
         machine: Machine,
         mut sections: Vec<(u64, &'data [u8])>,
@@ -228,13 +228,13 @@ impl<'data> Code<'data> {
             .take_while(move |instruction| instruction.address <= last)
     }
 
-    /// Returns the piece with this index, and the section of the piece. The pieces of all sections are numbered
-    /// together.
+    /// Returns the piece with this index, and the section that contains it. The indexes go on from section to section.
     fn piece(&self, number: usize) -> Option<(&Section<'data>, &Piece)> {
         let after = self
             .sections
             .partition_point(|section| section.pieces_before <= number);
-        // Sections without pieces have the same `pieces_before` as the section after them.
+        // A section without pieces has the same `pieces_before` as the next section. The last section of those with
+        // this value is taken, because it has the piece.
         let section = self.sections.get(after.checked_sub(1)?)?;
         let piece = section.pieces.get(number - section.pieces_before)?;
         Some((section, piece))
@@ -323,7 +323,8 @@ mod tests {
 
     #[test]
     fn ranges_over_very_many_pieces_are_checked_in_time() {
-        // Each byte is a piece. Without the remembered results, the last loop would look at 20,000,000,000 pieces.
+        // Each byte is a piece of code. If results were not remembered, the last loop would look at 20,000,000,000
+        // pieces.
         const PIECES: u64 = 200_000;
         let bytes = vec![0x90; usize::try_from(PIECES).unwrap()];
         let symbols: Vec<u64> = (0x1000..0x1000 + PIECES).collect();

@@ -5,9 +5,9 @@
 /// repetitions grows with the square of the length.
 const LONGEST: usize = 1024;
 
-/// Replaces each sequence of frames that is repeated immediately by one copy: first sequences of one frame, then of
-/// two, and so on. The longest sequences have `longest` frames, 1,024 frames, or half the frames of the context,
-/// whichever is less.
+/// If a sequence of frames is repeated immediately, drops the repetitions so that one copy is left: first for sequences
+/// of one frame, then of two, and so on. The longest sequences that are looked for have `longest` frames, 1,024 frames,
+/// or half the frames of the context, whichever is less.
 pub fn compress<T: Clone + PartialEq>(context: &mut Vec<T>, longest: Option<usize>) {
     let longest = longest.map_or(LONGEST, |longest| longest.min(LONGEST));
     let mut size = 1;

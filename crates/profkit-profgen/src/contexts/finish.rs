@@ -59,8 +59,8 @@ pub fn finish(
     }
 }
 
-/// The summary of all functions. The contexts of a function are added up first, because each context alone would look
-/// cold.
+/// Computes the profile summary. All contexts of a function are added up before: each of them alone has lower counts,
+/// and would look cold.
 fn summary(trie: &Trie) -> Summary {
     let mut sum = SampleProfile::new();
     let mut outcome = AddOutcome::default();

@@ -161,8 +161,8 @@ impl Graph {
         components
     }
 
-    /// Sorts the functions of a component so that its heaviest calls lead from an earlier function to a later one.
-    /// These are the calls of a maximum spanning tree.
+    /// Sorts the functions of a component: callers come first where calls are heavy. The calls that decide this are
+    /// those of a maximum spanning tree.
     fn sorted(&self, component: &[usize]) -> Vec<usize> {
         if component.len() <= 1 {
             return component.to_vec();

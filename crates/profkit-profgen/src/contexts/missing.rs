@@ -20,9 +20,9 @@ const MANY: u32 = 2;
 pub struct Missing<'m, 'files> {
     program: &'m Program<'files>,
     max_depth: u32,
-    /// For the address of each call, the functions that it called in the samples.
+    /// For the address of each call instruction, the functions that it called in the samples.
     calls: BTreeMap<u64, BTreeSet<FunctionId>>,
-    /// For the address of each tail call, the functions that it called in the samples.
+    /// For the address of each tail-call instruction, the functions that it called in the samples.
     tail_calls: BTreeMap<u64, BTreeSet<FunctionId>>,
     /// For each function, the addresses of its tail calls.
     of_function: FxHashMap<FunctionId, Vec<u64>>,
@@ -34,7 +34,8 @@ pub struct Missing<'m, 'files> {
     /// The functions on the path that is being searched.
     visiting: FxHashSet<FunctionId>,
     depth: u32,
-    /// The places where frames were added. A place is given by a call and the function of the next frame.
+    /// The gaps in call chains that were filled with frames. A gap is given by the address of a call and the function
+    /// of the next frame.
     inferred: FxHashSet<(u64, FunctionId)>,
     /// The number of steps that are left for searches.
     steps: u64,
@@ -127,8 +128,8 @@ impl<'m, 'files> Missing<'m, 'files> {
         has_enough
     }
 
-    /// Returns a chain of calls with the missing tail calls added. `address` is the place that the chain leads to; it
-    /// is the last element of the result.
+    /// Returns the addresses of a chain of calls, with the missing tail calls added between them. `address` is in the
+    /// function that the last call leads to; it is the last element of the result.
     pub fn between(&mut self, calls: &[u64], address: u64) -> Vec<u64> {
         let mut all = Vec::with_capacity(calls.len() + 1);
         let nexts = calls.iter().skip(1).copied().chain([address]);

@@ -38,8 +38,8 @@ pub struct ContextFigures {
     pub samples: u64,
     /// The number of samples at a place that is not in the binary.
     pub leaf_elsewhere: u64,
-    /// The number of samples that were left out because they are in the first or last instructions of a function. There
-    /// the caller can be missing in the call chain.
+    /// The number of samples that were left out because they are in the first or last instructions of a function. At
+    /// such instructions, the frame of the caller can be missing in the call chain.
     pub incomplete_chain: u64,
     /// The number of samples whose call chain has a return address that does not follow a call. The chain was cut at
     /// that address.
@@ -48,18 +48,21 @@ pub struct ContextFigures {
     pub invalid_returns: BTreeSet<u64>,
     /// The number of branches in the samples that were used.
     pub branches: u64,
-    /// The number of pairs of consecutive branches in which the older branch leaves the binary and the newer one comes
-    /// back to it.
+    /// The number of times that the code left the binary and came back: pairs of consecutive branches in which the
+    /// older one leaves the binary and the newer one comes back to it.
     pub left_and_back: u64,
     /// The number of branches that leave the binary or come back to it, and are in no pair of
-    /// [`left_and_back`](Self::left_and_back). The older branches of the sample have no context.
+    /// [`left_and_back`](Self::left_and_back). All branches of the sample that are older than such a branch have no
+    /// context.
     pub unpaired: u64,
-    /// The number of ranges that contain a jump before their last instruction, or end before they begin. The older
-    /// branches of the sample have no context.
+    /// The number of ranges that contain a jump before their last instruction, or end before they begin. All branches
+    /// of the sample that are older than such a range have no context.
     pub impossible: u64,
-    /// The number of calls whose address differs from the address of the call in the call chain.
+    /// The number of calls in branch stacks for which the call chain has another call in the same frame: the addresses
+    /// of the two calls differ.
     pub mismatched_calls: u64,
-    /// The number of branches from outside of the binary for which the call chain has no frame outside of the binary.
+    /// The number of branches from outside of the binary for which the call chain has a frame in the binary instead of
+    /// one outside of it.
     pub mismatched_outside: u64,
     /// Whether code outside of the binary called code of the binary. The contexts of the called code begin at that
     /// call.
@@ -68,9 +71,11 @@ pub struct ContextFigures {
     pub contexts: u64,
     /// The number of contexts that were cut because a call site has no probe.
     pub without_probe: u64,
-    /// The number of places in call chains where missing frames were added.
+    /// The number of gaps in call chains (a call and the function of the next frame) that were filled with frames. The
+    /// frames were missing because of tail calls.
     pub inferred_frames: u64,
-    /// The number of places where missing frames were not searched for, because the search would have taken too long.
+    /// The number of gaps in call chains for which missing frames were not searched, because the search would have
+    /// taken too long.
     pub searches_given_up: u64,
     /// The number of contexts that were chosen for inlining.
     pub inlined: u64,
@@ -279,11 +284,8 @@ pub fn make_profile(
     Ok((made, figures))
 }
 
-/// Repeats the last steps for a finished profile with contexts: the decisions about inlining, the reduction of cold
-/// contexts, and the nesting. The returned figures are only those of these steps.
-///
-/// # Errors
-/// If the sections of the pseudo probes are damaged.
+/// Takes a finished profile with contexts, and repeats the last steps of making it: the decisions about inlining, the
+/// reduction of cold contexts, and the nesting. The returned figures are only those of these steps.
 pub fn finish_again(
     program: &Program<'_>,
     mut profile: SampleProfile,

@@ -29,8 +29,8 @@ struct Candidate {
 
 impl Candidate {
     /// Compares two candidates; the greater one is considered first. A function without code is greater than any
-    /// function with code. If neither or both have code, the one with more calls is greater. If the numbers of calls
-    /// are equal too, the one with less code is greater.
+    /// function with code. Otherwise the one with more calls is greater. If the numbers of calls are equal, the one
+    /// with less code is greater, and finally the one with the larger hash.
     fn order(&self, other: &Self) -> Ordering {
         let key = |it: &Self| (it.size == 0, it.count, Reverse(it.size), it.hash);
         key(self).cmp(&key(other))
@@ -43,8 +43,8 @@ struct Preinliner<'p> {
     options: PreinlineOptions,
     cold: u64,
     very_hot: u64,
-    /// For each function, its contexts with samples. A context is given by the node where it was before any context was
-    /// moved.
+    /// For each function, the nodes of its contexts with samples. They are the nodes from before contexts were moved;
+    /// `moved` leads from there to the present ones.
     contexts: FxHashMap<NameId, Vec<NodeId>>,
     /// For each node whose samples were moved, the node that has them now.
     moved: FxHashMap<NodeId, NodeId>,
@@ -101,7 +101,8 @@ impl Preinliner<'_> {
         let options = self.options;
         let own = self.size(base);
         let mut size = own;
-        // LLVM computes this limit in a 32-bit integer, so only its low 32 bits are kept.
+        // The largest size that the function may reach by inlining. LLVM computes it in a 32-bit integer, so only the
+        // low 32 bits are kept.
         let limit = u64::from(options.growth_limit).wrapping_mul(own) & u64::from(u32::MAX);
         let limit = limit
             .min(options.limit_max.into())
@@ -175,7 +176,7 @@ impl Preinliner<'_> {
             } else {
                 1
             };
-            // On x86-64, LLVM's tool keeps the low 32 bits of the threshold.
+            // As in LLVM's tool on x86-64, only the low 32 bits of the threshold are kept.
             (threshold as i64 as u32).wrapping_mul(factor)
         };
         candidate.size < threshold.into()

@@ -26,11 +26,11 @@ struct Builder<'b, 'files> {
     options: &'b ContextOptions,
     /// The name of each function, by the MD5 of the name.
     names: FxHashMap<u64, NameId>,
-    /// A cache that has the frames for lists of calls. It holds at most [`REMEMBERED`] lists.
+    /// A cache with the frames of lists of calls, which are the keys. It holds at most [`REMEMBERED`] lists.
     frames: FxHashMap<Vec<u64>, Vec<Call>>,
-    /// A cache for the current list of calls: the context of each copy of a function, or `None` if no context was
-    /// found. The key also contains the function in which the code is, because this function decides which missing
-    /// frames are added.
+    /// A cache for one list of calls, the current one. For each copy of a function (the function itself or an inlined
+    /// copy), it has the context of its probes, or `None` if no context was found. The key also contains the function
+    /// in which the code is, because this function decides which missing frames are added.
     nodes: FxHashMap<(CopyId, Option<FunctionId>), Option<NodeId>>,
     cut: u64,
 }
@@ -161,7 +161,7 @@ impl Builder<'_, '_> {
         }
         frames.extend(self.named(trie, known)?);
         let (leaf, _) = frames.pop()?;
-        // Only unlimited recursion makes longer contexts. Comparing all their parts would take too long.
+        // Only unlimited recursion makes longer contexts. `compress` would take too long for them.
         cut(&mut frames, Some(SAMPLE_CONTEXT_DEPTH));
         compress(&mut frames, self.options.compress_recursion);
         cut(&mut frames, self.options.max_depth);
@@ -189,7 +189,7 @@ impl Builder<'_, '_> {
                 }
             }
         }
-        // The contexts that have samples. With each context comes the copy of the function to which its probes belong.
+        // The contexts that have samples, each with the copy of a function (itself or inlined) whose probes have them.
         let mut sampled: BTreeSet<(CopyId, NodeId)> = BTreeSet::new();
         for (number, count) in counts {
             let Some(probe) = self.map.probes.get(number) else {
@@ -208,7 +208,8 @@ impl Builder<'_, '_> {
                 self.add_inlined_call(trie, node, probe, count);
             }
         }
-        // Probes whose code did not run get the count 0. This tells them from probes whose code was optimised away.
+        // All other probes of these copies get the count 0: their code exists but did not run. Probes whose code was
+        // optimised away get no count.
         for (copy, node) in sampled {
             let Some(copy) = self.map.copy(copy) else {
                 continue;

@@ -11,7 +11,8 @@ use rustc_hash::FxHashSet;
 /// discriminator.
 const HAS_OWN: u32 = 1 << 28;
 
-/// The sizes, in a tree that leads from functions to their callers.
+/// A tree with a node for each function in each context. The root's children are functions, and their children are the
+/// callers into which they are inlined.
 #[derive(Debug, Default)]
 pub struct Sizes {
     tree: Trie,
@@ -98,8 +99,8 @@ impl Sizes {
         self.add(node, 0);
     }
 
-    /// Adds the sizes of the instructions of functions. With `by_probes`, a call site is the probe index in the
-    /// discriminator.
+    /// Adds the sizes of all instructions of `functions`, each to its context. With `by_probes`, a call site is given
+    /// by the probe index in its discriminator, otherwise by its source line.
     fn add_code(
         &mut self,
         program: &Program<'_>,
@@ -143,8 +144,8 @@ impl Sizes {
     }
 
     /// The code size of a function in a context. If the program does not have this context, its outermost callers are
-    /// dropped until the program has it. If the program has none of these contexts, the size in any other context is
-    /// taken. 0 if the function has no code.
+    /// dropped until the program has it. If none of these shorter contexts has a size, the size in a context with other
+    /// callers is taken. 0 if there is none.
     pub fn of(&self, trie: &mut Trie, node: NodeId) -> u64 {
         let mut at = Some(ROOT);
         let mut last = ROOT;

@@ -107,7 +107,7 @@ impl NodeId {
 }
 
 impl Trie {
-    /// Returns the id of a name. `None` if there are too many names.
+    /// Returns the id of a name, which is added if it is new. `None` if the tree cannot hold another name.
     pub fn intern(&mut self, name: &[u8]) -> Option<NameId> {
         self.names.insert(SampleName::Text(name))
     }
@@ -139,7 +139,7 @@ impl Trie {
         &mut self.nodes[id.0]
     }
 
-    /// Returns the key of a child. Children are sorted by their keys.
+    /// Returns the key under which a function that is called at a call site is stored in [`Node::children`].
     pub fn key(&mut self, name: NameId, site: Location) -> u64 {
         call_site_hash(self.hash(name), site)
     }

@@ -11,11 +11,11 @@ use std::io::{self, Write};
 /// The number that llvm-profgen writes for an address outside of the binary.
 const ELSEWHERE: u64 = 1;
 
-/// Reads the contexts of unsymbolized profiles: addresses of calls if the binary has pseudo probes, source lines if it
-/// has none. Ranges and branches are not checked against the code.
+/// Reads the contexts of unsymbolized profiles. A context is a list of call addresses if the binary has pseudo probes,
+/// otherwise a list of functions and source lines. Ranges and branches are not checked against the code.
 ///
 /// # Errors
-/// The text of a context that does not have this form.
+/// The text of the first context that cannot be read.
 pub fn read_contexts<'c>(
     program: &Program<'_>,
     counts: &[&'c BinaryCounts],
@@ -51,10 +51,10 @@ pub fn read_contexts<'c>(
 }
 
 impl Context {
-    /// Reads the text of a context without its brackets. The text has one of two forms: the places of calls, as in
-    /// `0x10 @ 0x20`, or source lines, as in `main:1 @ foo:3.2 @ bar`. `address` turns a place into an address. `None`
-    /// if the text has another form, or more than [`SAMPLE_CONTEXT_DEPTH`] frames. The number of frames is limited
-    /// because a frame takes some hundreds of bytes.
+    /// Reads the text of a context without its brackets. With `by_probes`, the text is a list of calls, as in `0x10 @
+    /// 0x20`, whose numbers `address` turns into addresses of the binary. Otherwise it is a list of source lines, as in
+    /// `main:1 @ foo:3.2 @ bar`. `None` if the text has another form, or more than [`SAMPLE_CONTEXT_DEPTH`] frames. The
+    /// number of frames is limited because a frame takes some hundreds of bytes.
     pub fn parse(
         text: &[u8],
         by_probes: bool,

@@ -20,8 +20,8 @@ type Branch = (Address, Address);
 /// a call.
 const UNKNOWN: Address = Some(0);
 
-/// A sample. It has the call chain and the branches, newest first. All frames of the call chain but the first are
-/// addresses of call instructions.
+/// A sample: its call chain, innermost frame first, and its branches, newest first. Every frame of the call chain but
+/// the first is the address of a call instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sample {
     chain: Vec<Address>,
@@ -141,7 +141,8 @@ fn expanded(
     (frames, was_inlined)
 }
 
-/// The samples of a binary, given by addresses of the binary. Equal samples are stored once, with their number.
+/// The samples of a binary, with addresses of the binary. Equal samples are stored once, with the number of times that
+/// they occurred.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     list: FxHashMap<Sample, u64>,
@@ -258,8 +259,8 @@ impl Samples {
         add(&mut figures.samples, count);
         match frames.first_mut() {
             Some(leaf) if is_complete(program, *leaf) => {
-                // The chain is moved back to the target of the newest branch: no branch was taken between there and the
-                // sample.
+                // The innermost frame is moved back from the place of the sample to the target of the newest branch. No
+                // branch was taken between the two, so the callers are the same.
                 *leaf = arrived;
             }
             _ => {

@@ -13,8 +13,8 @@ const BACKWARD: f64 = 1.0;
 const FORWARD_REACH: u64 = 1024;
 /// The length in bytes from which a backward branch has the score 0.
 const BACKWARD_REACH: u64 = 680;
-/// The number of blocks up to which a chain is split when another chain is joined to it. The time for a join grows with
-/// the square of this number.
+/// The most blocks that a chain can have to be split, so that another chain can be put between its parts. The time for
+/// a join grows with the square of this number.
 const LONGEST_SPLIT: usize = 128;
 
 /// A block of a function.
@@ -41,7 +41,7 @@ fn number(value: u64) -> f64 {
     value as f64
 }
 
-/// The score of a jump. Its block is at `from` and has `size` bytes; the jump goes to the block at `to`.
+/// The score of a jump from the block at `from`, which has `size` bytes, to the block at `to`.
 fn score_of(jump: &Jump, size: u64, from: u64, to: u64) -> f64 {
     let end = if jump.call {
         from.saturating_add(size / 2)
@@ -163,7 +163,8 @@ struct Join {
 pub fn order_blocks(blocks: &[BlockSize], jumps: &[Jump]) -> Vec<usize> {
     let mut scorer = Scorer::new(blocks, jumps);
     let (mut chains, bundle_of) = bundles(blocks.len(), jumps, &mut scorer);
-    // For each block, its chain. For each chain, the chains that a jump connects with it.
+    // `owner` has, for each block, the index of its chain. `neighbours` has, for each chain, the chains that a jump
+    // connects with it.
     let mut owner = vec![0; blocks.len()];
     for (index, chain) in chains.iter().enumerate() {
         for &block in &chain.blocks {
@@ -201,7 +202,7 @@ pub fn order_blocks(blocks: &[BlockSize], jumps: &[Jump]) -> Vec<usize> {
                 };
             }
         }
-        // Of several best pairs, the first is taken. Pairs are sorted by the numbers of their chains.
+        // Of several pairs with the largest gain, the first is taken. Pairs are sorted by the indices of their chains.
         let mut best: Option<((usize, usize), f64)> = None;
         for (&pair, join) in &joins {
             if best.is_none_or(|(_, gain)| join.gain > gain) {
@@ -266,7 +267,7 @@ pub fn order_blocks(blocks: &[BlockSize], jumps: &[Jump]) -> Vec<usize> {
 }
 
 /// Puts blocks into bundles, which are never split. If block A has only B as its successor, and B has only A as its
-/// predecessor, B follows A in a bundle. Returns a chain for each bundle, and for each block the number of its bundle.
+/// predecessor, B follows A in a bundle. Returns a chain for each bundle, and for each block the index of its bundle.
 fn bundles(count: usize, jumps: &[Jump], scorer: &mut Scorer<'_>) -> (Vec<Chain>, Vec<usize>) {
     // For each block, its only successor or predecessor: `None` if there is none, `Some(None)` if there are several.
     let mut next: Vec<Option<Option<usize>>> = vec![None; count];

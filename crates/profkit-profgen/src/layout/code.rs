@@ -62,7 +62,8 @@ pub struct CodeMap {
     pub functions: Vec<MappedFunction>,
     /// How many functions are left out of `functions`, by reason.
     pub left_out: LeftOut,
-    /// The smallest version of a block map in the program. It shows which releases of LLVM compiled the program.
+    /// The smallest version of the block maps in the program. It shows from which release of LLVM on the compiler can
+    /// be.
     pub version: u8,
     segments: Vec<Segment>,
     /// All blocks, sorted by address. An empty block comes before the block that begins at the same address.
@@ -75,8 +76,8 @@ impl CodeMap {
     /// Reads the basic blocks of a program.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotCorrelate`] if the program was compiled without the section of its basic blocks, or has no
-    /// symbols. If the section is damaged, the error of its reader.
+    /// [`ErrorKind::CannotCorrelate`] if the program has no symbols, or no section `.llvm_bb_addr_map`, which describes
+    /// its basic blocks. If this section is damaged, the error of its reader.
     pub fn read(image: &Image<'_>) -> Result<Self> {
         let Some(maps) = bb_addr_map::of_image(image)? else {
             return Err(Error::new(

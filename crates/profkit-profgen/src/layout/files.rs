@@ -3,8 +3,9 @@ use super::{FunctionLayout, Layout};
 use crate::layout::MappedFunction;
 use std::io::Write as _;
 
-/// The first version of block maps that only LLVM 17 and later write. If a program has such a block map or a later one, its
-/// compiler is LLVM 17 or later, which can read a list of version 1.
+/// The first version of block maps that only LLVM 17 and later write. If all block maps of a program have this version
+/// or a later one, its compiler is LLVM 17 or later, which can read version 1 of the list for
+/// `-fbasic-block-sections=list=`.
 const LIST_1: u8 = 2;
 
 impl Layout<'_> {

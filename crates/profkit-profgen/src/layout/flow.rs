@@ -127,7 +127,7 @@ impl Adder<'_> {
         let target = to.and_then(|address| Some((address, code.reached(address)?)));
         let Some((address, mut sink)) = target else {
             match source {
-                // The branch is a call of, or a jump to, code without known blocks.
+                // The branch is a call or a jump to code without known blocks.
                 Some(source) => self.leave(source, count),
                 None => add(&mut self.losses.outside),
             }
@@ -151,7 +151,8 @@ impl Adder<'_> {
         } else {
             Kind::Branch
         };
-        // If a call is the last instruction of a block, it returns to the start of the next block.
+        // A return to the start of a block comes from a call that was the last instruction of the block before. It
+        // counts as a return to that block, which then falls through.
         if !is_entry && at_start && (comes_back || !same) {
             let before = sink.checked_sub(1).filter(|_| sink > function.first);
             let before = before.filter(|&before| {

@@ -30,7 +30,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Whether `self` has less weight per byte than `other`, even after its weight is multiplied by `factor`.
+    /// Whether `self` has less weight per byte than `other`, even if the weight of `self` is multiplied by `factor`.
     fn is_sparser(&self, other: &Cluster, factor: u128) -> bool {
         let (own, others) = (u128::from(self.weight), u128::from(other.weight));
         own.saturating_mul(u128::from(other.size.max(1)))

@@ -82,7 +82,7 @@ impl<'code> Layout<'code> {
     /// [`ErrorKind::Empty`] if no branch of the program was sampled. [`ErrorKind::CannotCorrelate`] if the branches do
     /// not fit the blocks of the program, because another build of it was recorded.
     pub fn new(code: &'code CodeMap, flow: &Flow, options: LayoutOptions) -> Result<Self> {
-        // A branch that touches a known block makes its function run, so at least one function did.
+        // After this check, at least one branch begins or ends in a known block, so at least one function ran.
         check(flow)?;
         let functions: Vec<FunctionLayout> = (0..code.functions.len())
             .filter_map(|function| lay_out(code, flow, function))

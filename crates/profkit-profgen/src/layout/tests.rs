@@ -68,7 +68,7 @@ fn random_walks() {
     for _ in 0..300 {
         let count = 2 + rng.below(5);
         let sizes: Vec<u64> = (0..count).map(|_| 1 + rng.below(60) as u64).collect();
-        // Each block goes on to one or two others; a few leave the function.
+        // Each block has at most two successors. A walk ends at a block without successors.
         let next: Vec<Vec<usize>> = (0..count)
             .map(|_| {
                 (0..rng.below(3))

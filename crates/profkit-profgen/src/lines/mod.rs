@@ -1,9 +1,10 @@
 //! Sample profiles by source line.
 //!
-//! Each instruction of a range gives its count to its line; a line gets the largest count of its instructions, times
-//! the number of copies that the compiler made of them. For each function on the inline stack of an instruction, the
-//! count of the instruction times its size is added to the function's total. A branch to the entry of a function is a
-//! call: the line of the branch gets a call target, and the function that is entered gets a head sample.
+//! A range is the code that ran from the target of one branch to the next branch. Each instruction of a range gives its
+//! count to its line; a line gets the largest count of its instructions, times the number of copies that the compiler
+//! made of them. For each function on the inline stack of an instruction, the count of the instruction times its size
+//! is added to the function's total. A branch to the entry of a function is a call: the line of the branch gets a call
+//! target, and the function that is entered gets a head sample.
 mod tree;
 
 use crate::checked::{CheckedCounts, Figures, add};
@@ -26,7 +27,7 @@ const OFFSET_MASK: u32 = 0xffff;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct LineOptions {
-    /// Whether the places of samples are counted, and not the branch stacks. A line then gets the sum of its samples,
+    /// Whether the sampled addresses are counted instead of the branch stacks. A line then gets the sum of its samples,
     /// and there are no calls.
     pub plain_addresses: bool,
     /// Whether functions without any sample are in the profile too, with lines of count 0.
@@ -51,8 +52,7 @@ pub struct Made {
 }
 
 /// Makes the profile of a binary from its counts: by pseudo probe if the program has probes, otherwise by source line.
-/// A numbering is the way in which an input gives the places in the binary. If the inputs have different numberings,
-/// `counts` has several elements.
+/// `counts` has one element for each numbering of the inputs: the way in which they state addresses of the binary.
 ///
 /// # Errors
 /// If the sections of the pseudo probes are damaged.
@@ -77,8 +77,8 @@ pub fn make_profile(
     })
 }
 
-/// Makes the profile of a binary, with all its functions: by pseudo probe if the program has probes, otherwise by
-/// source line. Adds to `figures`. Also returns the errors in the debug info.
+/// Makes the profile of a binary, in which functions with ambiguous names are still kept: by pseudo probe if the
+/// program has probes, otherwise by source line. Adds to `figures`. Also returns the errors in the debug info.
 ///
 /// # Errors
 /// If the sections of the pseudo probes are damaged.

@@ -74,7 +74,7 @@ pub(super) struct Trees<'l> {
     counts: Vec<Counts>,
     /// For each name in `locations`, its id in the profile; `None` if the profile does not have the name yet.
     names: Vec<Option<NameId>>,
-    /// For each name in `locations`, the index of the group of the outermost function with this name.
+    /// For each name in `locations`, the index in `groups` of the outermost function with this name.
     groups_by_name: Vec<Option<usize>>,
     groups: Vec<Group>,
     /// Pairs of the index of a function in the profile and a number of samples at the function's entry.
@@ -162,7 +162,7 @@ impl<'l> Trees<'l> {
         without_line
     }
 
-    /// Adds a call from a frame, if the frame is known, and the entry of the function that is called.
+    /// Adds an entry of the function `callee`, and adds the call to the frame `from` if this frame is known.
     pub fn add_call(&mut self, from: Option<FrameId>, callee: &[u8], count: u64) {
         let Some(callee) = self.profile.intern(SampleName::Text(callee)) else {
             return;
@@ -180,9 +180,9 @@ impl<'l> Trees<'l> {
         self.heads.push((function, count));
     }
 
-    /// Returns the group of a frame, and adds to the profile the function names of the inline stack that ends in the
-    /// frame. `None` if the outermost function has no name, or if more functions are inlined into each other than a
-    /// profile can hold.
+    /// Returns the group of the outermost function of a frame, and adds to the profile the function names of the inline
+    /// stack that ends in the frame. `None` if the outermost function has no name, or if more functions are inlined
+    /// into each other than a profile can hold.
     fn group(&mut self, frame: FrameId) -> Option<&mut Group> {
         let facts = *self.facts.get(frame.index())?;
         let own = facts.own.filter(|_| facts.depth <= SAMPLE_INLINE_DEPTH)?;

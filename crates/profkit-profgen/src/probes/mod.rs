@@ -67,7 +67,7 @@ pub(crate) fn functions_of(
     }
 }
 
-/// Makes the profile from the counts, with all functions. Adds to `figures`.
+/// Makes the profile from the counts, in which functions with ambiguous names are still kept. Adds to `figures`.
 pub(crate) fn profile_of(
     program: &Program<'_>,
     mut counts: CheckedCounts,

@@ -202,8 +202,8 @@ impl ProbeMap {
         self.copies.get(id.0 as usize)
     }
 
-    /// Returns the probes with addresses from `first` to `last`, both inclusive, sorted by address. Each has its index
-    /// in [`probes`](Self::probes).
+    /// Returns the probes with addresses from `first` to `last`, both inclusive, sorted by address. Each probe comes
+    /// with its index in [`probes`](Self::probes).
     pub fn between(&self, first: u64, last: u64) -> impl Iterator<Item = (usize, &Probe)> {
         let address = |index: &u32| self.probes.get(*index as usize).map(|probe| probe.address);
         let from = self
@@ -222,9 +222,9 @@ impl ProbeMap {
         probes.find(|probe| !probe.is_block())
     }
 
-    /// Returns those frames of a probe that a compiler can know, the outermost first. Also returns whether other frames
-    /// were cut off. A call site without a probe has the index 0; its frame and all frames outside of it are cut off.
-    /// At most [`SAMPLE_INLINE_DEPTH`] frames are returned.
+    /// Returns the frames of a probe that a profile can contain, outermost first, and whether other frames were cut
+    /// off. A frame has the index 0 if its call site has no probe; such a frame and all its callers are cut off. At
+    /// most [`SAMPLE_INLINE_DEPTH`] frames are returned.
     pub fn known_frames(&self, probe: &Probe) -> (Vec<ProbeFrame>, bool) {
         let mut frames = self.frames(probe);
         let mut known: Vec<ProbeFrame> = frames.next().into_iter().collect();
@@ -271,8 +271,8 @@ impl Reader<'_, '_> {
     fn read(&mut self) -> Result<()> {
         // The depth of inlining is limited only by the size of the section, so this uses a loop and not recursion.
         let mut open: Vec<Open> = Vec::new();
-        // Whether an address was already stored as a whole, and not as a distance. After such an address, the addresses
-        // of functions are not needed.
+        // Whether an address was already stored whole, and not as a distance. All later addresses are distances from
+        // such an address, so the addresses of functions are then not needed.
         let mut whole_addresses = false;
         loop {
             while open.last().is_some_and(|copy| copy.inlined_left == 0) {

@@ -81,7 +81,7 @@ fn word(change: Change, family: Family) -> &'static str {
 
 /// A share as a percentage with one decimal. A share above 0 is never printed as 0.
 pub fn percent(share: f64) -> String {
-    // Sums of shares are not exact. So a little is added to the number before it is rounded down.
+    // Sums of shares have rounding errors. A little is added, so that for example 9.9999999 is not rounded down to 9.9.
     match share * 100.0 {
         0.0 => "0.0%".to_owned(),
         percent if percent < 0.1 => "<0.1%".to_owned(),
@@ -213,7 +213,7 @@ impl DiffReport<'_> {
         format!("{}{name}{stage}", callers.collect::<String>())
     }
 
-    /// Describes the parts of a function whose shares changed: blocks, call targets and sizes. Each part has one line.
+    /// Describes the blocks, call targets and sizes in a function whose shares changed. Each of them has one line.
     fn details(&self, function: &FunctionChange) -> Vec<String> {
         let shares = |[old, new]: [f64; 2]| format!("{} -> {}", percent(old), percent(new));
         let block = |block: &BlockChange| {

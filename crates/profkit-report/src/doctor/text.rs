@@ -10,14 +10,14 @@ use std::io::{self, Write};
 const MOST_IN_COMMAND: u64 = 3;
 /// The largest number of damaged files of a group that are listed one by one.
 const MOST_LISTED: usize = 5;
-/// The largest number of faults that are listed for one file among several.
+/// The largest number of faults that are listed for one file if several files are examined.
 const MOST_FAULTS: usize = 3;
 /// The smallest number of columns to which text is wrapped, even if the terminal is narrower.
 const LEAST_ROOM: usize = 24;
 /// The largest number of build ids that are listed for a group.
 const MOST_IDS: usize = 3;
 
-/// Prints one file.
+/// Prints the diagnosis of one file.
 ///
 /// # Errors
 /// If the writer fails.
@@ -69,9 +69,9 @@ fn block(
     next(out, diagnosis, (name, &quoted(name), ""), complete)
 }
 
-/// Prints a group of like files. A group of one file is printed like a single file, but only its first few faults are
-/// listed if doctor has examined other files too (`counts`). `paths` are the arguments that named the files, quoted for
-/// a shell.
+/// Prints a group of like files. A group of one file is printed like a single file. If `counts` says that doctor has
+/// examined other files too, only the first few faults of that file are listed. `paths` are the arguments that named
+/// the files, quoted for a shell.
 ///
 /// # Errors
 /// If the writer fails.

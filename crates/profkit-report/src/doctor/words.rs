@@ -12,7 +12,7 @@ pub fn what(what: &What) -> String {
         What::Unreadable => "not readable".to_owned(),
         What::Empty => "empty file".to_owned(),
         What::Unknown => "not a profile of a known kind".to_owned(),
-        What::ObjectFile => "program or object file, not a profile".to_owned(),
+        What::ObjectFile => format!("{OBJECT_FILE}, not a profile"),
         What::Text => "text, but no profile that can be read".to_owned(),
         What::Instr(facts) => describe(facts),
         What::BrokenRaw(version) => format!("raw profile{}", version_text(*version)),
@@ -64,11 +64,8 @@ pub fn verdict(diagnosis: &Diagnosis) -> &'static str {
 
 /// The kind and the build of a file in a few words: "raw profile version 10 of build 5fe60682…".
 pub fn short(diagnosis: &Diagnosis) -> String {
-    let kind = what(&diagnosis.what);
-    let kind = kind.split(" (LLVM").next().unwrap_or_default();
-    let kind = kind.strip_suffix(", not a profile").unwrap_or(kind);
     let ids = &diagnosis.binary_ids;
-    let mut text = kind.to_owned();
+    let mut text = short_kind(&diagnosis.what);
     if let Some(id) = ids.first() {
         let id: String = id.to_string().chars().take(12).collect();
         text += &format!(" of build {id}…");
@@ -77,6 +74,30 @@ pub fn short(diagnosis: &Diagnosis) -> String {
         text += &format!(" and {} more", ids.len() - 1);
     }
     text
+}
+
+/// Does the same as [`what`], but without the releases that wrote the file, the machine, and the words "not a profile".
+fn short_kind(kind: &What) -> String {
+    match kind {
+        What::ObjectFile => OBJECT_FILE.to_owned(),
+        What::Other(kind) => without_article(kind.description()).to_owned(),
+        What::Instr(facts) => {
+            format!("{} profile{}", facts.form, version_text(facts.version))
+        }
+        What::Sample {
+            encoding: Some(SampleEncoding::CompactBinary),
+            version,
+            ..
+        } => compact_binary(*version),
+        _ => what(kind),
+    }
+}
+
+/// What a program is called.
+const OBJECT_FILE: &str = "program or object file";
+
+fn compact_binary(version: u64) -> String {
+    format!("sample profile, compact binary version {version}")
 }
 
 fn without_article(description: &str) -> &str {
@@ -106,7 +127,7 @@ fn sample(encoding: Option<SampleEncoding>, version: u64, gcov: Option<GcovVersi
         (Some(SampleEncoding::Text), _) => "sample profile, text".to_owned(),
         (Some(SampleEncoding::Binary), _) => format!("sample profile, binary version {version}"),
         (Some(SampleEncoding::CompactBinary), _) => {
-            format!("sample profile, compact binary version {version} (LLVM 7 to 16)")
+            format!("{} (LLVM 7 to 16)", compact_binary(version))
         }
         (Some(SampleEncoding::ExtBinary), _) => {
             format!("sample profile, extensible binary version {version}")
@@ -132,6 +153,7 @@ pub fn names_all(advice: Advice) -> bool {
         advice,
         Advice::Correlate
             | Advice::KeepSound
+            | Advice::KeepSoundHeap
             | Advice::KeepWithComplete
             | Advice::ForOlderRelease
             | Advice::ForCompiler
@@ -177,6 +199,10 @@ pub fn command(
         Advice::Correlate => (
             format!("profkit merge {all} --binaries PROGRAM -o merged.profdata"),
             "the program that ran, or its debug info, has the list of functions that the profile lacks",
+        ),
+        Advice::KeepSoundHeap => (
+            format!("profkit merge {all} --binaries PROGRAM -o merged.profdata"),
+            "keeps the sound dumps, and reports the rest; the program that ran has the names of their functions",
         ),
         Advice::KeepSound => (
             format!("profkit merge {all} -o merged.profdata"),

@@ -89,7 +89,7 @@ impl HeapView<'_> {
             };
             let mut name = self.name(frame.function);
             if let Some(width) = out.look().width {
-                // The place gets at most half of the line, and the name gets the rest.
+                // The source location gets at most half of the line, and the function name gets the rest.
                 let half = width.saturating_sub(INDENT + inlined.len()) / 2;
                 place = cut_middle(&place, half.max(20)).into_owned();
                 let used = INDENT + inlined.len() + place.chars().count();

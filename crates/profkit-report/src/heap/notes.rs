@@ -152,19 +152,7 @@ fn functions_without_debug_info(module: &ModuleReport) -> String {
     text
 }
 
-/// The name of a module in messages.
+/// The name of a module in messages; `None` for addresses that belong to no module.
 pub fn module_name(module: &ModuleReport) -> Option<String> {
-    match &module.module {
-        Module::Linked { build_id } => Some(format!("build id {build_id}")),
-        Module::Mapping { number: 0, .. } => Some("the program's mapping".to_owned()),
-        Module::Mapping {
-            number,
-            file_offset,
-            len,
-            ..
-        } => Some(format!(
-            "mapping {number} (offset {file_offset:#x} of its file, {len:#x} bytes)"
-        )),
-        Module::None => None,
-    }
+    (module.module != Module::None).then(|| module.module.to_string())
 }

@@ -1,6 +1,6 @@
 //! The overview of a heap profile: how much was allocated, what is cold and hot, and the largest contexts.
 use super::{HeapView, JsonFrame, JsonSum, hotness_name, hotness_style};
-use crate::rows::{RowForm, RowWriter, group_word, number, share};
+use crate::rows::{RowForm, RowWriter, group_word, number};
 use crate::show::json::{SCHEMA_VERSION, error as json_error};
 use crate::show::text::{GroupTitles, facts, groups_table, read_by};
 use crate::{
@@ -13,6 +13,7 @@ use profkit_analysis::names;
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
 use profkit_data::ids::NameRef;
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
+use profkit_data::share;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};

@@ -20,7 +20,7 @@ pub fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
 fn parts_left_out(losses: &Losses, why: &str) -> Vec<String> {
     let flags = Some(losses.flags).filter(|flags| !flags.is_unknown());
     let flags = flags.map(|flags| format!("the kind of the profile ({flags})"));
-    // The flags are not counted among the other parts that are left out, because a message of their own names them.
+    // The flags already have a message, which names them. So they must not be counted among the other parts.
     let mut others = losses.clone();
     others.flags = InstrKind::UNKNOWN;
     let counts = others.counts().map(|(count, what)| match count {

@@ -25,7 +25,7 @@ pub struct Written {
     pub indexed_version: Option<u32>,
     /// The number of functions in the profile.
     pub functions: u64,
-    /// The number of functions that a run entered; `None` if the profile is not a MIP profile.
+    /// The number of functions that at least one run entered; `None` if the profile is not a MIP profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covered: Option<u64>,
     /// The number of runs; `None` if the profile is not a MIP profile.

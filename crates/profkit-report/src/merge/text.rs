@@ -202,8 +202,9 @@ fn labelled<W: Write>(label: Label, text: impl Display, out: &mut Console<W>) ->
 fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) -> io::Result<bool> {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {
-        // Events with this reason are left out of the text. Nearly every coverage profile has such an event, and there
-        // it is harmless.
+        // Events with the reason `HashGenerationUnknown` are left out of the text: the version of a raw profile does
+        // not tell how function hashes were computed. Nearly every coverage profile has such an event, and there it is
+        // harmless.
         let idle = event.reason == Reason::HashGenerationUnknown || quiet && event.reason.is_note();
         if !idle && !reasons.contains(&event.reason) {
             reasons.push(event.reason);

@@ -306,7 +306,7 @@ pub fn place(frame: &Frame<'_>) -> String {
     format!("{}:{}", display(path, true), frame.line)
 }
 
-/// The mean position of a function's first call, with one decimal, rounded down.
+/// The mean ordinal of a function's first call in a run, with one decimal, rounded down.
 fn mean(function: &Function) -> String {
     let tenths = u128::from(function.order_sum) * 10 / u128::from(function.order_runs.max(1));
     format!("{}.{}", tenths / 10, tenths % 10)

@@ -179,7 +179,8 @@ impl MipShow<'_> {
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let profile = self.profile;
         out.title(self.path, MipForm::Profile(self.version))?;
-        // In files, the names of modes are written as titles: "Function Call Count".
+        // The names of modes are written as titles in YAML, for example "Function Call Count". Here they are
+        // lower-case.
         let modes: Vec<_> = profile.modes().names().collect();
         out.fact("records", modes.join(", ").to_lowercase())?;
         out.fact("size", format_args!("{} bytes", grouped(self.size)))?;

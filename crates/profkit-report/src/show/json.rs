@@ -5,7 +5,7 @@
 use super::text::{bits, endian_name};
 use super::{Context, Details, Layout, Printer, RecordView};
 use crate::Grouping;
-use crate::rows::{group_json, group_word, number, share};
+use crate::rows::{group_json, group_word, number};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
@@ -18,6 +18,7 @@ use profkit_data::Error;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::{KindValues, TemporalTraces};
 use profkit_data::releases::Release;
+use profkit_data::share;
 use profkit_data::summary::Summary;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -346,7 +347,6 @@ pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
     let writers = facts.writers.as_ref().map(
         |range| json!({ "first": range.start().to_string(), "last": range.end().to_string() }),
     );
-    let kind = facts.instrumentation.to_string();
     let value = json!({
         "path": name,
         "size": size,
@@ -356,7 +356,7 @@ pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
         "written_by_llvm": writers,
         "pointer_bits": facts.machine.map(|(width, _)| bits(width)),
         "endian": facts.machine.map(|(_, endian)| endian_name(endian)),
-        "instrumentation": kind.split(", ").collect::<Vec<_>>(),
+        "instrumentation": facts.instrumentation.names().collect::<Vec<_>>(),
     });
     without_nulls(value)
 }

@@ -2,8 +2,8 @@
 //! headers contain everything else.
 //!
 //! The symbols are hidden and addressed relative to the program counter, so that they need no GOT slot and no dynamic
-//! relocation. In a position-independent image, GNU ld rejects such an address if the symbol may be undefined. So the
-//! runtime contains an empty piece of each section.
+//! relocation. In a position-independent image, GNU ld rejects such an address if the symbol may be undefined. The
+//! linker defines the symbols only for sections that exist, so the runtime contains an empty piece of each section.
 use super::{segments, Range};
 use core::arch::{asm, global_asm};
 

@@ -53,15 +53,15 @@ unsafe fn get<T: Copy>(base: *const u8, offset: usize) -> T {
     unsafe { base.add(offset).cast::<T>().read_unaligned() }
 }
 
-/// Returns the next program header of a kind after another one, or the first one after null. Returns null if there is
-/// none.
+/// Returns the first program header of a kind that comes after the header `after`, or the first one of all if `after`
+/// is null. Returns null if there is none.
 ///
 /// # Safety
 /// The caller must pass the address of the ELF header of an image in memory, and null or one of its program headers.
 #[inline(never)]
 unsafe fn next(header: *const u8, kind: u32, after: *const u8) -> *const u8 {
-    // SAFETY: the caller promises that there is an ELF header. The size of a program header that this code uses is the
-    // one that the program loader demands.
+    // SAFETY: the caller promises that there is an ELF header. This code assumes the size of a program header that the
+    // program loader demands.
     unsafe {
         let first = header.add(get::<usize>(header, at::HEADERS));
         let end = first.add(usize::from(get::<u16>(header, at::HEADER_COUNT)) * at::SIZE);

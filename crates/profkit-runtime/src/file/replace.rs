@@ -71,7 +71,7 @@ impl State {
             }
             // SAFETY: a `Name` is always zero-terminated.
             let read = unsafe { system::read_link(self.target.as_ptr(), &mut self.buffer) };
-            // If reading fails, the path is not a link, or nothing exists there. If there is another reason, opening
+            // If reading fails, the path is usually not a link, or nothing exists there. After any other error, opening
             // the file fails too and shows the reason.
             let link = match read.map(|length| self.buffer.get(..length)) {
                 Ok(Some(link)) => link,
@@ -228,8 +228,8 @@ impl State {
         result = first_error(result, system::close_copy(new));
         if result == 0 {
             // The two files exchange their names. If a rename replaced the old file, ext4 would write the new file to
-            // the disk immediately. This takes five times as long as the exchange. Old kernels and some file systems
-            // cannot exchange names.
+            // the disk immediately, which takes five times as long as the exchange. The rename is used only on old
+            // kernels and file systems that cannot exchange names.
             // SAFETY: a `Name` is always zero-terminated.
             result = unsafe {
                 match system::exchange(self.other.as_ptr(), self.target.as_ptr()) {

@@ -95,8 +95,8 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
             command.arg(format!("--cfg=profkit_part=\"{part}\""));
         }
         if target.starts_with("wasm32") {
-            // With another relocation model, the addresses of data would be relative to a base that only dynamic
-            // modules have.
+            // With rustc's default, the position-independent code, the addresses of data would be relative to a base
+            // that only dynamic modules have.
             command.arg("-Crelocation-model=static");
         }
         if target.starts_with("aarch64") {

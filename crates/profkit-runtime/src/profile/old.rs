@@ -76,7 +76,7 @@ impl Sections {
                 return None;
             }
             // The build ids have at most as many bytes as fit into memory, and `CountersDelta` is an address or a
-            // distance between addresses. So no bits are lost.
+            // distance between addresses. So the casts to `usize` lose no bits.
             #[allow(clippy::cast_possible_truncation)]
             Some(OldHeader {
                 ids_size: ids_size as usize,

@@ -44,7 +44,7 @@ impl Shift {
 
     /// Records the address of one function in this process. The distance to the older process must be known.
     pub fn note_new(&mut self, new: usize) {
-        // The distance is that of two addresses of this machine, so no bits are lost.
+        // The distance is that of two addresses of this machine, so the cast to `usize` loses no bits.
         #[allow(clippy::cast_possible_truncation)]
         let distance = self.distance as usize;
         if new != 0 {
@@ -356,7 +356,7 @@ pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<Old
                 *place = total;
             }
         }
-        // The largest size is that of 3 * 65535 sites, each with 255 values of 16 bytes.
+        // The largest size is that of 3 * 65535 sites, each with 255 values of 16 bytes. It fits into 32 bits.
         #[allow(clippy::cast_possible_truncation)]
         output.half(size as u32);
         output.half(used_kinds);

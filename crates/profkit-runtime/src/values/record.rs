@@ -264,7 +264,7 @@ unsafe fn grow(value: u64, record: usize, site: usize, count: u64, place: &Atomi
     }
 }
 
-/// Adds one to the count of a size, after [`representative_size`] has reduced the size.
+/// Adds one to the count of the size of a memory operation, after [`representative_size`] has reduced the size.
 ///
 /// # Safety
 /// The caller must ensure what [`instrument`] requires.

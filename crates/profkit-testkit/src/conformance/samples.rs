@@ -323,8 +323,8 @@ impl SampleBench<'_> {
         ours: &Did,
     ) -> Outcome {
         let is_done = |did: &Did| did.code == Some(0);
-        // LLVM 13 wrote files with contexts that profkit and LLVM 13 can read. If the binary encoding cannot contain
-        // the contexts, profkit prints the same message as LLVM 13.
+        // Only profkit and LLVM 13 can read the files with contexts that LLVM 13 wrote. If the binary encoding cannot
+        // contain the contexts, profkit prints the same message as LLVM 13.
         let is_read = is_done(ours) || (form == "--binary" && ours.stderr.contains(NO_WRITER));
         if is_read && !is_done(theirs) && files.iter().any(|file| is_of_13(file)) {
             return Outcome::Allowed(CONTEXTS_OF_13);

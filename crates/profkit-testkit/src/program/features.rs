@@ -3,7 +3,7 @@
 use crate::Rng;
 use std::fmt::Write as _;
 
-/// The helper functions of one file. The numbers of helpers start again in each file, so that several files have static
+/// The helper functions of one file. Helpers are numbered anew in each file, so that several files have static
 /// functions with the same names.
 #[derive(Debug, Default)]
 pub struct Helpers {

@@ -77,7 +77,8 @@ pub struct Truth {
     pub samples: u64,
     /// The number of entries in the branch stacks of all samples.
     pub entries: u64,
-    /// The number of times that each branch occurs in a branch stack. At least one end of the branch is in a program.
+    /// The number of times that each branch occurs in a branch stack. Only branches with at least one end in a program
+    /// are counted.
     pub branches: BTreeMap<(Spot, Spot), u64>,
     /// The number of times that each range of code was executed between two branches. A range is given by the program,
     /// its first instruction and its last instruction.

@@ -101,7 +101,7 @@ pub struct PerfFile<W: Write + Seek> {
     size: u64,
 }
 
-/// The number of bytes of records after which they are written to the file.
+/// The records are written to the file when they have this number of bytes.
 const PIECE: usize = 1 << 20;
 
 impl<W: Write + Seek> PerfFile<W> {

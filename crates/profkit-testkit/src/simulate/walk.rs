@@ -177,8 +177,8 @@ impl Process {
             !program.is_same_function(to.address - 1, to.address)
         });
         if ends {
-            // The compiler knew that the called function does not return. So the code after the call belongs to another
-            // function.
+            // The compiler knew that the called function does not return, so the code after the call belongs to another
+            // function. The walk must not return there; it starts again.
             return self.begin(world, rng);
         }
         self.take(world, from, to, rng);

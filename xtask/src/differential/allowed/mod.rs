@@ -520,7 +520,8 @@ fn without_split_warning(tools: &Tools, case: &Case, ours: &Ran) -> Result<Optio
     }))
 }
 
-/// Whether a message names an input, or is the message about count sums, in which LLVM's tool never names an input.
+/// Whether a message names an input. The message about errors in the sums of counts also passes, because LLVM's tool
+/// never names an input in it.
 fn names(stderr: &[u8], input: &Input) -> bool {
     contains(stderr, input.name.as_bytes())
         || contains(stderr, b"error in getting profile count sums")

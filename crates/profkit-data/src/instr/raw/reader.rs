@@ -94,8 +94,7 @@ pub struct RawReader<'data> {
     symbols: SymbolTable,
     binary_ids: Vec<BuildId>,
     time_stamps: Vec<(u64, NameRef)>,
-    /// For each profile that was opened: the number of time stamps that had been read, from earlier profiles, when it
-    /// was opened.
+    /// For each profile that was opened: the number of time stamps that were read from the profiles before it.
     stamps_before: Vec<usize>,
     implausible: Option<ImplausibleCount>,
     records_without_values: usize,

@@ -224,8 +224,8 @@ impl<'data> TextReader<'data> {
     /// line after the `$`. Names of Swift functions begin with `$`. LLVM 22 does not check this, so it cannot read the
     /// text that it writes for a profile with such names.
     fn is_name_with_dollar(&mut self, rest: &[u8]) -> bool {
-        // In a mangled Swift name, a letter follows the `$`. If a digit follows the `$`, the line states the number of
-        // bitmap bytes, even if the number is malformed.
+        // In a mangled Swift name, a letter follows the `$`. If a digit or nothing follows the `$`, the line is not a
+        // name: it states the number of bitmap bytes, even if the number is malformed.
         if trim(rest).first().is_none_or(u8::is_ascii_digit) {
             return false;
         }
@@ -460,9 +460,9 @@ impl<'data> TextReader<'data> {
             )
     }
 
-    /// Moves to the start of the next record after an error, if it can be found. A record starts after a blank line
-    /// with a function name, a function hash and a number of counters. If the first line is a number, `$N` or
-    /// `NAME:COUNT`, it is not taken for a function name, because such lines also occur inside records.
+    /// Moves to the start of the next record after an error, if it can be found. A record starts after a blank line.
+    /// Its first three lines are a function name, a function hash and a number of counters. If the first line is a
+    /// number, `$N` or `NAME:COUNT`, it is not taken for a function name, because such lines also occur inside records.
     fn resume_after(&mut self, start: usize) {
         let mut from = start;
         while let Some(block) = self.lexer.next_block(from) {

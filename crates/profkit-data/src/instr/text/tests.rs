@@ -52,7 +52,8 @@ fn names(records: &[Record]) -> Vec<&str> {
         .collect()
 }
 
-/// Puts all records into one table, in their order. Records with the same name must follow each other in `records`.
+/// Puts all records into one table, in their order. In `records`, records with the same name must stand next to each
+/// other.
 fn profile(kind: InstrKind, records: &[Record]) -> InstrProfile {
     let mut table = FunctionTable::new();
     let mut last: Option<(&[u8], _)> = None;

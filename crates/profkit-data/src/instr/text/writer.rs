@@ -59,7 +59,8 @@ impl TextOptions {
         self
     }
 
-    /// Returns the parts of a profile that the text can hold: those that the LLVM release can read.
+    /// Returns the parts of a profile that the text can hold: those that the LLVM release in the options can read, or
+    /// all parts if no release is set.
     fn limits(&self) -> Limits {
         let Some(release) = self.release else {
             return Limits {
@@ -94,8 +95,8 @@ struct Limits {
 }
 
 /// Writes a whole profile. Functions are sorted by name and function hash. The bytes are those of `llvm-profdata merge
-/// --text` of LLVM 22. Like LLVM, the function leaves out the parts that the text format cannot hold. It returns the
-/// numbers of these parts, as [`losses`] counts them.
+/// --text` of LLVM 22. Like LLVM, the function leaves out the parts that the text format cannot hold. It returns how
+/// many parts were left out, as [`losses`] counts them.
 ///
 /// ```
 /// use profkit_data::instr::text::{TextOptions, write};

@@ -395,8 +395,8 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
     }
 
-    /// Subtracts the length of a call stack from the number of frames that may still be read, and fails if it is
-    /// greater than that number. `at` is the offset for the error. The limit is needed because many call stacks of a
+    /// Subtracts the length of a call stack from the number of frames that may still be read, and fails if the length
+    /// is greater than this number. `at` is the offset for the error. The limit is needed because many call stacks of a
     /// damaged file can be read from the same bytes.
     fn spend(&mut self, frames: usize, at: u64) -> Result<()> {
         self.budget = self.budget.checked_sub(frames).ok_or_else(|| {

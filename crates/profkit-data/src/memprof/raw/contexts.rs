@@ -7,6 +7,7 @@ use crate::llvm_order::dense_map_order;
 use crate::memprof::{AddressId, MemInfoBlock, Start};
 use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt;
 use std::sync::Arc;
 
 /// The program, library or mapping that an address belongs to.
@@ -32,6 +33,25 @@ pub enum Module {
     },
     /// The address is outside of all mappings and belongs to no module.
     None,
+}
+
+impl fmt::Display for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Module::Linked { build_id } => write!(f, "build id {build_id}"),
+            Module::Mapping { number: 0, .. } => f.write_str("the program's mapping"),
+            Module::Mapping {
+                number,
+                file_offset,
+                len,
+                ..
+            } => write!(
+                f,
+                "mapping {number} (offset {file_offset:#x} of its file, {len:#x} bytes)"
+            ),
+            Module::None => f.write_str("no module"),
+        }
+    }
 }
 
 id_type! {
@@ -62,8 +82,8 @@ pub struct Skipped {
     pub error: Error,
     /// The number of blocks of the dump that were added before the fault was found.
     pub kept: usize,
-    /// Whether a part of the dump was left out because of the fault. If dumps contradict each other, the contradiction
-    /// is reported, but nothing is left out.
+    /// Whether a part of the dump was left out because of the fault. It is false if two dumps contradict each other:
+    /// such a contradiction is reported, but nothing is left out.
     pub lost: bool,
 }
 

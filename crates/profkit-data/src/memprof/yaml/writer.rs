@@ -68,7 +68,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes a key at an indentation, and spaces up to the column of its value.
+    /// Writes `indent` spaces, a key with its colon, and spaces up to the column of the key's value.
     fn key(&mut self, indent: usize, key: &str) {
         let width = VALUE_COLUMN.saturating_sub(key.len()).max(1);
         // Writing to a `String` never fails.

@@ -152,7 +152,8 @@ never at 0x110: record 0x18 address 0x401100 size 0x40 signature 0x1000 modes 0x
         MipMap::parse(&padded).unwrap().entries().count(),
         image.functions.len()
     );
-    // The size of this map entry is a number whose first byte in the file is 0.
+    // The first byte of this map entry is 0, because its size is 0x200 and is stored little-endian. The reader must not
+    // skip this byte as padding.
     let long = made::MipImage::new(
         b"id",
         vec![made::MipFunction::new(

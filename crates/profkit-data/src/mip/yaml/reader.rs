@@ -22,8 +22,8 @@ struct Document {
     version: ProfileVersion,
     modes: Modes,
     edges: Vec<CallEdge>,
-    /// The callers of the call edges, as the text states them. The functions of the callers are looked up after all
-    /// functions were read.
+    /// The callers of the call edges, as the text states them. They are looked up in the profile after all functions
+    /// were read.
     callers: Vec<Caller>,
 }
 

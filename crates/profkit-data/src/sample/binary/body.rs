@@ -262,7 +262,8 @@ impl Encoder<'_> {
     }
 }
 
-/// Counts the checksums and attributes of a function and of the functions inlined in it.
+/// Adds the checksums and attributes of a function and of the functions inlined in it to the counts of what is left
+/// out.
 pub(in crate::sample) fn count_facts(samples: &Samples, losses: &mut Losses) {
     losses.checksums += u64::from(samples.checksum != 0);
     losses.attributes += u64::from(samples.attributes != 0);

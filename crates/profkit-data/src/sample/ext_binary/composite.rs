@@ -79,8 +79,8 @@ impl Findings {
     }
 }
 
-/// The numbers before the lines in a block of samples: one number (the total) or two (total and head, in the file's
-/// order).
+/// The numbers before the lines in a block of samples: one number (the total samples) or two (the total samples and the
+/// head samples, in the order of the file).
 #[derive(Clone, Copy, Debug)]
 enum Lead {
     One(u64),
@@ -127,8 +127,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads the blocks of a function. `is_top` states whether the function is at the top level. Returns the numbers
-    /// before the lines in its block of samples (the total, or the total and the head); `None` if the function has no
-    /// such block.
+    /// before the lines in its block of samples (the total samples, or the total and the head samples); `None` if the
+    /// function has no such block.
     fn blocks(
         &self,
         decoder: &mut Decoder<'_, '_>,
@@ -223,9 +223,10 @@ pub(super) fn each_block<'data>(
     Ok(())
 }
 
-/// Reads a block of samples. The block of a function at the top level (`is_top`) has both the head and the total. In
-/// other encodings, inlined functions have no head. It is not known whether inlined functions have a head in this
-/// encoding, so both forms are tried, and the form that uses exactly all bytes of the payload is accepted.
+/// Reads a block of samples. The block of a function at the top level (`is_top`) has both the number of head samples
+/// and the total number of samples. In other encodings, inlined functions have no head samples. It is not known whether
+/// they have this number in this encoding, so both forms are tried, and the form that uses exactly all bytes of the
+/// payload is accepted.
 fn samples(
     decoder: &mut Decoder<'_, '_>,
     payload: Cursor<'_>,
@@ -272,8 +273,9 @@ fn used_up(cursor: &Cursor<'_>) -> Result<()> {
     .expected("none"))
 }
 
-/// Counts what the functions of a file show about the order of head and total. The total of a function is at least the
-/// sum of its lines, including the lines of its inlined functions; the head does not depend on this sum.
+/// Counts what the functions of a file show about the order of two numbers: the number of head samples and the total
+/// number of samples. The total of a function is at least the sum of its lines, including the lines of its inlined
+/// functions; the head samples do not depend on this sum.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
     /// The number of functions in whose block of samples the first number equals the sum of the lines, and the second
@@ -284,8 +286,8 @@ pub(super) struct Evidence {
     /// second number is smaller than this sum. The first number must then be the total.
     only_first_fits: u64,
     only_second_fits: u64,
-    /// Whether the head and the total of any function differ. If they are equal in all functions, their order does not
-    /// matter.
+    /// Whether the head samples and the total samples differ in any function. If they are equal in all functions, the
+    /// order of the two numbers does not matter.
     matters: bool,
 }
 
@@ -308,7 +310,7 @@ impl Evidence {
         }
     }
 
-    /// Returns the more probable order of head and total, and whether this order is certain.
+    /// Returns the more probable order of head samples and total samples, and whether this order is certain.
     pub(super) fn decide(&self) -> (Order, bool) {
         let (first, second) = match (self.first_is_sum, self.second_is_sum) {
             (0, 0) => (self.only_first_fits, self.only_second_fits),
@@ -342,8 +344,9 @@ pub(super) fn uncertain_order(at: u64, order: Order) -> Error {
 }
 
 /// Reads a function and skips its names. `vtables` states whether the file has vtables; `depth` is the depth of
-/// inlining. Returns two values: the numbers before the lines in its block of samples (the total, or the total and the
-/// head; `None` if there is no such block), and the sum of all its lines, including the lines of inlined functions.
+/// inlining. Returns two values. The first has the numbers before the lines in its block of samples (the total samples,
+/// or the total and the head samples); `None` if there is no such block. The second is the sum of all its lines,
+/// including the lines of inlined functions.
 fn scan(cursor: &mut Cursor<'_>, vtables: bool, depth: usize) -> Result<(Option<Lead>, u128)> {
     cursor.uleb128()?;
     let (mut found, mut sum) = (None, 0);

@@ -209,8 +209,8 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// Finds out whether the total or the head comes first in the blocks of composite sections. If the samples do not
-    /// show the order, reports an error. `vtables` states whether the file has vtables.
+    /// Finds out whether the total samples or the head samples come first in the blocks of composite sections. If the
+    /// samples do not show the order, reports an error. `vtables` states whether the file has vtables.
     fn composite_findings(&self, vtables: bool, report: &mut ReadReport) -> Findings {
         let mut evidence = Evidence::default();
         let mut first = None;

@@ -82,7 +82,7 @@ impl Tables<'_> {
                     let name = decoder.mapping.id(name, decoder.names)?;
                     function.callers.push(Frame { name, location });
                 }
-                // `get` returns at least one frame, because the function itself is a frame.
+                // The calling context has at least one frame, because the function itself is a frame.
                 function.name = function.callers.pop().unwrap_or_default().name;
             }
         }

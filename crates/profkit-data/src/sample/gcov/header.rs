@@ -19,7 +19,7 @@ pub(super) const TAG_WORKING_SETS: u32 = 0xaf00_0000;
 pub(super) const INDIRECT_CALLS: u32 = 7;
 /// The number of working sets in a file (`NUM_GCOV_WORKING_SETS`).
 pub(super) const WORKING_SETS: usize = 128;
-/// The value that a profile stores as the index of the source file of a name that has no source file.
+/// The index that a file states in place of the index of a source file if a name has no source file.
 pub(super) const NO_FILE: u32 = u32::MAX;
 
 /// The version of the format of GCC's sample profiles.

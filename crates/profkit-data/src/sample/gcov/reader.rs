@@ -396,7 +396,8 @@ fn skip_working_sets(cursor: &mut Cursor<'_>) -> Result<()> {
     if cursor.remaining() > 4 {
         cursor.take(WORKING_SETS * (4 + 8))?;
     } else {
-        // In some files this section has a single 0 instead of the working sets.
+        // In some files the section of working sets (statistics of the largest counts) has a single 0 instead of the
+        // sets.
         cursor.take(cursor.remaining())?;
     }
     match cursor.remaining() {

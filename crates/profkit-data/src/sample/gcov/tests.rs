@@ -14,7 +14,7 @@ fn write(profile: &SampleProfile, options: &GcovOptions) -> (Vec<u8>, GcovLosses
     (bytes, losses)
 }
 
-/// Returns as text all facts of a profile that GCC's encoding can hold.
+/// Formats a profile as text, without the facts that GCC's encoding cannot hold.
 fn shown(profile: &SampleProfile) -> String {
     fn show(out: &mut String, profile: &SampleProfile, samples: &Samples, indent: usize) {
         use std::fmt::Write;
@@ -93,8 +93,8 @@ fn sections_are_written_as_create_gcov_does() {
     let (ours, losses) = write(&profile.profile, &GcovOptions::new(GcovVersion::V1));
     assert_eq!(losses, GcovLosses::default());
     assert_eq!(ours.len(), real.len());
-    // The working sets at the end of the file differ, because `create_gcov` computes them from counts of single
-    // instructions. The other sections do not contain these counts.
+    // The working sets (statistics of the largest counts) at the end of the file differ, because `create_gcov` computes
+    // them from counts of single instructions. The other sections do not contain these counts.
     let tag = 0xaf00_0000u32.to_le_bytes();
     let end = real.windows(4).position(|word| word == tag).unwrap();
     assert_eq!(ours[..end + 8], real[..end + 8]);
@@ -268,7 +268,7 @@ fn every_check_has_its_message() {
         broken(|bytes| set(bytes, 24, 1 << 30)),
         broken(|bytes| bytes[42..44].copy_from_slice(b"xx")),
         broken(|bytes| set(bytes, functions, 7)),
-        // The fields of the first function that the test changes: its name, its number of lines, and the number of call
+        // The test changes three fields of the first function: its name, its number of lines, and the number of call
         // targets of its first line.
         broken(|bytes| set(bytes, functions + 20, 99)),
         broken(|bytes| set(bytes, functions + 24, 1 << 31)),

@@ -205,8 +205,8 @@ impl Reader<'_> {
         let as_llvm = self.as_llvm;
         let is_metadata = matches!(parsed, Line::Checksum(_) | Line::Attributes(_) | Line::Flat);
         if !is_metadata && depth == self.metadata_depth {
-            // This line has a fault: it comes after metadata. If its call targets have a fault too, report only that
-            // one, as LLVM does.
+            // This line has a fault: it comes after metadata. If its call targets have a fault too, report only the
+            // fault of the call targets, as LLVM does.
             if let Line::Body { targets, .. } = &parsed {
                 targets.check().map_err(located)?;
             }

@@ -51,8 +51,8 @@ impl Json<'_, '_, '_> {
         self.lines.text("  ".repeat(self.depth));
     }
 
-    /// Begins an element of an array or a member of an object: ends the line, after a comma unless this element is the
-    /// first one.
+    /// Begins an element of an array or a member of an object on a new line. If it is not the first one, a comma ends
+    /// the line before it.
     fn element(&mut self) {
         if !self.first {
             self.lines.text(b",");

@@ -155,10 +155,10 @@ fn apply_damaged_kinds(
     }
 }
 
-/// Prints an event of the merge.
+/// Prints a problem of an input or a function that the merge has found.
 ///
 /// # Errors
-/// If the event ends LLVM's tool in every failure mode.
+/// If LLVM's tool ends because of this problem in every failure mode.
 fn report(inputs: &InputList, event: &Event, session: &Session<'_>) -> Result<(), Fault> {
     let file = inputs.files.get(event.input);
     let name = file.map_or(b"".as_slice(), |file| &file.name);

@@ -8,10 +8,11 @@ use crate::command_line::Parsed;
 use crate::lines::Lines;
 use crate::messages::{Fault, FileBytes, Session};
 use crate::output;
-use profkit_analysis::overlap::{
-    FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, share,
+use profkit_data::sample::overlap::{
+    FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap,
 };
 use profkit_data::sample::{ProfileKind, SampleProfile, SampleReadOptions, read_with, summarize};
+use profkit_data::share;
 use profkit_data::summary::Thresholds;
 use profkit_merge::files::Content;
 
@@ -133,7 +134,10 @@ impl<'p> Filter<'p> {
     fn new(parsed: &'p Parsed) -> Self {
         Filter {
             largest: parsed.number("value-cutoff").unwrap_or(u64::MAX),
-            similarity: share(parsed.number("similarity-cutoff").unwrap_or(0), 1_000_000),
+            similarity: share(
+                parsed.number("similarity-cutoff").unwrap_or(0),
+                1_000_000u64,
+            ),
             name: parsed.text("function"),
         }
     }

@@ -1,5 +1,5 @@
-//! Makes the probes for all blocks of a function together, because the register and the place of a probe depend on the
-//! whole function.
+//! Makes the probes for all blocks of a function together. Which register a probe may use and where it may stand depend
+//! on the whole function.
 use super::reach::{self, Piece};
 use super::sequences::{Addressing, separator};
 use super::{flow, registers, sequences};
@@ -71,8 +71,8 @@ impl Body {
             .ok()
     }
 
-    /// Returns the instructions from index `from` in `lines` on. Each is a mnemonic and its operands. Ends before the
-    /// first statement that may stand for unknown instructions.
+    /// Returns the instructions from index `from` in `lines` on, each as its mnemonic and its operands. The iteration
+    /// ends before the first statement that may stand for unknown instructions, such as a call of a macro.
     fn instructions(&self, from: usize) -> impl Iterator<Item = (&str, &str)> {
         self.lines
             .iter()
@@ -188,8 +188,8 @@ fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     })
 }
 
-/// Whether a directive between instructions writes a table and not code. Of the directives that write data, only
-/// `.inst` is treated as code. Only hand-written assembly encodes instructions with the others.
+/// Whether a directive between instructions writes a table and not code. All directives that write data count as
+/// tables, except `.inst`: only hand-written assembly encodes instructions with the others.
 fn is_table_directive(name: &str) -> bool {
     name != ".inst"
         && name.starts_with('.')
@@ -209,8 +209,8 @@ fn mentioned_in_file(module: &Module<'_>, number: u8) -> bool {
         })
 }
 
-/// Whether the function jumps to a local label or a part of a function that is not among `bodies`. A register may then
-/// be in use although `bodies` do not mention it.
+/// Whether the function jumps to a local label or a part of a function that is not in `bodies` (its own main code and
+/// parts). Such code may use a register that `bodies` do not mention.
 fn is_entered_or_left_midway(bodies: &[Body]) -> bool {
     bodies.iter().flat_map(|body| &body.lines).any(|line| {
         let What::Instruction(word, rest) = &line.what else {
@@ -398,8 +398,8 @@ fn mend(
     Ok(replaced)
 }
 
-/// Returns the statements that may belong to a jump table of the function. These are the labels and data between the
-/// function's label and the next function.
+/// Returns the statements that may belong to a jump table of the function: all labels and directives from the
+/// function's own label to the code of the next function.
 fn table_lines(module: &Module<'_>, function: &Function<'_>) -> Vec<(usize, What)> {
     let mut lines = Vec::new();
     for (index, statement) in module.statements.iter().enumerate().skip(function.label) {
@@ -448,8 +448,8 @@ mod tests {
 
     #[test]
     fn registers_of_blocks() {
-        // The three cases are a register that the function never mentions, a register that is dead at the block, and no
-        // free register.
+        // The first three functions below test one case each: a register that the function never mentions, a register
+        // that is dead at the block, and no free register.
         insta::assert_snapshot!(elf("cbz x0, .L1\nmov x0, #1\n.L1:\nret"), @r"
         .type f,%function
         f: .Lf0:

@@ -30,9 +30,9 @@ pub(super) static MACH_O: Aarch64 = Aarch64 {
     format: ObjectFormat::MachO,
 };
 
-/// The number of statements in a file above which the cold stubs after all code may be out of reach of a `cbz`. Probes
-/// then use one more branch. `cbz` reaches 1 MiB, and an instruction has 4 bytes. The number is a quarter of that
-/// reach, because block probes make the code longer.
+/// If a file has more statements than this, a `cbz` may not reach the cold stubs, which stand after all other code.
+/// Probes then use one more branch. `cbz` reaches 1 MiB, which is 256 Ki instructions of 4 bytes. The limit is a
+/// quarter of that, because block probes make the code longer.
 const NEAR: usize = 64 * 1024;
 
 /// Whether the cold stub of a function may be out of reach of a `cbz`.

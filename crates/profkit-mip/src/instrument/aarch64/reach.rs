@@ -22,7 +22,7 @@ pub(super) enum Piece<'text> {
     Inserted(u32),
 }
 
-/// A jump table whose entries are the distances to the targets, counted in instructions.
+/// A jump table. Each entry is the distance from some label to the target, counted in instructions.
 #[derive(Clone, Debug)]
 pub(super) struct Table<'text> {
     /// The label of the jump table.
@@ -95,8 +95,8 @@ pub(super) fn tables<'text>(
     tables
 }
 
-/// Parses a table entry, which has the form `(A-B)>>2` (clang) or `(A - B) / 4` (gcc). Returns A, B, and whether the
-/// entry is signed.
+/// Parses an entry of a jump table. The form is `(A-B)>>2` (unsigned, clang) or `(A - B) / 4` (signed, gcc). Returns A,
+/// B, and whether the entry is signed.
 fn entry(text: &str) -> Option<(&str, &str, bool)> {
     let (difference, scale) = text.trim().strip_prefix('(')?.split_once(')')?;
     let scale: String = scale.split_whitespace().collect();
@@ -348,8 +348,8 @@ fn widen(
         let (Some(base), Some(page)) = (operands.next(), operands.next()) else {
             return Err(unknown(index));
         };
-        // The nearest `adrp` of the same register before the `add` sets the register. Compilers may schedule other
-        // instructions between the two.
+        // The register got its value from the nearest `adrp` with this register before the `add`. Compilers may
+        // schedule other instructions between the `adrp` and the `add`.
         let Some(page_at) = (0..index).rev().find(|&at| match pieces.get(at) {
             Some(Piece::Statement { word: "adrp", rest }) => {
                 rest.split(',').next().map(str::trim) == Some(page) && names(rest, table.label)
@@ -373,8 +373,8 @@ fn widen(
     Ok(())
 }
 
-/// Replaces the first byte load from the table after index `start` by a half-word load. Register `base` contains the
-/// table's address. Returns `None` if this address may have other uses.
+/// Replaces the first byte load from the table after the statement at index `start` by a half-word load. That statement
+/// has put the table's address into the register `base`. Returns `None` if this address may have other uses.
 fn widen_load(
     pieces: &[Piece<'_>],
     start: usize,

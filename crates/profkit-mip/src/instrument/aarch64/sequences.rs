@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addressing {
     pub(super) format: ObjectFormat,
-    /// Whether the code uses complete 64-bit addresses. They are needed if data may be more than 4 GiB away.
+    /// Whether probes set all 64 bits of an address by `movz` and `movk`, and not by `adrp`. This is needed if data may
+    /// be more than 4 GiB away.
     pub(super) large: bool,
 }
 
@@ -39,8 +40,9 @@ impl Addressing {
         }
     }
 
-    /// Returns the statements that set a register to the upper part of the address of `place`. [`low`](Self::low)
-    /// returns the rest, which must still be added.
+    /// Returns the statements that set a register to the upper part of the address of `place`. The lower part, which
+    /// [`low`](Self::low) returns, must still be added. Exception: if the code uses 64-bit addresses, these statements
+    /// set the complete address, and [`low`](Self::low) returns `None`.
     fn page(self, register: &str, place: &Place) -> Vec<String> {
         let place = match self.format {
             ObjectFormat::Elf => place.elf(),

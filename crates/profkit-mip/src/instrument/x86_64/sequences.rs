@@ -256,14 +256,15 @@ const FIRST: &str = "__profkit_mip_first";
 /// The part of the helper's assembly code that loads the address of the record into rax. A stub has called the helper,
 /// and the return address of this call is at `32(%rsp)`. The code uses rcx, rdx and rsi.
 ///
-/// The instruction after the call jumps from the stub back to the end of the probe. The probe is `incl record(%rip); je
-/// stub`, and the last four bytes of the `incl` are the distance to the record. So the code finds the end of the probe
-/// by the jump, and then the `je` and the `incl` before this end.
+/// The instruction after the call is a jump from the stub back to the end of the probe. The probe is `incl
+/// record(%rip); je stub`, and the last four bytes of the `incl` are the distance to the record. So the code decodes
+/// the jump to find the end of the probe, and then looks for the `je` and the `incl` before this end.
 ///
 /// The assembler encodes each jump with an 8-bit or a 32-bit distance, so the `je` has two or six bytes. The code looks
 /// at the last two bytes of the probe. If they are an 8-bit `je` to the stub, they are the `je` of the probe. Otherwise
-/// the `je` has six bytes. The two bytes cannot be the upper half of a 32-bit distance. As such a half, they would mean
-/// a distance of more than 2^16 bytes to the stub. As a `je`, they mean a distance of less than 128 bytes.
+/// the `je` has six bytes. These two cases cannot be confused: if the two bytes were the upper half of the 32-bit
+/// distance of a long `je`, the stub would be more than 2^16 bytes away, but read as a short `je` they say that it is
+/// less than 128 bytes away.
 const FIND_RECORD: &str = "\
 \tmovq 32(%rsp), %rsi
 \tmovsbq 1(%rsi), %rax

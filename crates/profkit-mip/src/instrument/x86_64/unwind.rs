@@ -8,9 +8,10 @@ const STACK_POINTER: [&[u8]; 3] = [b"7", b"%rsp", b"rsp"];
 const EXPRESSION: [&[u8]; 2] = [b"0x0f", b"0xf"];
 
 /// Returns for each statement in `starts` whether the unwinder finds the frame there by the stack pointer. If it does,
-/// a change of the stack pointer must be described to the unwinder. The answer is false where there is no unwind
-/// information, and where the unwinder finds the frame by another register or by an expression. The statements are in
-/// ascending order, and all are in the part of the function with the index `part`. Part 0 is the function's main code.
+/// code that changes the stack pointer must describe this change to the unwinder. The answer is false if there is no
+/// unwind information, or if the unwinder finds the frame by another register or by an expression. The statements are
+/// in ascending order, and all are in the part of the function with the index `part`. Part 0 is the function's main
+/// code.
 pub(super) fn by_stack_pointer(site: &Site<'_, '_>, part: usize, starts: &[usize]) -> Vec<bool> {
     let (label, section) = match part
         .checked_sub(1)

@@ -210,8 +210,8 @@ fn kind_text(kind: u32) -> &'static str {
     }
 }
 
-/// Returns the smallest percentage in the summary for which this count is high enough: the counters that make up this
-/// percentage of all counts include all counters with this count. `None` if `count` is 0, or if the summary has no such
+/// Returns the smallest percentage in the summary whose minimum count is not above `count`. So `count` belongs to the
+/// hottest counters that make up this percentage of all counts. `None` if `count` is 0, or if the summary has no such
 /// percentage.
 pub(super) fn share(summary: &Summary, count: u64) -> Option<f64> {
     let mut rows = summary.cutoffs.iter();

@@ -114,9 +114,9 @@ impl Table {
     }
 }
 
-/// Calls `visit` for the samples of a function itself and for those of each function inlined into it. The second
-/// argument of `visit` names the inlined function and the places at which it was inlined; it is empty for the function
-/// itself.
+/// Calls `visit` for the samples of a function itself, and for those of each function inlined into it. The second
+/// argument of `visit` is empty for the function itself. For an inlined function, it contains the function's name and
+/// the places at which it was inlined.
 fn each(view: &SampleView<'_>, function: &Function, mut visit: impl FnMut(&Samples, &str)) {
     let mut pending = vec![(String::new(), &function.samples)];
     while let Some((inlined, samples)) = pending.pop() {

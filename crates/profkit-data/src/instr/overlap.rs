@@ -3,12 +3,12 @@
 //! A counter has a share in the sum of each profile. The overlap is the sum, over all counters, of the smaller of the
 //! two shares. The overlap is 1 if all counters have the same shares. So the profiles of a longer and a shorter run of
 //! the same work overlap fully.
-use profkit_abi::value_kind;
-use profkit_data::ids::{FuncHash, NameRef};
-use profkit_data::instr::{
+use super::{
     FunctionRef, InstrKind, InstrProfile, InstrSource, Record, RecordRef, SiteValues, ValueData,
     ValueEntry,
 };
+use crate::ids::{FuncHash, NameRef};
+use profkit_abi::value_kind;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
@@ -113,9 +113,7 @@ impl CountSums {
 }
 
 /// All records of a profile, with their functions.
-pub(crate) fn records(
-    profile: &InstrProfile,
-) -> impl Iterator<Item = (FunctionRef<'_>, RecordRef<'_>)> {
+pub fn records(profile: &InstrProfile) -> impl Iterator<Item = (FunctionRef<'_>, RecordRef<'_>)> {
     let functions = profile.tables.iter().flat_map(|table| table.functions());
     functions.flat_map(|function| function.records().map(move |record| (function, record)))
 }
@@ -164,11 +162,7 @@ impl<'p> InstrIndex<'p> {
     }
 
     /// The first record of a function with this function hash.
-    pub(crate) fn record(
-        &self,
-        function: FunctionRef<'p>,
-        func_hash: FuncHash,
-    ) -> Option<RecordRef<'p>> {
+    pub fn record(&self, function: FunctionRef<'p>, func_hash: FuncHash) -> Option<RecordRef<'p>> {
         let mut records = function.records();
         let found = (records.by_ref().take(FEW)).find(|record| record.func_hash == func_hash);
         found.or_else(|| {
@@ -232,15 +226,18 @@ pub enum Verdict {
 /// What two instrumentation profiles, or one function of them, have in common.
 ///
 /// ```
-/// use profkit_analysis::instr::InstrReader;
-/// use profkit_analysis::overlap::{CountSums, InstrIndex, InstrOverlap, Stage};
-/// use profkit_merge::{MergeOptions, merge_instr};
+/// use profkit_data::ids::{FuncHash, NameRef};
+/// use profkit_data::instr::overlap::{InstrOverlap, Stage};
+/// use profkit_data::instr::{FunctionTable, InstrProfile, NewRecord};
 ///
-/// let profile = |text: &[u8]| merge_instr(&[text][..], &MergeOptions::new()).map(|mut merged| merged.profiles.remove(0).profile);
-/// let (base, test) = (profile(b"main\n1\n2\n3\n1\n")?, profile(b"main\n1\n2\n30\n10\n")?);
-/// let overlap = InstrOverlap::of_profiles(&base, &test, Stage::Plain);
+/// let profile = |counts: &[u64]| {
+///     let mut table = FunctionTable::new();
+///     let main = table.push_function(b"main", NameRef::of(b"main"), 0).unwrap();
+///     table.push_record(main, NewRecord { func_hash: FuncHash(1), counts, ..NewRecord::default() });
+///     InstrProfile { tables: vec![table], ..InstrProfile::default() }
+/// };
+/// let overlap = InstrOverlap::of_profiles(&profile(&[3, 1]), &profile(&[30, 10]), Stage::Plain);
 /// assert_eq!((overlap.common.entries, overlap.common.counts), (1, 1.0));
-/// # Ok::<(), profkit_merge::MergeError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct InstrOverlap {

@@ -1,9 +1,8 @@
 //! Measures how similar two sample profiles are, as LLVM's `overlap --sample` does (`SampleOverlapAggregator` in
 //! `llvm-profdata.cpp`).
-use profkit_data::sample::{
-    BodyLine, Frame, Function, Inlined, ProfileKind, SampleName, SampleProfile, Samples,
-};
-use profkit_data::summary::Summary;
+use super::{BodyLine, Frame, Function, Inlined, ProfileKind, SampleName, SampleProfile, Samples};
+use crate::share;
+use crate::summary::Summary;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -165,7 +164,7 @@ pub struct HotOverlap {
 /// What two sample profiles have in common.
 ///
 /// ```
-/// use profkit_analysis::overlap::{OverlapSide, SampleOverlap, hot_threshold};
+/// use profkit_data::sample::overlap::{OverlapSide, SampleOverlap, hot_threshold};
 /// use profkit_data::sample::{SampleProfile, read, summarize};
 ///
 /// let text = b"main:100:1\n 1: 60\n 2: 40\n";
@@ -176,7 +175,7 @@ pub struct HotOverlap {
 /// let overlap = SampleOverlap::of(&side, &side)?;
 /// assert_eq!(overlap.similarity, 1.0);
 /// assert_eq!(overlap.common_samples, 100);
-/// # Ok::<(), profkit_analysis::overlap::Incomparable>(())
+/// # Ok::<(), profkit_data::sample::overlap::Incomparable>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SampleOverlap {
@@ -208,22 +207,6 @@ pub struct SampleOverlap {
 
 /// The largest difference that is treated as a rounding error, as in LLVM.
 const EPSILON: f64 = 0.000_005;
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "LLVM calculates percentages in floating point"
-)]
-fn float(count: u64) -> f64 {
-    count as f64
-}
-
-/// The share of a part in a whole, from 0 to 1; 0 if the whole is 0.
-pub fn share(part: u64, whole: u64) -> f64 {
-    match whole {
-        0 => 0.0,
-        _ => float(part) / float(whole),
-    }
-}
 
 impl SampleOverlap {
     /// Compares two profiles.

@@ -1,0 +1,166 @@
+//! What is unusual about the inputs of a command.
+use profkit_data::numbers::{grouped, plural};
+use profkit_data::path_text;
+use std::fmt;
+use std::path::PathBuf;
+
+/// An unusual fact about the inputs that does not prevent the merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InputNote {
+    /// The output file is also an input. It is read first, then replaced.
+    OutputIsInput {
+        /// The name of the input.
+        name: String,
+    },
+    /// A file in an input folder is left out, because it is the output of this merge.
+    OutputInFolder {
+        /// The path of the file that is left out.
+        path: PathBuf,
+    },
+    /// A file is left out, because the report of this merge will replace it, and an earlier report is in it.
+    ReportIsInput {
+        /// The path of the file that is left out.
+        path: PathBuf,
+    },
+    /// A folder contains no files to merge.
+    EmptyFolder {
+        /// The name of the folder.
+        name: String,
+    },
+    /// An archive is damaged. The members after the damage cannot be read.
+    DamagedArchive {
+        /// The name of the archive.
+        name: String,
+        /// The number of members that can be read.
+        members: usize,
+        /// A description of the damage in the archive.
+        problem: String,
+        /// A suggestion to the user for dealing with the damage.
+        hint: &'static str,
+    },
+    /// An archive contains no files.
+    EmptyArchive {
+        /// The name of the archive.
+        name: String,
+    },
+    /// A file or folder was found at two paths, for example because one of them is a link. It is used only once.
+    Same {
+        /// The path that is left out. This path equals `other` if the user named the file and also its folder.
+        path: PathBuf,
+        /// The path under which the file or folder is used.
+        other: PathBuf,
+    },
+    /// The number of further files and folders that were found at two paths. They have no [`Same`](Self::Same) note,
+    /// because the number of notes is limited.
+    MoreSame(u64),
+    /// A path in a folder is left out, because it is neither a file nor a link to a file, for example a pipe.
+    PassedOver {
+        /// The path that is left out.
+        path: PathBuf,
+        /// The kind of the object at the path, as text: for example, a pipe.
+        what: String,
+    },
+    /// The number of further paths in a folder that are left out. They have no [`PassedOver`](Self::PassedOver) note,
+    /// because the number of notes is limited.
+    MorePassedOver(u64),
+    /// The user named a file several times. The counts of the file are added each time.
+    Repeated {
+        /// The path of the file.
+        path: PathBuf,
+        /// The number of times that the file is named.
+        times: u64,
+    },
+    /// The number of further files that the user named several times. They have no [`Repeated`](Self::Repeated) note,
+    /// because the number of notes is limited.
+    MoreRepeated(u64),
+}
+
+impl InputNote {
+    /// The name of the input that the output replaces; `None` if the note is about something else.
+    pub fn replaced(&self) -> Option<String> {
+        match self {
+            InputNote::OutputIsInput { name } => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether the note says that inputs are lost: an archive is damaged, and its members after the damage cannot be
+    /// read.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, InputNote::DamagedArchive { .. })
+    }
+}
+
+impl fmt::Display for InputNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InputNote::OutputIsInput { name } => write!(
+                f,
+                "{name} is both an input and the output: it is read first, then replaced"
+            ),
+            InputNote::OutputInFolder { path } => write!(
+                f,
+                "{} is left out: it is the output, found in a folder that is an input",
+                path_text(path)
+            ),
+            InputNote::ReportIsInput { path } => write!(
+                f,
+                "{} is left out: an earlier report is in it, and this report will replace it",
+                path_text(path)
+            ),
+            InputNote::DamagedArchive {
+                name,
+                members,
+                problem,
+                hint,
+            } => {
+                let members = plural(*members as u64, "member");
+                write!(f, "{name}: {problem}; {members} can be read; {hint}")
+            }
+            InputNote::EmptyArchive { name } => {
+                write!(f, "{name}: this archive holds no files to merge")
+            }
+            InputNote::EmptyFolder { name } => {
+                write!(f, "{name}: this folder holds no files to merge")
+            }
+            InputNote::Repeated { path, times } => {
+                let times = match times {
+                    2 => "twice".to_owned(),
+                    times => format!("{times} times"),
+                };
+                let path = path_text(path);
+                write!(f, "{path} is named {times}: its counts are added {times}")
+            }
+            InputNote::MoreRepeated(count) => {
+                write!(
+                    f,
+                    "… and {} more files named several times",
+                    grouped(*count)
+                )
+            }
+            InputNote::Same { path, other } if path == other => write!(
+                f,
+                "{} is named, and it is in a folder that is an input: it counts once",
+                path_text(path)
+            ),
+            InputNote::Same { path, other } => write!(
+                f,
+                "{} is left out: it is the same file or folder as {}",
+                path_text(path),
+                path_text(other)
+            ),
+            InputNote::MoreSame(count) => write!(
+                f,
+                "… and {} more, left out because they lead to files that are already among the inputs",
+                plural(*count, "path")
+            ),
+            InputNote::PassedOver { path, what } => {
+                write!(f, "{} is passed over: it is {what}", path_text(path))
+            }
+            InputNote::MorePassedOver(count) => {
+                write!(f, "… and {} passed over", plural(*count, "path"))
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@ use profkit_analysis::any::AnyProfile;
 use profkit_analysis::heap::{HeapProfile, is_heap_alone};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
-use profkit_merge::files::{Content, Input, Output};
+use profkit_merge::files::{Content, Input, Output, check_outputs};
 use profkit_page::export::Stacks;
 use profkit_page::export::tables::{NoTable, Table, TableKind};
 use std::path::PathBuf;
@@ -139,6 +139,8 @@ pub fn run(args: &ExportArgs) -> exit::Result {
                 .with_hint("write --to csv, or build it with `cargo install --features arrow`"),
         );
     }
+    let read = args.binaries.binaries.iter().chain([&args.file]);
+    check_outputs(&[("the output", Some(&args.output))], read)?;
     let output = Output::new(&args.output, args.to.content())?;
     let input = crate::io::open(&args.file)?;
     let mut bytes = Vec::new();

@@ -2,9 +2,10 @@
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::print;
 use crate::sampling::{SelectArgs, read_counts};
+use crate::show::recording::files_of;
 use clap::{Args, ValueEnum};
 use profkit_data::path_text;
-use profkit_merge::files::{Content, Output};
+use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
 use profkit_perf::collect::Counts;
@@ -77,6 +78,15 @@ enum Functions {
 /// # Errors
 /// If an input or the program cannot be read, if no branch fits the program, or if a file cannot be written.
 pub fn run(args: &LayoutArgs) -> exit::Result {
+    let outputs = [
+        ("the order of blocks", args.cc_profile.as_deref()),
+        ("the order of functions", args.ld_profile.as_deref()),
+        ("the report", args.report.as_deref()),
+    ];
+    check_outputs(
+        &outputs,
+        files_of(&args.inputs).chain([args.binary.clone()]),
+    )?;
     let output = |path: &Option<PathBuf>| -> exit::Result<Option<Output>> {
         let output = path.as_ref().map(|path| Output::new(path, Content::Text));
         Ok(output.transpose()?)
@@ -102,14 +112,18 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     };
     let flow = Flow::new(&code, &found);
     let layout = Layout::new(&code, &flow, options).map_err(failure)?;
+    let mut staged = Vec::new();
     for (output, bytes) in [
         (cc, layout.cc_profile(args.verbose)),
         (ld, layout.ld_profile()),
         (report, format!("{:#}\n", document(&layout)).into_bytes()),
     ] {
         if let Some(output) = output {
-            output.write(|sink| sink.put(&bytes))?;
+            staged.push(output.stage(|sink| sink.put(&bytes))?);
         }
+    }
+    for output in staged {
+        output.finish()?;
     }
     // A failed write is ignored. It means that stderr is closed.
     let mut stderr = print::stderr();

@@ -4,7 +4,7 @@ use crate::print::{self, Format};
 use clap::{Args, ValueEnum};
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_data::path_text;
-use profkit_merge::files::{Content, Output, is_stdio};
+use profkit_merge::files::{Content, Output, check_outputs, is_stdio};
 use profkit_object::code_symbols::read_code_symbols;
 use profkit_report::order::{Order, OrderReport, warnings};
 use std::io::Write as _;
@@ -88,6 +88,8 @@ impl From<Linker> for OrderFile {
 /// # Errors
 /// If a file cannot be read or has no order of calls, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> exit::Result {
+    let read = args.inputs.iter().chain(&args.binary);
+    check_outputs(&[("the order", Some(&args.output))], read)?;
     let output = Output::new(&args.output, Content::Text)?;
     let mut startup = Startup::default();
     for path in &args.inputs {

@@ -18,7 +18,7 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::path_text;
-use profkit_merge::files::{Content, Input, Output, is_stdio, system_text};
+use profkit_merge::files::{Content, Input, Output, check_outputs, is_stdio, system_text};
 use profkit_object::code_symbols::read_code_symbols;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::Declarations;
@@ -97,6 +97,9 @@ pub fn run(args: &ReportArgs) -> exit::Result {
             "only one of the profiles can come from standard input",
         ));
     }
+    let read = args.old.iter().chain([&args.file]);
+    let read = read.chain(&args.binaries.binaries);
+    check_outputs(&[("the page", Some(&args.output))], read)?;
     let output = Output::new(&args.output, Content::Text)?;
     let input = crate::io::open(&args.file)?;
     if args.source.is_some() && is_heap(&input) {

@@ -2,12 +2,12 @@
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::print;
-use crate::show::recording::{head_of_folder, parts};
+use crate::show::recording::{files_of, head_of_folder, parts};
 use clap::Args;
 use profkit_analysis::correlate::Binaries;
 use profkit_data::ids::BuildId;
 use profkit_data::{ErrorKind, path_text};
-use profkit_merge::files::{Content, Input, Output, Outputs, same_file};
+use profkit_merge::files::{Content, Input, Output, Outputs, check_outputs};
 use profkit_object::build_id::build_id;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::collect::{
@@ -16,7 +16,6 @@ use profkit_perf::collect::{
 use profkit_perf::text::write_addresses;
 use profkit_profgen::{BinaryOutcome, Encoding, Like, MakeOptions, Outcome, Profiles, find};
 use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
-use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -149,6 +148,13 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         Encoding::Text => Content::Text,
         _ => Content::Binary,
     };
+    let outputs = [
+        ("the profile", args.output.as_deref()),
+        ("the counts by address", args.addresses.as_deref()),
+        ("the report", args.report.as_deref()),
+    ];
+    let read = args.binary.iter().chain(&args.binaries.binaries).cloned();
+    check_outputs(&outputs, read.chain(files_of(&args.inputs)))?;
     let output = args.output.as_ref();
     let output = output.map(|path| Outputs::new(path, content)).transpose()?;
     if output.is_some() && args.binary.is_empty() && !args.binaries.is_used() {
@@ -161,10 +167,12 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     let inputs = args.inputs.iter();
     let read = inputs.map(|path| read_counts(&args.select, memory, path));
     let counts = Counts::try_sum(read, memory)?;
-    if let Some(path) = &args.addresses {
-        write_counts(&counts, path)?;
-    }
+    let write_counts = || {
+        let mut paths = args.addresses.iter();
+        paths.try_for_each(|path| write_counts(&counts, path))
+    };
     let Some(output) = output else {
+        write_counts()?;
         return Ok(Status::Done);
     };
     let mut outcome = Outcome {
@@ -179,6 +187,8 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         Outputs::Folder(..) => Profiles::separate(),
     };
     let programs = programs(args, &index, &counts)?;
+    check_outputs(&outputs, &programs)?;
+    write_counts()?;
     let only = programs.len() == 1;
     let mut left_out = Vec::new();
     for (position, path) in programs.iter().enumerate() {
@@ -222,7 +232,12 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     let mut files = Vec::new();
     if refusal.is_none() && first.is_none() {
         for made in outcome.name_profiles(profiles, args.format) {
-            let replaces = refuse_to_lose(args, &programs, &output, &made.name)?;
+            let path = output.path(&made.name);
+            let [_, counts, report] = outputs;
+            let this = ("the profile of a binary", path.as_deref());
+            let read = programs.iter().cloned().chain(files_of(&args.inputs));
+            check_outputs(&[this, counts, report], read)?;
+            let replaces = path.is_some_and(|path| path.exists());
             let file = output.file(&made.name)?;
             outcome.set_file(&made, file.name());
             files.push((file, made, replaces));
@@ -253,30 +268,6 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         return Ok(Status::GateFailed);
     }
     Ok(Status::Done)
-}
-
-/// Fails if writing the profile of this binary into the output folder would replace a file that this run reads or
-/// writes. Returns whether the file for the profile exists already.
-fn refuse_to_lose(
-    args: &SampleArgs,
-    programs: &[PathBuf],
-    output: &Outputs,
-    name: &OsStr,
-) -> exit::Result<bool> {
-    let Some(path) = output.path(name) else {
-        return Ok(false);
-    };
-    let others = args.inputs.iter().chain(programs);
-    let mut others = others.chain(&args.report).chain(&args.addresses);
-    if others.any(|other| same_file(other, &path)) {
-        let message =
-            "the profile of a binary would replace a file that is read or written by this run";
-        return Err(
-            Failure::input(format_args!("{}: {message}", path_text(&path)))
-                .with_hint("name another folder with -o"),
-        );
-    }
-    Ok(path.exists())
 }
 
 /// Reads the counts of an input. With `context_memory`, each distinct sample is also kept with its whole stack; all of

@@ -5,12 +5,14 @@
 //!
 //! The trait [`Inputs`] gives access to the bytes of several inputs. Slices in memory implement the trait. An
 //! [`InputList`] also implements it, for the files that a user named on a command line, in list files, in folders and
-//! in archives. An [`Output`] is a file that is written completely or not at all, [`Outputs`] one file or a folder of them.
+//! in archives. An [`Output`] is a file that is written completely or not at all, [`Outputs`] one file or a folder of them;
+//! [`check_outputs`] finds outputs that would destroy each other, or an input.
 //!
 //! The path `-` always means standard input or output. Errors are values whose `Display` is plain English; the front
 //! end chooses the exit code.
 
 mod archive;
+mod clash;
 mod input;
 mod inputs;
 mod list;
@@ -22,6 +24,7 @@ pub mod response;
 mod temporary;
 mod walk;
 
+pub use clash::{check_outputs, may_become_report, same_file};
 pub use input::{
     Input, ReadError, STDIN_NAME, SingleInput, is_stdio, open_file, open_stored, read_into,
     read_stored,
@@ -29,7 +32,7 @@ pub use input::{
 pub use inputs::{InputData, Inputs};
 pub use list::{InputFile, InputList, ListError, MissingInput, Subset};
 pub use note::InputNote;
-pub use output::{Content, Output, OutputError, OutputProblem, write_to};
-pub use outputs::{Outputs, same_file};
+pub use output::{Content, Output, OutputError, OutputProblem, Staged, write_to};
+pub use outputs::Outputs;
 pub use profkit_data::{Screen, Weight, system_text};
 pub use temporary::abandon_outputs;

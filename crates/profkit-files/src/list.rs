@@ -1,5 +1,6 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
 use crate::archive::ArchiveFile;
+use crate::clash::{id_of, may_become_report, same_file};
 use crate::input::archive_of;
 use crate::note::InputNote;
 use crate::walk::{FileId, Walk, matches_of};
@@ -267,6 +268,23 @@ impl InputList {
             return Ok(list);
         }
         Err(ListError::Missing(list.missing))
+    }
+
+    /// Leaves out the file at the path of the report of this merge, if an earlier report is in this file: the file was
+    /// found in a folder that is an input.
+    pub fn leave_out_report(&mut self, report: &Path) {
+        let Some(id) = id_of(report).filter(|_| may_become_report(report)) else {
+            return;
+        };
+        let is_report = |file: &InputFile| {
+            id_of(&file.path).is_some_and(|other| other == id) && same_file(&file.path, report)
+        };
+        let before = self.files.len();
+        self.files.retain(|file| !is_report(file));
+        if self.files.len() < before {
+            let path = report.to_owned();
+            self.notes.push(InputNote::ReportIsInput { path });
+        }
     }
 
     fn add_list(&mut self, path: &Path) -> Result<()> {
@@ -602,6 +620,21 @@ impl Inputs for InputList {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_earlier_report_in_a_folder_is_no_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("report.json");
+        fs::write(&report, "{\n  \"schema\": \"profkit-merge\"\n}").unwrap();
+        fs::write(folder.path().join("run"), "run").unwrap();
+        let mut list = InputList::collect(&[folder.path().into()], &[], None).unwrap();
+        list.leave_out_report(&report);
+        assert_eq!((list.files.len(), list.notes.len()), (1, 1));
+        assert!(list.files[0].path.ends_with("run"));
+        // A profile is never left out: `check_outputs` refuses a report that would replace it.
+        list.leave_out_report(&folder.path().join("run"));
+        assert_eq!(list.files.len(), 1);
+    }
 
     #[test]
     fn folders_are_walked_sorted_without_their_output_and_leftovers() {

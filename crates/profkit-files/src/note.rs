@@ -18,6 +18,11 @@ pub enum InputNote {
         /// The path of the file that is left out.
         path: PathBuf,
     },
+    /// A file is left out, because the report of this merge will replace it, and an earlier report is in it.
+    ReportIsInput {
+        /// The path of the file that is left out.
+        path: PathBuf,
+    },
     /// A folder contains no files to merge.
     EmptyFolder {
         /// The name of the folder.
@@ -97,6 +102,11 @@ impl fmt::Display for InputNote {
             InputNote::OutputInFolder { path } => write!(
                 f,
                 "{} is left out: it is the output, found in a folder that is an input",
+                path_text(path)
+            ),
+            InputNote::ReportIsInput { path } => write!(
+                f,
+                "{} is left out: an earlier report is in it, and this report will replace it",
                 path_text(path)
             ),
             InputNote::DamagedArchive {

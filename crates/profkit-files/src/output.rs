@@ -128,24 +128,61 @@ impl Output {
         self,
         write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
     ) -> Result<u64, OutputError> {
+        self.stage(write)?.finish()
+    }
+
+    /// Like [`write`](Self::write), but an existing target stays as it is until [`Staged::finish`] is called. A command
+    /// with several outputs stages all of them, so that it replaces none if one of them fails. Standard output, pipes and
+    /// devices get their bytes at once.
+    ///
+    /// ```
+    /// use profkit_files::{Content, Output};
+    /// # let folder = tempfile::tempdir()?;
+    ///
+    /// let path = |name| folder.path().join(name);
+    /// let mut staged = Vec::new();
+    /// for (name, bytes) in [("a.profdata", b"one"), ("b.profdata", b"two")] {
+    ///     let output = Output::new(&path(name), Content::Binary)?;
+    ///     staged.push(output.stage(|sink| sink.put(bytes))?);
+    /// }
+    /// assert!(!path("a.profdata").exists());
+    /// for staged in staged {
+    ///     staged.finish()?;
+    /// }
+    /// assert_eq!(std::fs::read(path("b.profdata"))?, b"two");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The error of `write`, or the reason why the bytes could not be written.
+    pub fn stage(
+        self,
+        write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
+    ) -> Result<Staged, OutputError> {
         let name = match self.target {
             Target::Stdout => "standard output".to_owned(),
             _ => self.name.clone(),
         };
-        self.fill(write)
-            .map_err(|problem| OutputError::new(name, problem))
+        match self.fill(write) {
+            Ok((bytes, replace)) => Ok(Staged {
+                name,
+                bytes,
+                replace,
+            }),
+            Err(problem) => Err(OutputError::new(name, problem)),
+        }
     }
 
     fn fill(
         self,
         write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,
-    ) -> Result<u64, OutputProblem> {
+    ) -> Result<(u64, Option<Replace>), OutputProblem> {
         let escapes = |terminal: bool| terminal && self.content == Content::Text && !self.as_is;
         match self.target {
             Target::Stdout => {
                 let file = io::stdout().lock();
                 let terminal = file.is_terminal();
-                fill_file(file, escapes(terminal), write)
+                Ok((fill_file(file, escapes(terminal), write)?, None))
             }
             Target::Direct(path) => {
                 let file = OpenOptions::new()
@@ -155,15 +192,18 @@ impl Output {
                     .map_err(OutputProblem::Io)?;
                 refuse_terminal(&file, self.content)?;
                 let terminal = file.is_terminal();
-                fill_file(file, escapes(terminal), write)
+                Ok((fill_file(file, escapes(terminal), write)?, None))
             }
             Target::Replace { path, permissions } => {
                 let temporary =
                     temporary_beside(&path).map_err(|error| cannot_create(&path, error))?;
                 let (bytes, temporary) = fill(temporary, write)?;
-                let replaced = temporary.replace(&path, permissions);
-                replaced.map_err(OutputProblem::Io)?;
-                Ok(bytes)
+                let replace = Replace {
+                    temporary: temporary.close(),
+                    path,
+                    permissions,
+                };
+                Ok((bytes, Some(replace)))
             }
         }
     }
@@ -171,6 +211,48 @@ impl Output {
     /// The name of the output in messages.
     pub fn name(&self) -> &str {
         &self.name
+    }
+}
+
+/// An output whose bytes are all in a temporary file; see [`Output::stage`]. If the value is dropped, an existing target
+/// is unchanged.
+#[derive(Debug)]
+#[must_use = "the output is written by `finish`"]
+pub struct Staged {
+    name: String,
+    bytes: u64,
+    replace: Option<Replace>,
+}
+
+/// The temporary file of an output, and the file that it replaces.
+#[derive(Debug)]
+struct Replace {
+    temporary: Temporary,
+    path: PathBuf,
+    permissions: Option<Permissions>,
+}
+
+impl Staged {
+    /// Returns the number of bytes of the output.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Replaces the target by the new bytes, and returns their number.
+    ///
+    /// # Errors
+    /// The reason why the target could not be replaced.
+    pub fn finish(self) -> Result<u64, OutputError> {
+        let Some(replace) = self.replace else {
+            return Ok(self.bytes);
+        };
+        match replace
+            .temporary
+            .replace(&replace.path, replace.permissions)
+        {
+            Ok(()) => Ok(self.bytes),
+            Err(error) => Err(OutputError::new(self.name, OutputProblem::Io(error))),
+        }
     }
 }
 
@@ -188,7 +270,7 @@ fn is_device(path: &Path) -> bool {
 }
 
 /// Follows symbolic links to their final target, which need not exist.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&path) {
@@ -200,7 +282,7 @@ fn follow_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many levels of symbolic links"))
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -249,6 +331,18 @@ pub enum OutputProblem {
     Io(io::Error),
     /// The profile contains something that the output format cannot express.
     Data(Error),
+    /// Two outputs would be written to one file, or both to standard output.
+    Twice {
+        /// What the two outputs are, for example "the report".
+        outputs: [&'static str; 2],
+        /// The other path of this file, if the two outputs name it differently.
+        other: Option<String>,
+    },
+    /// The output would replace a file that the command reads.
+    ReplacesInput {
+        /// What the output is, for example "the report".
+        output: &'static str,
+    },
 }
 
 impl OutputError {
@@ -271,8 +365,19 @@ impl OutputError {
     pub fn system(&self) -> Option<&io::Error> {
         match &self.problem {
             OutputProblem::Create { error, .. } | OutputProblem::Io(error) => Some(error),
-            OutputProblem::EmptyPath | OutputProblem::Terminal | OutputProblem::Data(_) => None,
+            _ => None,
         }
+    }
+
+    /// Whether the command line is wrong: another output must be named, whatever the inputs are.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self.problem,
+            OutputProblem::EmptyPath
+                | OutputProblem::Terminal
+                | OutputProblem::Twice { .. }
+                | OutputProblem::ReplacesInput { .. }
+        )
     }
 
     /// Whether the output is a pipe and the reader of the pipe has closed it.
@@ -299,6 +404,13 @@ impl OutputError {
             OutputProblem::Io(error) if error.kind() == io::ErrorKind::IsADirectory => {
                 Some(format!("name a file in the folder: -o {}/FILE", self.name))
             }
+            OutputProblem::Twice {
+                outputs: [_, second],
+                ..
+            } => Some(format!("choose another path for {second}")),
+            OutputProblem::ReplacesInput { output } => {
+                Some(format!("choose another path for {output}"))
+            }
             OutputProblem::EmptyPath | OutputProblem::Io(_) => None,
         }
     }
@@ -313,6 +425,19 @@ impl fmt::Display for OutputError {
             OutputProblem::Create { error, .. } | OutputProblem::Io(error) => {
                 write!(f, "cannot write {}: {}", self.name, system_text(error))
             }
+            OutputProblem::Twice { outputs, other } => {
+                let ([one, two], name) = (outputs, &self.name);
+                write!(f, "{one} and {two} cannot both be written to {name}")?;
+                match other {
+                    Some(other) => write!(f, ", which is the same file as {other}"),
+                    None => Ok(()),
+                }
+            }
+            OutputProblem::ReplacesInput { output } => write!(
+                f,
+                "{}: {output} would replace this file, which the command reads",
+                self.name
+            ),
         }
     }
 }

@@ -82,24 +82,9 @@ impl Outputs {
     }
 }
 
-/// Whether two paths lead to the same file, or would if both files existed.
-pub fn same_file(a: &Path, b: &Path) -> bool {
-    let place = |path: &Path| {
-        fs::canonicalize(path).ok().or_else(|| {
-            let folder = path
-                .parent()
-                .filter(|folder| !folder.as_os_str().is_empty());
-            let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
-            Some(folder.join(path.file_name()?))
-        })
-    };
-    a == b || place(a).is_some_and(|a| Some(a) == place(b))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
 
     #[test]
     fn a_folder_is_an_existing_one_or_ends_with_a_separator() {
@@ -131,19 +116,5 @@ mod tests {
         let outputs = Outputs::new(&path("other/"), Content::Text).unwrap();
         fs::write(path("other"), b"").unwrap();
         outputs.file("a".as_ref()).unwrap_err();
-    }
-
-    #[test]
-    fn files_are_the_same_by_place_and_not_by_spelling() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        fs::create_dir(path("there")).unwrap();
-        fs::write(path("file"), b"").unwrap();
-        symlink("file", path("link")).unwrap();
-        assert!(same_file(&path("file"), &path("there/../file")));
-        assert!(same_file(&path("link"), &path("file")));
-        assert!(same_file(&path("missing"), &path("there/../missing")));
-        assert!(!same_file(&path("missing"), &path("file")));
-        assert!(!same_file(&path("there/file"), &path("file")));
     }
 }

@@ -1,12 +1,12 @@
 //! Temporary files of outputs. The program keeps a list of all its temporary files, so that it can remove them if it
 //! must end early.
 use std::collections::BTreeSet;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 static OUTPUTS: Mutex<Outputs> = Mutex::new(Outputs {
     temporary: BTreeSet::new(),
@@ -47,7 +47,12 @@ fn lock() -> MutexGuard<'static, Outputs> {
 }
 
 /// A temporary file, which is removed when the value is dropped.
-pub(super) struct Temporary(Option<NamedTempFile>);
+#[derive(Debug)]
+pub(super) struct Temporary {
+    path: Option<TempPath>,
+    /// The open file; `None` when all bytes are in it.
+    file: Option<File>,
+}
 
 impl Temporary {
     /// Makes a temporary file in a folder. `prefix` is the beginning of the file's name.
@@ -63,7 +68,17 @@ impl Temporary {
         let mut outputs = lock();
         let file = builder.prefix(prefix).suffix(".tmp").tempfile_in(folder)?;
         outputs.temporary.insert(file.path().to_owned());
-        Ok(Temporary(Some(file)))
+        let (file, path) = file.into_parts();
+        Ok(Temporary {
+            path: Some(path),
+            file: Some(file),
+        })
+    }
+
+    /// Closes the file when all bytes are in it, so that many files can wait until they replace their targets.
+    pub(super) fn close(mut self) -> Self {
+        self.file = None;
+        self
     }
 
     /// Replaces the file at `path` by this file. If `permissions` is given, this file gets these permissions first.
@@ -73,14 +88,14 @@ impl Temporary {
         permissions: Option<Permissions>,
     ) -> io::Result<()> {
         let mut outputs = lock();
-        let Some(file) = self.0.take() else {
+        let Some(from) = self.path.take() else {
             return Ok(());
         };
-        outputs.temporary.remove(file.path());
+        outputs.temporary.remove::<Path>(&from);
         if let Some(permissions) = permissions {
-            fs::set_permissions(file.path(), permissions)?;
+            fs::set_permissions(&from, permissions)?;
         }
-        file.persist(path).map_err(|error| error.error)?;
+        from.persist(path).map_err(|error| error.error)?;
         outputs.replaced += 1;
         Ok(())
     }
@@ -88,21 +103,21 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        if let Some(file) = self.0.take() {
-            lock().temporary.remove(file.path());
+        if let Some(path) = self.path.take() {
+            lock().temporary.remove::<Path>(&path);
         }
     }
 }
 
 impl Write for Temporary {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.0 {
+        match &mut self.file {
             Some(file) => file.write(bytes),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.as_mut().map_or(Ok(()), Write::flush)
+        self.file.as_mut().map_or(Ok(()), Write::flush)
     }
 }

@@ -10,4 +10,5 @@
 pub mod asm;
 pub mod create;
 pub mod instrument;
+pub mod profiles;
 pub mod use_;

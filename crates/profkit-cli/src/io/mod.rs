@@ -1,7 +1,7 @@
 //! Turns the errors of [`profkit_merge::files`] into failures.
 use crate::exit::{Failure, Result, system_hint};
 use crate::print;
-use profkit_merge::files::{Input, ListError, OutputError, OutputProblem, ReadError};
+use profkit_merge::files::{Input, ListError, OutputError, ReadError};
 use std::io::Write;
 use std::path::Path;
 
@@ -15,9 +15,10 @@ impl From<ReadError> for Failure {
 impl From<OutputError> for Failure {
     #[cold]
     fn from(error: OutputError) -> Self {
-        let failure = match error.problem() {
-            OutputProblem::EmptyPath | OutputProblem::Terminal => Failure::usage(&error),
-            _ => Failure::input(&error),
+        let failure = if error.is_usage() {
+            Failure::usage(&error)
+        } else {
+            Failure::input(&error)
         };
         failure.with_hints(error.hint())
     }

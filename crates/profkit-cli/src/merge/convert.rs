@@ -8,7 +8,8 @@ use crate::exit::{Failure, Result};
 use clap::Args;
 use profkit_analysis::heap::{LoadedHeap, NoBinaries};
 use profkit_data::detect::{FileKind, detect};
-use profkit_merge::files::{Input, SingleInput};
+use profkit_data::path_text;
+use profkit_merge::files::{Input, InputNote, SingleInput, check_outputs, same_file};
 use profkit_merge::memprof::SectionChoice;
 use profkit_merge::{MergeOptions, RunOptions};
 use std::path::{Path, PathBuf};
@@ -58,6 +59,10 @@ pub struct ConvertArgs {
 /// If the result cannot be written, for whatever reason.
 pub fn convert(args: ConvertArgs) -> Result {
     check_name(&args)?;
+    let report = ("the report", args.report.report.as_deref());
+    let lists = [("the profile", Some(&*args.output)), report];
+    check_outputs(&lists, &args.sample.symbol_list)?;
+    check_outputs(&[report], [&args.input])?;
     let input = Input::open(&args.input)?;
     if is_sample(input.bytes()) {
         return convert_sample(&args, &input);
@@ -89,10 +94,11 @@ pub fn convert(args: ConvertArgs) -> Result {
         supplement: None,
         sparse: false,
         form,
-        destination: Destination::File(args.output),
+        destination: Destination::File(args.output.clone()),
+        report: None,
         strict: args.report.strict,
     };
-    Run::new(&args.report, Vec::new()).merge(job, &one)
+    Run::new(&args.report, replaced(&args)).merge(job, &one)
 }
 
 /// Converts a sample profile.
@@ -118,7 +124,16 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         filter: None,
         only_gcov: None,
     };
-    Run::new(&args.report, Vec::new()).merge(job, &SingleInput(input))
+    Run::new(&args.report, replaced(args)).merge(job, &SingleInput(input))
+}
+
+/// Makes a note if the result replaces the input.
+fn replaced(args: &ConvertArgs) -> Vec<String> {
+    let note = InputNote::OutputIsInput {
+        name: path_text(&args.input),
+    };
+    let is_replaced = args.input.is_file() && same_file(&args.input, &args.output);
+    is_replaced.then(|| note.to_string()).into_iter().collect()
 }
 
 /// Returns the form that the extension of an output means for a profile that is not a sample profile.

@@ -1,6 +1,6 @@
 //! Merges and writes instrumentation profiles, and heap profiles that are among the same inputs.
 use super::args::{Format, VersionArgs};
-use super::run::{MergeJob, NoResult, Remarks};
+use super::run::{MergeJob, NoResult, Remarks, finish};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
@@ -10,7 +10,7 @@ use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::text::TextOptions;
 use profkit_data::memprof::MemProfile;
 use profkit_data::releases::{FrontEndScheme, Release};
-use profkit_merge::files::{Content, Output};
+use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
 use profkit_merge::{
     Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
@@ -38,6 +38,8 @@ pub struct Job<'a> {
     pub form: Form,
     /// The file or folder to write.
     pub destination: Destination,
+    /// The file of `--report`, which no profile may replace.
+    pub report: Option<PathBuf>,
     /// Whether the merge fails if anything would be lost in the output.
     pub strict: bool,
 }
@@ -83,16 +85,27 @@ impl Form {
     /// # Errors
     /// If a version is given for a form without versions, or if the LLVM release reads no version that can be written.
     pub fn new(format: Format, args: &VersionArgs) -> Result<Self> {
+        if !matches!(format, Format::Text | Format::Indexed | Format::MemprofYaml) {
+            return Err(Failure::usage(
+                "the inputs are not sample profiles: they can be written as indexed, text or memprof-yaml",
+            ));
+        }
         let version = match (args.indexed_version, args.llvm) {
             (None, None) => Version::Fitting,
             (None, Some(release)) if format == Format::Text => {
                 return Ok(Form::Text(Some(release)));
             }
-            _ if format != Format::Indexed => {
+            (Some(_), _) if format != Format::Indexed => {
                 return Err(Failure::usage(
                     "--indexed-version chooses a version of the indexed format; text and YAML have none",
                 )
                 .with_hint("for a text profile that LLVM N reads, write --llvm N --text"));
+            }
+            (None, Some(_)) if format == Format::MemprofYaml => {
+                return Err(Failure::usage(
+                    "--llvm chooses a version of the indexed format or of text; MemProf YAML has none",
+                )
+                .with_hint("leave out --llvm"));
             }
             (Some(version), _) => Version::Exact(version),
             (None, Some(release)) => {
@@ -108,11 +121,8 @@ impl Form {
         };
         match format {
             Format::Text => Ok(Form::Text(None)),
-            Format::Indexed => Ok(Form::Indexed(version)),
             Format::MemprofYaml => Ok(Form::MemProfYaml),
-            _ => Err(Failure::usage(
-                "the inputs are not sample profiles: they can be written as indexed, text or memprof-yaml",
-            )),
+            _ => Ok(Form::Indexed(version)),
         }
     }
 
@@ -213,7 +223,7 @@ impl MergeJob for Job<'_> {
         remarks: &mut Remarks,
     ) -> Result<Vec<Written>> {
         let notes = &mut remarks.notes;
-        let mut written = Vec::with_capacity(merged.profiles.len());
+        let mut ready = Vec::with_capacity(merged.profiles.len());
         for mut one in merged.profiles {
             if let Some(supplement) = &self.supplement {
                 supplement.correct(&mut one.profile, notes);
@@ -233,15 +243,16 @@ impl MergeJob for Job<'_> {
                     failure.with_hints(error.hint())
                 })?;
             }
-            written.push(write_profile(
+            ready.push(write_profile(
                 self.open(&one)?,
                 &one.profile,
+                merged.heap.as_ref(),
                 &encoding,
                 &self.options.run.threads,
                 self.strict,
             )?);
         }
-        Ok(written)
+        finish(ready, remarks)
     }
 }
 
@@ -257,7 +268,11 @@ impl Job<'_> {
                     Content::Text => "proftext",
                 };
                 let name = format!("{}.{extension}", program_name(&merged.build_ids));
-                Output::new(&folder.join(name), content)?
+                let path = folder.join(name);
+                let report = self.report.as_deref();
+                let outputs = [("the profile", Some(&*path)), ("the report", report)];
+                check_outputs(&outputs, [""; 0])?;
+                Output::new(&path, content)?
             }
         })
     }

@@ -20,12 +20,12 @@ use crate::print::{self, plural};
 use crate::spelling::pattern;
 use args::Format;
 use job::{Destination, Form, Job};
-use profkit_analysis::correlate::Plan;
+use profkit_analysis::correlate::{Binaries, Plan};
 use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
 use profkit_merge::families::{keep_family, not_heap_profiles, program_among};
-use profkit_merge::files::{InputList, InputNote, Subset};
+use profkit_merge::files::{InputList, InputNote, Subset, check_outputs, may_become_report};
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::memprof::{HeapParts, SectionChoice};
 use profkit_merge::{
@@ -125,14 +125,30 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         args.form.output_format
     };
     let output = args.destination.output.as_deref();
+    let report = args.report.report.as_deref();
+    let outputs = [
+        ("the profile", output.filter(|_| !args.dry_run)),
+        ("the report", report),
+    ];
+    let read = args.input_files.iter().chain(&args.remapping_file);
+    let read = read.chain(&args.supplement.supplement_with);
+    let read = read.chain(&args.sample.symbol_list);
+    check_outputs(&outputs, read.chain(&args.correlation.binaries))?;
     if args.inputs.is_empty() && args.input_files.is_empty() {
         return Err(Failure::usage("no inputs")
             .with_hint("name profiles, folders of profiles, or a list of them with -f LIST"));
     }
-    cancel::watch(args.report.report.as_deref());
-    let refused = |failure| report::failed(failure, &Report::new(), args.report.report.as_deref());
+    // Until all inputs are known, a file that is perhaps an input is not replaced by a report about a failure.
+    let early = report.filter(|path| may_become_report(path));
+    cancel::watch(early);
+    let refused = |failure| report::failed(failure, &Report::new(), early);
     let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)
         .map_err(|error| refused(error.into()))?;
+    if let Some(path) = report {
+        inputs.leave_out_report(path);
+        let files = inputs.files.iter().map(|file| &file.path);
+        check_outputs(&[("the report", report)], files)?;
+    }
     let mut notes: Vec<_> = inputs.notes.iter().map(ToString::to_string).collect();
     if let Some(only) = args.only {
         let others = keep_family(&mut inputs, only.family());
@@ -190,13 +206,18 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             quoted(&program)
         )));
     }
-    let rest = if args.correlation.is_used() {
-        not_heap_profiles(&inputs, &opened)
-    } else {
-        Vec::new()
-    };
+    let mut binaries = Binaries::default();
+    let mut rest = Vec::new();
+    if args.correlation.is_used() {
+        let found = args.correlation.index(&mut notes, !args.report.quiet);
+        binaries = found.map_err(refused)?;
+        check_outputs(
+            &outputs,
+            binaries.index.binaries.iter().map(|found| &found.path),
+        )?;
+        rest = not_heap_profiles(&inputs, &opened);
+    }
     if !rest.is_empty() {
-        let binaries = args.correlation.index(&mut notes, !args.report.quiet)?;
         let paths: Vec<_> = rest
             .iter()
             .filter_map(|&index| inputs.files.get(index))
@@ -228,12 +249,13 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             .version(args.memprof_version)
             .full_schema(args.memprof_full_schema),
         symbolize: &|parts, report, remarks| {
-            symbolize(&args, &run.threads, (parts, report), remarks)
+            symbolize((&args, &binaries), &run.threads, (parts, report), remarks)
         },
         supplement,
         sparse: args.sparse,
         form,
         destination,
+        report: args.report.report.clone(),
         strict: args.report.strict,
     };
     let run = Run {
@@ -255,16 +277,13 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
 
 /// Makes one profile from the heap profiles, and adds notes about addresses that could not be symbolised.
 fn symbolize(
-    args: &MergeArgs,
+    (args, found): (&MergeArgs, &Binaries),
     threads: &Threads,
     (parts, report): (&HeapParts, &Report),
     remarks: &mut Remarks,
 ) -> Result<MemProfile> {
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
-    // The notes about binaries are dropped here: the same notes were made when the binaries were indexed for
-    // correlation.
-    let found = binaries.index(&mut Vec::new(), !quiet)?;
-    let source = IndexedBinaries::of(&found);
+    let source = IndexedBinaries::of(found);
     let loaded = LoadedHeap::new(parts, report.clone(), threads, &source);
     if loaded.dumps() > 0 && !binaries.is_used() {
         let ids: Vec<_> = loaded.modules.iter().filter_map(module_name).collect();

@@ -5,7 +5,7 @@ use super::progress::Progress;
 use super::report;
 use crate::exit::{Failure, Result, Status};
 use crate::print::{grouped, plural};
-use profkit_merge::files::{Content, Output};
+use profkit_merge::files::{Content, Output, Staged, check_outputs, may_become_report};
 use profkit_merge::report::{Shortfall, Tolerance};
 use profkit_merge::{Inputs, Reason, Report};
 use profkit_report::merge::{CorrelationReport, HeapModule, MergeReport, Written, name_commands};
@@ -51,7 +51,7 @@ pub trait MergeJob {
         Ok(())
     }
 
-    /// Encodes and writes the result.
+    /// Encodes and writes the result. Writes nothing unless everything can be encoded; [`finish`] helps.
     ///
     /// # Errors
     /// If `--strict` forbids a loss, or if an output cannot be written.
@@ -71,6 +71,8 @@ pub struct Remarks {
     pub notes: Vec<String>,
     /// The modules of raw heap profiles.
     pub heap_modules: Vec<HeapModule>,
+    /// The outputs that were written before another output could not be written.
+    pub written: Vec<Written>,
 }
 
 /// The reason why a merge has no result, and what happened to the inputs until then.
@@ -142,7 +144,7 @@ impl<'a> Run<'a> {
             args,
             remarks: Remarks {
                 notes,
-                heap_modules: Vec::new(),
+                ..Remarks::default()
             },
             correlation: None,
             correlation_printed: false,
@@ -160,7 +162,12 @@ impl<'a> Run<'a> {
     /// If the result cannot be written, for whatever reason. The report about the inputs has then been printed already,
     /// if there is one.
     pub fn merge<J: MergeJob>(mut self, mut job: J, inputs: &dyn Inputs) -> Result {
-        self.check_stdout(job.output())?;
+        let profile = job.output().filter(|_| !self.dry_run);
+        let outputs = [
+            ("the profile", profile),
+            ("the report", self.args.report.as_deref()),
+        ];
+        check_outputs(&outputs, [""; 0])?;
         if !self.dry_run {
             job.check()?;
         }
@@ -191,7 +198,9 @@ impl<'a> Run<'a> {
                 .and_then(|merged| {
                     if !self.dry_run {
                         let start = Instant::now();
-                        written = job.write(merged, inputs, &report, &mut self.remarks)?;
+                        let done = job.write(merged, inputs, &report, &mut self.remarks);
+                        written = std::mem::take(&mut self.remarks.written);
+                        written.extend(done?);
                         if let Some(progress) = &self.progress {
                             let time = seconds(start.elapsed());
                             let count = plural(written.len() as u64, "profile");
@@ -267,18 +276,6 @@ impl<'a> Run<'a> {
         )))
     }
 
-    /// Fails if the profile and the report would be written to the same file, or if both would be written to standard
-    /// output.
-    fn check_stdout(&self, output: Option<&Path>) -> Result<()> {
-        match (&self.args.report, output) {
-            (Some(report), Some(output)) if output == report => Err(Failure::usage(format_args!(
-                "the profile and the report cannot both be written to {}",
-                profkit_data::path_text(report)
-            ))),
-            _ => Ok(()),
-        }
-    }
-
     /// Prints the report if `print` is true, and writes the JSON of `--report`.
     fn put(
         &self,
@@ -298,10 +295,27 @@ impl<'a> Run<'a> {
             quiet: self.args.quiet,
             dry_run: self.dry_run && failure.is_none(),
         };
-        report::put(&full, print, self.args.report.as_deref())?;
+        // A report about a failure does not replace a file that is perhaps a profile: the failure may be that the report
+        // has the path of a profile.
+        let path = self.args.report.as_deref();
+        let path = path.filter(|path| failure.is_none() || may_become_report(path));
+        report::put(&full, print, path)?;
         self.args.annotate.write(|list| list.merge(report));
         Ok(())
     }
+}
+
+/// Replaces the targets of all outputs, when everything is encoded. If one of them fails, [`Remarks::written`] has those
+/// before it.
+///
+/// # Errors
+/// If a target cannot be replaced.
+pub fn finish(outputs: Vec<(Staged, Written)>, remarks: &mut Remarks) -> Result<Vec<Written>> {
+    for (output, written) in outputs {
+        let bytes = output.finish()?;
+        remarks.written.push(Written { bytes, ..written });
+    }
+    Ok(std::mem::take(&mut remarks.written))
 }
 
 /// Fails if the output would lose data and `--strict` forbids that.

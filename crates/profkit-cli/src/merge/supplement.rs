@@ -17,7 +17,7 @@ pub struct SupplementArgs {
     /// does the same as llvm-profdata merge --supplement-instr-with-sample, after the merge. It is meant for profiles
     /// of IR instrumentation.
     #[arg(long, value_name = "FILE")]
-    supplement_with: Option<PathBuf>,
+    pub(super) supplement_with: Option<PathBuf>,
 
     /// Leave functions with fewer counters than this unchanged; 10 by default
     #[arg(long, value_name = "N", requires = "supplement_with")]

@@ -5,11 +5,11 @@ use crate::print::plural;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{FunctionRef, InstrProfile};
+use profkit_data::memprof::MemProfile;
 use profkit_data::memprof::indexed::read_section;
 use profkit_data::memprof::yaml::{self, YamlOptions};
 use profkit_merge::Threads;
-use profkit_merge::files::Output;
-use profkit_merge::files::write_indexed;
+use profkit_merge::files::{Output, Staged, write_indexed};
 use profkit_report::merge::{Written, indexed_losses, text_losses};
 
 /// An output format, with its version and options resolved.
@@ -24,17 +24,20 @@ pub enum Encoding {
     MemProfYaml(IndexedWriteOptions),
 }
 
-/// Writes a profile to an output. With `strict`, losses are errors.
+/// Encodes a profile, and writes it to a temporary file that replaces the output when it is finished. With `strict`,
+/// losses are errors. `heap` is the heap profile that was merged with the profile; the indexed format and YAML have it in
+/// the MemProf section of `profile`.
 ///
 /// # Errors
 /// If `strict` forbids a loss, or if the output cannot be written.
 pub fn write_profile(
     output: Output,
     profile: &InstrProfile,
+    heap: Option<&MemProfile>,
     encoding: &Encoding,
     threads: &Threads,
     strict: bool,
-) -> Result<Written> {
+) -> Result<(Staged, Written)> {
     let name = output.name().to_owned();
     let mut written = Written {
         path: name.clone(),
@@ -42,14 +45,22 @@ pub fn write_profile(
         build_ids: profile.binary_ids.iter().map(ToString::to_string).collect(),
         ..Written::default()
     };
-    match encoding {
+    let staged = match encoding {
         Encoding::Text(options) => {
+            let mut tables = profile.tables.iter();
+            let only_heap = tables.all(|table| table.function_count() == 0);
+            if only_heap && (heap.is_some() || profile.memprof.is_some()) {
+                return Err(Failure::input(format_args!(
+                    "{name}: not written: there is only a heap profile, which text cannot represent"
+                ))
+                .with_hint("write it as YAML: `profkit merge --output-format memprof-yaml`, or `profkit convert --to memprof-yaml`"));
+            }
             let kept = |function: &FunctionRef<'_>| !options.sparse || function.has_run();
             let functions = profile.tables.iter().flat_map(|table| table.functions());
             written.functions = functions.filter(kept).count() as u64;
-            written.losses = text_losses(profile, options);
+            written.losses = text_losses(profile, heap, options);
             refuse_losses(&name, &written.losses, strict)?;
-            written.bytes = output.write(|sink| text::write(profile, options, sink).map(|_| ()))?;
+            output.stage(|sink| text::write(profile, options, sink).map(|_| ()))?
         }
         Encoding::MemProfYaml(_) => {
             let Some(section) = &profile.memprof else {
@@ -71,8 +82,7 @@ pub fn write_profile(
                 ));
             }
             refuse_losses(&name, &written.losses, strict)?;
-            written.bytes =
-                output.write(|sink| yaml::write(&heap, &YamlOptions::new(), sink).map(|_| ()))?;
+            output.stage(|sink| yaml::write(&heap, &YamlOptions::new(), sink).map(|_| ()))?
         }
         Encoding::Indexed(options) => {
             let plan =
@@ -82,8 +92,8 @@ pub fn write_profile(
             written.indexed_version = Some(options.version);
             written.losses = indexed_losses(plan.losses(), options.version);
             refuse_losses(&name, &written.losses, strict)?;
-            written.bytes = output.write(|sink| write_indexed(&plan, threads, sink))?;
+            output.stage(|sink| write_indexed(&plan, threads, sink))?
         }
-    }
-    Ok(written)
+    };
+    Ok((staged, written))
 }

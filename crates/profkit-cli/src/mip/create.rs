@@ -1,10 +1,12 @@
 //! `profkit mip create`: creates an empty profile from a binary or a map.
-use super::profile::{FormatVersion, ImageArgs, make, write};
+use super::profile::{FormatVersion, ImageArgs, make, open, stage};
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use crate::print::plural;
 use clap::Args;
 use profkit_data::mip::ProfileVersion;
+use profkit_data::path_text;
+use profkit_merge::files::check_outputs;
 use profkit_object::build_id::parse_build_id;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -47,6 +49,8 @@ pub struct CreateArgs {
 /// # Errors
 /// If the input is neither a binary with a map nor a map, or the profile cannot be written.
 pub fn run(args: &CreateArgs) -> Result {
+    let read = [&args.input].into_iter().chain(&args.image.debug);
+    check_outputs(&[("the profile", Some(&args.profile))], read)?;
     let build_id = match &args.build_id {
         None => None,
         Some(text) => Some(parse_build_id(text).ok_or_else(|| {
@@ -56,12 +60,16 @@ pub fn run(args: &CreateArgs) -> Result {
         })?),
     };
     let made = make(&args.input, &args.image, build_id)?;
-    write(
-        &args.profile,
-        &made.profile,
-        ProfileVersion::from(args.format_version),
-    )?;
+    let version = ProfileVersion::from(args.format_version);
+    let output = stage(&args.profile, &made.profile, version)?;
+    // What is there may be no profile, or be damaged. Then it has no counts that could be lost.
+    let replaced = open(&args.profile).map_or(0, |old| old.profile.runs);
+    output.finish()?;
     print::notes(&made.notes);
+    if replaced > 0 {
+        let (name, runs) = (path_text(&args.profile), plural(replaced, "run"));
+        print::notes([format!("replaced {name}, which had the counts of {runs}")]);
+    }
     let mut stderr = print::stderr();
     for dropped in &made.dropped {
         let _ = writeln!(stderr, "warning: {dropped}");
@@ -69,7 +77,7 @@ pub fn run(args: &CreateArgs) -> Result {
     let _ = writeln!(
         stderr,
         "wrote {}: an empty profile of {}",
-        profkit_data::path_text(&args.profile),
+        path_text(&args.profile),
         plural(made.profile.function_counts().0, "function")
     );
     Ok(Status::Done)

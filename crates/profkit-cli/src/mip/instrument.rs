@@ -3,7 +3,7 @@ use super::options::ModeArgs;
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use clap::{Args, ValueEnum};
-use profkit_merge::files::{Content, Output};
+use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_mip::instrument::{Target, instrument};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -60,6 +60,7 @@ enum CodeModel {
 /// # Errors
 /// If the assembly cannot be read, instrumented or written.
 pub fn run(args: &InstrumentArgs) -> Result {
+    check_outputs(&[("the output", Some(&args.output))], [&args.input])?;
     let mut options = args.mode.options()?;
     options.large_code_model = args.mcmodel == CodeModel::Large;
     let output = Output::new(&args.output, Content::Text)?;

@@ -8,7 +8,7 @@ use profkit_analysis::order::{
     Partitioning, RunError, Trace, balanced, by_mean, trace, traces_of_run,
 };
 use profkit_data::mip::{FunctionId, MipProfile};
-use profkit_merge::files::{Content, Output, is_stdio};
+use profkit_merge::files::{Content, Output, check_outputs, is_stdio};
 use profkit_report::order::MipOrderReport;
 use regex::bytes::Regex;
 use std::path::PathBuf;
@@ -73,6 +73,8 @@ enum Algorithm {
 /// # Errors
 /// If a file cannot be read, if a run is of another build, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> Result {
+    let read = args.runs.iter().chain([&args.profile]);
+    check_outputs(&[("the order", Some(&args.output))], read)?;
     if args.algorithm == Algorithm::Mean && !args.runs.is_empty() {
         return Err(Failure::usage(
             "the inputs include raw files of single runs, which `--algorithm mean` cannot use",

@@ -11,7 +11,7 @@ use profkit_data::mip::{
     write as write_profile, yaml,
 };
 use profkit_data::tables::{StackId, Tables};
-use profkit_merge::files::{Content, Input, Output};
+use profkit_merge::files::{Content, Input, Output, Staged};
 use profkit_mip::create::{self, CreateOptions, create};
 use profkit_report::mip::MipForm;
 use std::path::{Path, PathBuf};
@@ -130,11 +130,11 @@ pub fn of(input: &Input) -> Result<Opened> {
     })
 }
 
-/// Writes a profile. Returns its size in bytes.
+/// Encodes a profile, and writes it to a temporary file that replaces the file at `path` when it is finished.
 ///
 /// # Errors
 /// If the version cannot represent the profile, or if the file cannot be written.
-pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<u64> {
+pub fn stage(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<Staged> {
     let output = Output::new(path, Content::Binary)?;
     let mut bytes = Vec::new();
     write_profile(
@@ -143,7 +143,7 @@ pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Resu
         &mut bytes,
     )
     .map_err(|error| Failure::file(profkit_data::path_text(path), &error))?;
-    Ok(output.write(|sink| sink.put(&bytes))?)
+    Ok(output.stage(|sink| sink.put(&bytes))?)
 }
 
 /// An empty profile, with messages about its creation.

@@ -8,7 +8,7 @@ use profkit_data::mip::MipProfile;
 use profkit_data::sample::ext_binary::ExtBinaryOptions;
 use profkit_data::sample::text::TextOptions;
 use profkit_data::sample::{binary, ext_binary, text};
-use profkit_merge::files::{Content, Output};
+use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_mip::use_::binary::{BinaryError, blocks_of, check_build, has_lines, program_files};
 use profkit_mip::use_::blocks::{BlockList, ListVersion, hot_blocks};
 use profkit_mip::use_::sample::{MadeProfile, sample_profile};
@@ -86,6 +86,8 @@ enum Encoding {
 /// # Errors
 /// If the profile or the binary cannot be read, if they do not fit together, or if the result cannot be written.
 pub fn run(args: &UseArgs) -> Result {
+    let read = [&args.profile, &args.binary].into_iter().chain(&args.debug);
+    check_outputs(&[("the output", Some(&args.output))], read)?;
     let version = ListVersion::of_release(args.llvm).ok_or_else(|| {
         Failure::usage(format_args!(
             "--llvm {}: lists of basic blocks can be written only for LLVM 15 and later",

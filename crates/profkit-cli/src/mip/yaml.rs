@@ -1,11 +1,11 @@
 //! `profkit mip mip2yaml` and `yaml2mip`: convert profiles to YAML and back.
-use super::profile::{FormatVersion, ImageArgs, locate, open, write};
+use super::profile::{FormatVersion, ImageArgs, locate, open, stage};
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use crate::print::plural;
 use clap::Args;
 use profkit_data::mip::{MipWriteOptions, yaml};
-use profkit_merge::files::{Content, Output};
+use profkit_merge::files::{Content, Output, check_outputs};
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -59,6 +59,8 @@ pub struct FromYamlArgs {
 /// # Errors
 /// If the profile cannot be read, or if the YAML cannot be written.
 pub fn to_yaml(args: &ToYamlArgs) -> Result {
+    let read = [&args.profile].into_iter().chain(&args.image.debug);
+    check_outputs(&[("the YAML", Some(&args.output))], read)?;
     let mut opened = open(&args.profile)?;
     if let Some(file) = &args.image.debug {
         let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
@@ -84,11 +86,12 @@ pub fn to_yaml(args: &ToYamlArgs) -> Result {
 /// # Errors
 /// If the YAML is not a MIP profile, or if the profile cannot be written.
 pub fn from_yaml(args: &FromYamlArgs) -> Result {
+    check_outputs(&[("the profile", Some(&args.profile))], [&args.input])?;
     let input = crate::io::open(&args.input)?;
     let (profile, version) =
         yaml::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
     let version = args.format_version.map_or(version, Into::into);
-    write(&args.profile, &profile, version)?;
+    stage(&args.profile, &profile, version)?.finish()?;
     // A failed write is ignored. It means that stderr is closed.
     let _ = writeln!(
         print::stderr(),

@@ -29,7 +29,7 @@ use profkit_analysis::selection::Selection;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::{InstrKind, Record};
-use profkit_merge::files::Input;
+use profkit_merge::files::{Input, check_outputs};
 use profkit_report::Grouping;
 use profkit_report::mip::{MipForm, MipFunctions, MipShow};
 use profkit_report::show::json::JsonPrinter;
@@ -43,6 +43,9 @@ use std::io;
 /// If the file cannot be opened, if an option does not fit the kind of the profile, or if nothing of the profile can be
 /// read. If only a later part of the file is damaged, the result is not an error, but [`Status::InputBad`].
 pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
+    let drawn = ("the flame graph", args.heap.flamegraph.as_deref());
+    let read = args.correlation.binaries.iter().chain([&args.file]);
+    check_outputs(&[drawn], read)?;
     let head = recording::head_of_folder(&args.file);
     let input = crate::io::open(head.as_deref().unwrap_or(&args.file))?;
     let kind = Kind::of(args, &input);

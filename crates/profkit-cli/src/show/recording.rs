@@ -19,11 +19,24 @@ pub fn head_of_folder(path: &Path) -> Option<PathBuf> {
     is_recording.then_some(head)
 }
 
-/// Opens the other files of a folder that `perf record --threads` wrote: `data.0`, `data.1` and so on.
-pub fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
+/// Returns the files of recordings: the paths themselves, and of folders the files that [`head_of_folder`] and [`parts`]
+/// read.
+pub fn files_of(recordings: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    recordings.iter().flat_map(|path| {
+        let files = [path.clone(), path.join("data")];
+        files.into_iter().chain(part_paths(path))
+    })
+}
+
+fn part_paths(folder: &Path) -> impl Iterator<Item = PathBuf> {
     (0..)
         .map(|number| folder.join(format!("data.{number}")))
         .take_while(|path| path.is_file())
+}
+
+/// Opens the other files of a folder that `perf record --threads` wrote: `data.0`, `data.1` and so on.
+pub fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
+    part_paths(folder)
         .map(|path| crate::io::open(&path))
         .collect()
 }

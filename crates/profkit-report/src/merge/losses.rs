@@ -2,6 +2,7 @@
 use crate::{grouped, plural};
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{InstrKind, InstrProfile, Losses};
+use profkit_data::memprof::MemProfile;
 use profkit_data::releases::Release;
 use profkit_data::releases::{display_range, indexed_writers};
 use profkit_data::sample;
@@ -31,9 +32,17 @@ fn parts_left_out(losses: &Losses, why: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns messages about data that the text format cannot represent. Build ids are not mentioned, because a text never
-/// has them.
-pub fn text_losses(profile: &InstrProfile, options: &TextOptions) -> Vec<String> {
+/// Returns messages about data that the text format cannot represent. `heap` is the heap profile that was merged with the
+/// profile and that is not in its MemProf section. Build ids are not mentioned, because a text never has them.
+pub fn text_losses(
+    profile: &InstrProfile,
+    heap: Option<&MemProfile>,
+    options: &TextOptions,
+) -> Vec<String> {
+    let heap = heap.map(|heap| {
+        let functions = plural(heap.records().len() as u64, "function");
+        format!("left out the heap profile of {functions}, which text cannot represent")
+    });
     let memprof = profile.memprof.iter().map(|section| {
         let bytes = plural(section.bytes.len() as u64, "byte");
         format!("left out the MemProf section ({bytes}), which text cannot represent")
@@ -50,6 +59,7 @@ pub fn text_losses(profile: &InstrProfile, options: &TextOptions) -> Vec<String>
         .map(|release| format!(" for LLVM {release}"));
     let why = format!("text{} cannot represent", of.unwrap_or_default());
     memprof
+        .chain(heap)
         .chain(flags)
         .chain(parts_left_out(&losses, &why))
         .collect()

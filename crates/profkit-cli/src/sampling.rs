@@ -1,11 +1,13 @@
 //! `profkit sample`: makes a sample profile of recordings and binaries.
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status, must_exist};
+use crate::merge::run::refuse_losses;
 use crate::print;
 use crate::show::recording::{head_of_folder, parts};
 use clap::Args;
 use profkit_analysis::correlate::Binaries;
 use profkit_data::ids::BuildId;
+use profkit_data::sample::SampleForm;
 use profkit_data::{ErrorKind, path_text};
 use profkit_merge::files::{Content, Input, Output, Outputs, same_file};
 use profkit_object::build_id::build_id;
@@ -14,8 +16,9 @@ use profkit_perf::collect::{
     CONTEXT_MEMORY, CollectOptions, Counts, Selection, parse_times, read_releasing,
 };
 use profkit_perf::text::write_addresses;
-use profkit_profgen::{BinaryOutcome, Encoding, Like, MakeOptions, Outcome, Profiles, find};
-use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
+use profkit_profgen::{BinaryOutcome, Like, MakeOptions, Outcome, Profiles, find};
+use profkit_report::merge::output_name;
+use profkit_report::sampling::{document, encoding_losses, gate, lines, lost, made, refusal};
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -63,9 +66,10 @@ pub struct SampleArgs {
     )]
     output: Option<PathBuf>,
 
-    /// The encoding of the profile: text, binary, ext-binary, gcov (GCC 12 to 15), or gcov:N for another GCC
-    #[arg(long, value_parser = str::parse::<Encoding>, default_value = "ext-binary", value_name = "FORMAT")]
-    format: Encoding,
+    /// The encoding of the profile: text, binary, compact-binary (LLVM 7 to 16), ext-binary, gcov (GCC 12 to 15), or
+    /// gcov:N for another GCC
+    #[arg(long, value_parser = str::parse::<SampleForm>, default_value = "ext-binary", value_name = "FORMAT")]
+    format: SampleForm,
 
     /// Write the counts by address, before they are symbolised, to this file, and stop if there is no --output
     #[arg(long, value_name = "FILE")]
@@ -80,7 +84,8 @@ pub struct SampleArgs {
     #[arg(long)]
     ips: bool,
 
-    /// Write no profile if more than 5 % of the samples were lost, or do not fit the binary
+    /// Write no profile if more than 5 % of the samples were lost or do not fit the binary, or if the encoding cannot
+    /// hold a part of the profile
     #[arg(long)]
     strict: bool,
 
@@ -146,7 +151,7 @@ pub struct SelectArgs {
 /// If an input or a binary cannot be read, if no sample fits the binaries, or if an output cannot be written.
 pub fn run(args: &SampleArgs) -> exit::Result {
     let content = match args.format {
-        Encoding::Text => Content::Text,
+        SampleForm::Text => Content::Text,
         _ => Content::Binary,
     };
     let output = args.output.as_ref();
@@ -224,9 +229,21 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         for made in outcome.name_profiles(profiles, args.format) {
             let replaces = refuse_to_lose(args, &programs, &output, &made.name)?;
             let file = output.file(&made.name)?;
-            outcome.set_file(&made, file.name());
-            files.push((file, made, replaces));
+            let bytes = outcome.encode(&made, args.format, file.name());
+            let bytes = bytes.map_err(|error| Failure::file(file.name(), &error))?;
+            files.push((file, made, bytes, replaces));
         }
+    }
+    let mut lossless = Ok(());
+    for encoded in &outcome.encoded {
+        let (losses, file) = (encoding_losses(encoded), output_name(&encoded.file));
+        lossless = lossless.and_then(|()| refuse_losses(file, &losses, args.strict));
+        for loss in losses.iter().filter(|_| !args.strict) {
+            let _ = writeln!(stderr, "warning: {file}: {loss}");
+        }
+    }
+    for (file, made, ..) in files.iter().filter(|_| lossless.is_ok()) {
+        outcome.set_file(made, file.name());
     }
     if let Some(path) = &args.report {
         let report = format!("{:#}\n", document(&outcome));
@@ -240,9 +257,10 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         let message = format!("{}: {}", inputs.join(", "), refusal.message);
         return Err(Failure::input(message).with_hint(refusal.hint));
     }
-    for (file, made_of, replaces) in files {
+    lossless?;
+    for (file, made_of, bytes, replaces) in files {
         let name = file.name().to_owned();
-        file.write(|sink| args.format.write(&made_of.profile, sink))?;
+        file.write(|sink| sink.put(&bytes))?;
         let line = made(&outcome, &made_of.binaries, &name, replaces);
         let _ = writeln!(stderr, "{line}");
         // The command ends soon, and freeing large profiles takes time.
@@ -358,7 +376,7 @@ fn make(
     let failure = |error| (error, id.clone());
     let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
     options.like = args.like;
-    options.whole_discriminators = matches!(args.format, Encoding::Gcov(_));
+    options.whole_discriminators = matches!(args.format, SampleForm::Gcov(_));
     let mut add = |files: &ProgramFiles| {
         outcome.add(files, (path, id.clone()), counts, only, &options, profiles)
     };

@@ -19,6 +19,7 @@ mod lines;
 pub mod probes;
 mod profiles;
 mod program;
+mod programs;
 mod ranges;
 mod sampling;
 
@@ -29,6 +30,7 @@ pub use finish::{Density, density, drop_ambiguous, mark_preinlined};
 pub use lines::{LineOptions, Made, make_profile, profile_of};
 pub use profiles::{NamedProfile, Profiles};
 pub use program::{Facts, Places, Program, ProgramOptions};
+pub use programs::{Programs, UnusableBinary};
 pub use sampling::{
     BinaryOutcome, Encoded, Found, FoundBy, Like, MakeOptions, Outcome, Problem, Seen, find, seen,
 };

@@ -1,6 +1,6 @@
 //! Fuzzes sample profiles made from recordings, and llvm-profgen.
-use profkit_data::sample::SampleProfile;
 use profkit_data::sample::ext_binary::ExtBinaryProfile;
+use profkit_data::sample::{FormOptions, SampleForm, SampleProfile};
 use profkit_llvm::{Io, profgen};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
@@ -9,8 +9,8 @@ use profkit_perf::collect::{
     BranchCount, CollectOptions, Numbering, Place, RangeCount, Sums, collect,
 };
 use profkit_profgen::{
-    Encoding, Like, LineOptions, MakeOptions, NamedProfile, Outcome, Profiles, Program,
-    ProgramOptions, make_profile,
+    Like, LineOptions, MakeOptions, NamedProfile, Outcome, Profiles, Program, ProgramOptions,
+    make_profile,
 };
 use profkit_testkit::fixture_path;
 use profkit_testkit::simulate::{self, Simulation, Step};
@@ -211,7 +211,7 @@ pub(crate) fn profgen_recording(data: &[u8]) {
             .and_then(|it| it.key.build_id.clone());
         let program = (path.as_path(), id);
         let added = outcome.add(&files, program, &counts, true, &options, &mut profiles);
-        let named = outcome.name_profiles(profiles, Encoding::ExtBinary);
+        let named = outcome.name_profiles(profiles, SampleForm::ExtBinary);
         if data.is_empty() {
             assert!(added.is_ok() && named.len() == 1, "{options:?} {added:?}");
         }
@@ -230,8 +230,8 @@ pub(crate) fn profgen_recording(data: &[u8]) {
         };
         // It must be possible to write the profile and read it again.
         let mut written = Vec::new();
-        Encoding::ExtBinary
-            .write(&profile, &mut written)
+        SampleForm::ExtBinary
+            .write(&profile, &FormOptions::new(), &mut written)
             .expect("written to memory");
         let mut again = SampleProfile::default();
         let written = ExtBinaryProfile::parse(&written).expect("a profile");

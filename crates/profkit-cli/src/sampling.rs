@@ -1,21 +1,20 @@
 //! `profkit sample`: makes a sample profile of recordings and binaries.
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status, must_exist};
+use crate::merge::run::refuse_losses;
 use crate::print;
 use crate::show::recording::{files_of, head_of_folder, parts};
 use clap::Args;
-use profkit_analysis::correlate::Binaries;
-use profkit_data::ids::BuildId;
-use profkit_data::{ErrorKind, path_text};
+use profkit_data::path_text;
+use profkit_data::sample::SampleForm;
 use profkit_merge::files::{Content, Input, Output, Outputs, check_outputs};
-use profkit_object::build_id::build_id;
-use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::collect::{
     CONTEXT_MEMORY, CollectOptions, Counts, Selection, parse_times, read_releasing,
 };
 use profkit_perf::text::write_addresses;
-use profkit_profgen::{BinaryOutcome, Encoding, Like, MakeOptions, Outcome, Profiles, find};
-use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
+use profkit_profgen::{Like, MakeOptions, Outcome, Profiles, Programs, UnusableBinary};
+use profkit_report::merge::output_name;
+use profkit_report::sampling::{document, encoding_losses, gate, lines, lost, made, refusal};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -62,9 +61,10 @@ pub struct SampleArgs {
     )]
     output: Option<PathBuf>,
 
-    /// The encoding of the profile: text, binary, ext-binary, gcov (GCC 12 to 15), or gcov:N for another GCC
-    #[arg(long, value_parser = str::parse::<Encoding>, default_value = "ext-binary", value_name = "FORMAT")]
-    format: Encoding,
+    /// The encoding of the profile: text, binary, compact-binary (LLVM 7 to 16), ext-binary, gcov (GCC 12 to 15), or
+    /// gcov:N for another GCC
+    #[arg(long, value_parser = str::parse::<SampleForm>, default_value = "ext-binary", value_name = "FORMAT")]
+    format: SampleForm,
 
     /// Write the counts by address, before they are symbolised, to this file, and stop if there is no --output
     #[arg(long, value_name = "FILE")]
@@ -79,7 +79,8 @@ pub struct SampleArgs {
     #[arg(long)]
     ips: bool,
 
-    /// Write no profile if more than 5 % of the samples were lost, or do not fit the binary
+    /// Write no profile if more than 5 % of the samples were lost or do not fit the binary, or if the encoding cannot
+    /// hold a part of the profile
     #[arg(long)]
     strict: bool,
 
@@ -145,7 +146,7 @@ pub struct SelectArgs {
 /// If an input or a binary cannot be read, if no sample fits the binaries, or if an output cannot be written.
 pub fn run(args: &SampleArgs) -> exit::Result {
     let content = match args.format {
-        Encoding::Text => Content::Text,
+        SampleForm::Text => Content::Text,
         _ => Content::Binary,
     };
     let outputs = [
@@ -186,42 +187,17 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         Outputs::File(_) => Profiles::merged(),
         Outputs::Folder(..) => Profiles::separate(),
     };
-    let programs = programs(args, &index, &counts)?;
-    check_outputs(&outputs, &programs)?;
+    args.binary.iter().try_for_each(|path| must_exist(path))?;
+    let found = Programs::find(&args.binary, &index, &counts);
+    let programs = &found.paths;
+    check_outputs(&outputs, programs)?;
     write_counts()?;
-    let only = programs.len() == 1;
-    let mut left_out = Vec::new();
-    for (position, path) in programs.iter().enumerate() {
-        let made = make(
-            args,
-            path,
-            only,
-            &index,
-            &counts,
-            &mut profiles,
-            &mut outcome,
-        );
-        match made {
-            Ok(()) => {}
-            // A binary from a folder or server, which the user did not name, is left out if no profile can be made of
-            // it. Exception: if only its merge with the profiles of other binaries fails, the command fails.
-            Err((error, id))
-                if position >= args.binary.len()
-                    && !only
-                    && error.kind() != ErrorKind::CannotRepresent =>
-            {
-                left_out.push((path, id, error));
-            }
-            Err((error, _)) => return Err(Failure::file(path_text(path), &error)),
-        }
-    }
-    let is_made = |it: &BinaryOutcome| it.found_by.is_some();
-    let none_is_made = !outcome.binaries.iter().any(is_made);
-    let first = left_out.first().filter(|_| none_is_made);
-    let first = first.map(|(path, _, error)| Failure::file(path_text(path), error));
-    for (path, id, error) in left_out {
-        outcome.leave_out((path, id), error, &counts, &profiles);
-    }
+    let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
+    options.like = args.like;
+    options.whole_discriminators = matches!(args.format, SampleForm::Gcov(_));
+    let unusable = |it: UnusableBinary| Failure::file(path_text(&it.path), &it.error);
+    let first = found.make(&counts, &options, &mut profiles, &mut outcome);
+    let first = first.map_err(unusable)?.map(unusable);
     // A failed write is ignored. It means that stderr is closed.
     let mut stderr = print::stderr();
     for line in notes.into_iter().chain(lines(&outcome)) {
@@ -239,9 +215,21 @@ pub fn run(args: &SampleArgs) -> exit::Result {
             check_outputs(&[this, counts, report], read)?;
             let replaces = path.is_some_and(|path| path.exists());
             let file = output.file(&made.name)?;
-            outcome.set_file(&made, file.name());
-            files.push((file, made, replaces));
+            let bytes = outcome.encode(&made, args.format, file.name());
+            let bytes = bytes.map_err(|error| Failure::file(file.name(), &error))?;
+            files.push((file, made, bytes, replaces));
         }
+    }
+    let mut lossless = Ok(());
+    for encoded in &outcome.encoded {
+        let (losses, file) = (encoding_losses(encoded), output_name(&encoded.file));
+        lossless = lossless.and_then(|()| refuse_losses(file, &losses, args.strict));
+        for loss in losses.iter().filter(|_| !args.strict) {
+            let _ = writeln!(stderr, "warning: {file}: {loss}");
+        }
+    }
+    for (file, made, ..) in files.iter().filter(|_| lossless.is_ok()) {
+        outcome.set_file(made, file.name());
     }
     if let Some(path) = &args.report {
         let report = format!("{:#}\n", document(&outcome));
@@ -255,9 +243,10 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         let message = format!("{}: {}", inputs.join(", "), refusal.message);
         return Err(Failure::input(message).with_hint(refusal.hint));
     }
-    for (file, made_of, replaces) in files {
+    lossless?;
+    for (file, made_of, bytes, replaces) in files {
         let name = file.name().to_owned();
-        file.write(|sink| args.format.write(&made_of.profile, sink))?;
+        file.write(|sink| sink.put(&bytes))?;
         let line = made(&outcome, &made_of.binaries, &name, replaces);
         let _ = writeln!(stderr, "{line}");
         // The command ends soon, and freeing large profiles takes time.
@@ -305,64 +294,6 @@ fn select(args: &SelectArgs) -> Selection {
         .collect();
     (selection.from, selection.until) = args.time.unwrap_or_default();
     selection
-}
-
-/// Returns the binaries from which the profile is made. These are all binaries that the user named one by one. A binary
-/// from a folder or server is also used if there are samples of this binary.
-fn programs(args: &SampleArgs, index: &Binaries, counts: &Counts) -> exit::Result<Vec<PathBuf>> {
-    let mut list = args.binary.clone();
-    list.iter().try_for_each(|path| must_exist(path))?;
-    for counted in &counts.binaries {
-        let Some(id) = &counted.key.build_id else {
-            continue;
-        };
-        let path = index.program(id).filter(|path| !list.contains(path));
-        list.extend(path);
-    }
-    // A binary without a build id is recognised in the recording by its name.
-    for binary in &index.index.binaries {
-        let is_named = !list.contains(&binary.path)
-            && !find(counts, &binary.path, binary.ids.first(), false)
-                .counts
-                .is_empty();
-        list.extend(is_named.then(|| binary.path.clone()));
-    }
-    Ok(list)
-}
-
-/// Makes the profile of a binary and adds it to `profiles`.
-///
-/// # Errors
-/// The reason why no profile can be made, and the build id of the binary if it is known.
-fn make(
-    args: &SampleArgs,
-    path: &Path,
-    only: bool,
-    index: &Binaries,
-    counts: &Counts,
-    profiles: &mut Profiles,
-    outcome: &mut Outcome,
-) -> Result<(), (profkit_data::Error, Option<BuildId>)> {
-    let unknown = |error| (error, None);
-    let files = ProgramFiles::open(path, &index.debug_folders).map_err(unknown)?;
-    let id = build_id(&files.program().map_err(unknown)?).map_err(unknown)?;
-    let failure = |error| (error, id.clone());
-    let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
-    options.like = args.like;
-    options.whole_discriminators = matches!(args.format, Encoding::Gcov(_));
-    let mut add = |files: &ProgramFiles| {
-        outcome.add(files, (path, id.clone()), counts, only, &options, profiles)
-    };
-    let mut added = add(&files);
-    // Servers are asked for debug info that no folder has.
-    if let Err(error) = &added
-        && error.kind() == ErrorKind::MissingCorrelation
-        && files.debug_file().is_none()
-        && let Some(debug) = id.as_ref().and_then(|id| index.debug_info(id))
-    {
-        added = add(&files.with_debug_file(&debug).map_err(failure)?);
-    }
-    added.map_err(failure)
 }
 
 fn write_counts(counts: &Counts, path: &Path) -> exit::Result<()> {

@@ -250,7 +250,7 @@ fn clang_takes_the_sample_profile() {
     // has hashes in place of names.
     for encoding in ["text", "binary", "extbinary", "compbinary"] {
         let made = format!("program.{encoding}");
-        run(profkit(folder.path()).args([
+        let used = run(profkit(folder.path()).args([
             "use",
             "--sample",
             "--encoding",
@@ -260,6 +260,9 @@ fn clang_takes_the_sample_profile() {
             "-o",
             &made,
         ]));
+        let names_are_lost =
+            text(&used.stderr).contains("names: the output holds only their hashes");
+        assert_eq!(names_are_lost, encoding == "compbinary", "{encoding}");
         let as_text = |llvm: &Llvm, file: &str| {
             let ran = run(Command::new(llvm.profdata())
                 .args(["merge", "--sample", "--text", file, "-o", "-"])

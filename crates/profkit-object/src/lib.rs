@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bb_addr_map;
+pub mod binaries;
 pub mod binary;
 pub mod build_id;
 pub mod code_symbols;

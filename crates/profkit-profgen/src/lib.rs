@@ -13,24 +13,24 @@ mod autofdo;
 mod checked;
 mod code;
 pub mod contexts;
-mod encoding;
 mod finish;
 pub mod layout;
 mod lines;
 pub mod probes;
 mod profiles;
 mod program;
+mod programs;
 mod ranges;
 mod sampling;
 
 pub use autofdo::autofdo_profile;
 pub use checked::{CheckedCounts, Figures, RangeFault};
 pub use code::{Code, Flow, Instruction, Machine};
-pub use encoding::Encoding;
 pub use finish::{Density, density, drop_ambiguous, mark_preinlined};
 pub use lines::{LineOptions, Made, make_profile, profile_of};
 pub use profiles::{NamedProfile, Profiles};
 pub use program::{Facts, Places, Program, ProgramOptions};
+pub use programs::{Programs, UnusableBinary};
 pub use sampling::{
-    BinaryOutcome, Found, FoundBy, Like, MakeOptions, Outcome, Problem, Seen, find, seen,
+    BinaryOutcome, Encoded, Found, FoundBy, Like, MakeOptions, Outcome, Problem, Seen, find, seen,
 };

@@ -1,7 +1,6 @@
 //! The profiles of one run: one profile of all binaries, or a profile of each binary in a file of its own.
-use crate::Encoding;
 use profkit_data::ids::BuildId;
-use profkit_data::sample::{ProfileKind, SampleProfile, absorb};
+use profkit_data::sample::{ProfileKind, SampleForm, SampleProfile, absorb};
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_perf::collect::{BinaryCounts, BinaryKey};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -107,7 +106,7 @@ pub struct NamedProfile {
 /// numbers. Letters of either case are equal, as they are for some file systems.
 pub(crate) fn file_names<'b>(
     binaries: impl Iterator<Item = (&'b Path, Option<&'b BuildId>)> + Clone,
-    encoding: Encoding,
+    form: SampleForm,
 ) -> Vec<OsString> {
     let name_of =
         |path: &'b Path| -> &'b OsStr { path.file_name().unwrap_or(OsStr::new("binary")) };
@@ -141,7 +140,7 @@ pub(crate) fn file_names<'b>(
                 .find(|name| used.insert(key(name)))
                 .unwrap_or_default();
         }
-        stem.push(format!(".{}", encoding.extension()));
+        stem.push(format!(".{}", form.extension()));
     }
     stems
 }
@@ -158,7 +157,7 @@ mod tests {
             .collect();
         let binaries = binaries.iter().zip(&ids);
         let binaries = binaries.map(|((path, _), id)| (Path::new(*path), id.as_ref()));
-        let names = file_names(binaries, Encoding::ExtBinary);
+        let names = file_names(binaries, SampleForm::ExtBinary);
         names
             .into_iter()
             .map(|name| name.into_string().unwrap())
@@ -209,9 +208,9 @@ mod tests {
 
     #[test]
     fn each_encoding_has_its_extension() {
-        let of = |encoding| file_names([(Path::new("app"), None)].into_iter(), encoding);
-        assert_eq!(of(Encoding::Text), ["app.txt"]);
-        assert_eq!(of(Encoding::Binary), ["app.prof"]);
-        assert_eq!(of(Encoding::Gcov(GcovVersion::V2)), ["app.afdo"]);
+        let of = |form| file_names([(Path::new("app"), None)].into_iter(), form);
+        assert_eq!(of(SampleForm::Text), ["app.txt"]);
+        assert_eq!(of(SampleForm::Binary), ["app.prof"]);
+        assert_eq!(of(SampleForm::Gcov(GcovVersion::V2)), ["app.afdo"]);
     }
 }

@@ -1,5 +1,4 @@
 //! Finds the counts of the binaries that the user named, makes their profiles, and collects the results.
-use crate::Encoding;
 use crate::autofdo::autofdo_profile;
 use crate::checked::{CheckedCounts, Figures};
 use crate::contexts::{self, ContextFigures, ContextOptions};
@@ -8,7 +7,7 @@ use crate::lines::{LineOptions, Made, make_profile};
 use crate::profiles::{NamedProfile, Profiles, file_names};
 use crate::program::{Program, ProgramOptions};
 use profkit_data::ids::BuildId;
-use profkit_data::sample::ProfileKind;
+use profkit_data::sample::{FormLosses, FormOptions, ProfileKind, SampleForm};
 use profkit_data::{Error, ErrorKind, Result, path_text};
 use profkit_object::code_symbols::code_symbols;
 use profkit_object::symbolize::ProgramFiles;
@@ -345,6 +344,20 @@ pub struct Outcome {
     pub halvings: u32,
     /// See [`halvings`](Self::halvings).
     pub shortened: u64,
+    /// The profiles that were encoded, in the order in which they are written.
+    pub encoded: Vec<Encoded>,
+}
+
+/// A profile that was encoded for a file.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// The file for the profile; `-` is standard output.
+    pub file: String,
+    /// The encoding.
+    pub form: SampleForm,
+    /// What was left out because the encoding cannot hold it. The totals of functions, which GCC computes itself, are not
+    /// counted.
+    pub losses: FormLosses,
 }
 
 /// Finds the counts of a binary, except the counts that an earlier binary of this run already has.
@@ -386,10 +399,10 @@ impl Outcome {
 
     /// Returns the profiles that are to be written, with the names of their files. A single profile of all binaries has
     /// the name of the first binary.
-    pub fn name_profiles(&self, profiles: Profiles, encoding: Encoding) -> Vec<NamedProfile> {
+    pub fn name_profiles(&self, profiles: Profiles, form: SampleForm) -> Vec<NamedProfile> {
         let binaries = self.binaries.iter();
         let binaries = binaries.map(|it| (it.file_path.as_path(), it.build_id.as_ref()));
-        let names = file_names(binaries, encoding);
+        let names = file_names(binaries, form);
         let is_separate = profiles.is_separate();
         let with_functions = self.binaries.iter().enumerate();
         let with_functions = with_functions.filter(|(_, binary)| binary.functions > 0);
@@ -403,6 +416,31 @@ impl Outcome {
             },
         });
         named.collect()
+    }
+
+    /// Encodes a profile for a file, and notes what is left out. Returns the bytes of the file.
+    ///
+    /// # Errors
+    /// The errors of [`SampleForm::write`].
+    pub fn encode(
+        &mut self,
+        profile: &NamedProfile,
+        form: SampleForm,
+        file: &str,
+    ) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let options = FormOptions::for_profile(&profile.profile);
+        let mut losses = form.write(&profile.profile, &options, &mut bytes)?;
+        if let FormLosses::Gcov(losses) = &mut losses {
+            // GCC reads no totals: it computes them from the lines.
+            losses.totals = 0;
+        }
+        self.encoded.push(Encoded {
+            file: file.to_owned(),
+            form,
+            losses,
+        });
+        Ok(bytes)
     }
 
     /// Notes the file that a profile is written to.

@@ -5,13 +5,14 @@
 mod losses;
 
 use crate::loss::Loss;
+use crate::merge::sample_losses;
 use crate::recording::recording_damage;
 use crate::{grouped, plural, tenths};
 use losses::{
     losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, shortened, skid,
 };
 use profkit_data::printable;
-use profkit_profgen::{BinaryOutcome, Density, Figures, FoundBy, Outcome, Problem, Seen};
+use profkit_profgen::{BinaryOutcome, Density, Encoded, Figures, FoundBy, Outcome, Problem, Seen};
 use serde_json::{Value, json};
 
 /// Version of the JSON.
@@ -328,6 +329,11 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
+/// Returns the lines about what a profile lost in its file, because its encoding cannot hold it.
+pub fn encoding_losses(encoded: &Encoded) -> Vec<String> {
+    sample_losses(&encoded.losses, encoded.form, None)
+}
+
 /// Returns the line that describes the profile that was made of some binaries, given by their indices. `replaced` is
 /// true if the profile replaced an earlier file whose name the user did not type.
 pub fn made(outcome: &Outcome, binaries: &[usize], output: &str, replaced: bool) -> String {
@@ -429,6 +435,13 @@ pub fn document(outcome: &Outcome) -> Value {
             "branches": seen.branches,
         })
     });
+    let outputs = outcome.encoded.iter().map(|encoded| {
+        json!({
+            "path": encoded.file,
+            "format": encoded.form.name(),
+            "losses": encoding_losses(encoded),
+        })
+    });
     let numbers = outcome.losses.numbers();
     let counted: serde_json::Map<String, Value> = numbers
         .into_iter()
@@ -449,6 +462,7 @@ pub fn document(outcome: &Outcome) -> Value {
         },
         "binaries": binaries.collect::<Vec<_>>(),
         "in_inputs": seen.collect::<Vec<_>>(),
+        "outputs": outputs.collect::<Vec<_>>(),
     })
 }
 

@@ -4,7 +4,8 @@ mod joined;
 mod plan;
 
 pub use joined::{Joined, Key, profiles_in};
-pub use plan::{Assignment, Binaries, Match, Plan};
+pub use plan::{Assignment, Match, Plan};
+pub use profkit_object::binaries::Binaries;
 pub use profkit_object::servers::{
     Artifact, BinaryServers, DownloadProgress, ServersError, servers_from_environment,
 };

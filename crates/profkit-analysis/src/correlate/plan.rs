@@ -7,13 +7,14 @@ use profkit_data::instr::raw::{
 };
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_merge::Inputs;
+use profkit_object::binaries::Binaries;
 use profkit_object::binary::{BinaryFile, Image};
 use profkit_object::correlate::binary::{self, Outside, SectionSet};
 use profkit_object::correlate::dwarf::{self, DwarfOptions};
 use profkit_object::correlate::{Correlated, CorrelationWarnings, CounterSection, machine};
 use profkit_object::debug_files::{DebugFolders, DebugLink, dsym_files};
-use profkit_object::index::{BinaryIndex, Contents, IndexCache, IndexError, IndexedBinary};
-use profkit_object::servers::{Artifact, BinaryServers};
+use profkit_object::index::{Contents, IndexedBinary};
+use profkit_object::servers::Artifact;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::io::Read;
@@ -24,27 +25,6 @@ const MOST_NAMED: usize = 8;
 /// The number of bytes of a file that are read first. The header and build ids of a raw profile fit into them. The rest
 /// of a longer file is read only if other profiles may follow.
 const FRONT_LEN: u64 = 64 << 10;
-
-/// The places where binaries are searched: paths, folders and servers.
-///
-/// ```
-/// use profkit_analysis::correlate::Binaries;
-///
-/// // This program, by its path; a folder stands for all binaries below it.
-/// let binaries = Binaries::open(&[std::env::current_exe()?])?;
-/// assert_eq!(binaries.index.binaries.len(), 1);
-/// assert!(Binaries::open(&["no/such/folder".into()]).is_err());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Default)]
-pub struct Binaries {
-    /// The binaries at the given paths, and in the given folders.
-    pub index: BinaryIndex,
-    /// The folders with the debug files of stripped binaries.
-    pub debug_folders: DebugFolders,
-    /// The servers that are asked for a binary if no folder contains it.
-    pub servers: Option<Box<dyn BinaryServers>>,
-}
 
 /// The binary for all profiles with the same [`Key`]. These profiles come from one program.
 #[derive(Clone, Debug)]
@@ -141,7 +121,7 @@ impl Plan {
         let found: Vec<_> = wanted
             .into_par_iter()
             .map(|(key, (dialect, layout, inputs))| {
-                let found = binaries.find(&key, dialect, &layout);
+                let found = Search(binaries).find(&key, dialect, &layout);
                 (key, inputs, found)
             })
             .collect();
@@ -214,37 +194,10 @@ fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
     (end >= metadata.len()).then(|| key_of(&profile).into_iter().collect())
 }
 
-impl Binaries {
-    /// Opens the programs, libraries and debug files at these paths, or in folders at these paths. The debug files of
-    /// stripped binaries are expected in the usual places of the system; no server is asked.
-    ///
-    /// # Errors
-    /// If a path does not exist, or if a file is not a binary.
-    pub fn open(paths: &[PathBuf]) -> std::result::Result<Self, IndexError> {
-        Ok(Binaries {
-            index: BinaryIndex::build(paths, &mut IndexCache::none())?,
-            debug_folders: DebugFolders::default(),
-            servers: None,
-        })
-    }
+/// The search for the binaries of profiles.
+struct Search<'b>(&'b Binaries);
 
-    /// Finds the program or library with a build id: in the folders, otherwise on the servers. `None` if it is not
-    /// found.
-    pub fn program(&self, id: &BuildId) -> Option<PathBuf> {
-        let found = self.index.find(id).into_iter().next();
-        let found = found.map(|binary| binary.path);
-        found.or_else(|| self.served(id, Artifact::Executable))
-    }
-
-    /// Asks the servers for the debug info of a build id. `None` if there are no servers, or if none of them has it.
-    pub fn debug_info(&self, id: &BuildId) -> Option<PathBuf> {
-        self.served(id, Artifact::DebugInfo)
-    }
-
-    fn served(&self, id: &BuildId, artifact: Artifact) -> Option<PathBuf> {
-        self.servers.as_ref()?.find(id, artifact).ok()
-    }
-
+impl Search<'_> {
     /// Finds the binary of the profiles with these build ids, and reads its function records.
     fn find(
         &self,
@@ -257,11 +210,11 @@ impl Binaries {
             counter_bytes: key.counter_bytes,
             dialect,
             layout,
-            folders: &self.debug_folders,
+            folders: &self.0.debug_folders,
         };
         let mut candidates = Vec::new();
         for id in &key.ids {
-            for binary in self.index.find(id) {
+            for binary in self.0.index.find(id) {
                 if !candidates.contains(&binary) {
                     candidates.push(binary);
                 }
@@ -330,7 +283,7 @@ impl Binaries {
         candidates: &[IndexedBinary],
         wanted: &Wanted<'_>,
     ) -> Result<Option<PathBuf>> {
-        let Some(servers) = &self.servers else {
+        let Some(servers) = &self.0.servers else {
             return Ok(None);
         };
         let [id] = key.ids.as_slice() else {
@@ -362,6 +315,7 @@ impl Binaries {
     /// one binary was given.
     fn only_binary(&self) -> Result<Vec<IndexedBinary>> {
         let instrumented: Vec<_> = self
+            .0
             .index
             .binaries
             .iter()
@@ -392,6 +346,7 @@ impl Binaries {
         )
         .expected(ids);
         let with_ids = self
+            .0
             .index
             .binaries
             .iter()
@@ -400,7 +355,7 @@ impl Binaries {
         let error = match count {
             0 => error.found(format_args!(
                 "{} binaries, none with a build id",
-                self.index.binaries.len()
+                self.0.index.binaries.len()
             )),
             1..=3 => error.found(named(with_ids.map(|binary| {
                 format!(

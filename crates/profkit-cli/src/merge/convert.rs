@@ -2,8 +2,8 @@
 use super::args::{Format, ReportArgs, VersionArgs};
 use super::job::{Destination, Form, Job};
 use super::run::Run;
-use super::sample_args::SampleArgs;
-use super::sample_job::{SampleForm, SampleJob, is_sample};
+use super::sample_args::{SampleArgs, refuse_version};
+use super::sample_job::{SampleJob, form, is_sample};
 use crate::exit::{Failure, Result};
 use clap::Args;
 use profkit_analysis::heap::{LoadedHeap, NoBinaries};
@@ -113,9 +113,12 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         (None, false) => Some(default),
         (format, _) => format,
     };
+    refuse_version(&args.version)?;
+    let form = form(format, args.version.llvm, args.sample.gcc)?;
+    args.sample.refuse_for(form)?;
     let job = SampleJob {
         args: &args.sample,
-        form: SampleForm::new(format, args.version.llvm, args.sample.gcc)?,
+        form,
         llvm: args.version.llvm,
         output: args.output.clone(),
         strict: args.report.strict,

@@ -36,7 +36,8 @@ use profkit_report::merge::{CorrelationReport, MergeReport};
 use profkit_report::quoted;
 use progress::Progress;
 use run::{Remarks, Run};
-use sample_job::{SampleForm, SampleJob};
+use sample_args::refuse_others;
+use sample_job::{SampleJob, form};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -322,14 +323,12 @@ fn merge_samples(
         )
         .with_hint("write one output file: -o FILE"));
     };
-    if args.normalize {
-        return Err(Failure::usage(
-            "--normalize works only with instrumentation profiles",
-        ));
-    }
+    refuse_others(args)?;
+    let form = form(format, args.form.version.llvm, args.sample.gcc)?;
+    args.sample.refuse_for(form)?;
     let job = SampleJob {
         args: &args.sample,
-        form: SampleForm::new(format, args.form.version.llvm, args.sample.gcc)?,
+        form,
         llvm: args.form.version.llvm,
         output,
         strict: args.report.strict,

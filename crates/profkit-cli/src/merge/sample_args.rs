@@ -1,7 +1,8 @@
 //! Arguments of `profkit merge` and `profkit convert` for sample profiles.
+use super::args::{MergeArgs, VersionArgs};
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
-use profkit_data::sample::{FsPass, SampleReadOptions};
+use profkit_data::sample::{FsPass, SampleForm, SampleReadOptions};
 use std::path::PathBuf;
 
 /// The options for merging and writing sample profiles.
@@ -30,7 +31,7 @@ pub struct SampleArgs {
     #[arg(long)]
     pub(super) assume_fs: bool,
 
-    /// Write the hashes of names instead of names (extbinary)
+    /// Write the hashes of names instead of names (extbinary; compact-binary always does)
     #[arg(long)]
     pub(super) md5_names: bool,
 
@@ -107,6 +108,69 @@ impl SampleArgs {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Fails if an option was given that has no effect in this encoding of the output.
+    ///
+    /// # Errors
+    /// If one of these options was given.
+    pub fn refuse_for(&self, form: SampleForm) -> Result<()> {
+        let has_hashes = form == SampleForm::CompactBinary;
+        let given = [
+            (self.md5_names && !has_hashes, "--md5-names"),
+            (self.compress, "--compress"),
+            (self.split_layout, "--split-layout"),
+            (self.partial, "--partial"),
+        ];
+        match given.iter().find(|(given, _)| *given) {
+            Some((_, option)) if form != SampleForm::ExtBinary => {
+                Err(Failure::usage(format_args!(
+                    "{option} works only with the encoding extbinary, and the output is {}",
+                    form.name()
+                ))
+                .with_hint(format_args!("write extbinary, or leave out {option}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Fails if an option of `profkit merge` was given that has no effect on sample profiles; called when the inputs are
+/// sample profiles.
+///
+/// # Errors
+/// If one of these options was given.
+pub fn refuse_others(args: &MergeArgs) -> Result<()> {
+    refuse_version(&args.form.version)?;
+    let binaries = &args.correlation;
+    let memprof_version = args.memprof_version.is_some();
+    refuse_given(&[
+        (args.normalize, "--normalize", "instrumentation"),
+        (args.sparse, "--sparse", "instrumentation"),
+        (args.mixed_hashes, "--mixed-hashes", "instrumentation"),
+        (memprof_version, "--memprof-version", "heap"),
+        (args.memprof_full_schema, "--memprof-full-schema", "heap"),
+        (!binaries.binaries.is_empty(), "--binaries", "raw"),
+        (binaries.debuginfod, "--debuginfod", "raw"),
+    ])
+}
+
+/// Fails if a version of the indexed format was given; called when the inputs are sample profiles.
+///
+/// # Errors
+/// If the option was given.
+pub fn refuse_version(args: &VersionArgs) -> Result<()> {
+    let is_given = args.indexed_version.is_some();
+    refuse_given(&[(is_given, "--indexed-version", "instrumentation")])
+}
+
+/// Fails if an option in the list was given. For each option, the list has the profiles for which it is.
+fn refuse_given(options: &[(bool, &str, &str)]) -> Result<()> {
+    match options.iter().find(|(given, ..)| *given) {
+        Some((_, option, profiles)) => Err(Failure::usage(format_args!(
+            "{option} works only with {profiles} profiles, and the inputs are sample profiles"
+        ))),
+        None => Ok(()),
     }
 }
 

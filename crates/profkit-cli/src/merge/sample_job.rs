@@ -7,11 +7,9 @@ use crate::print::grouped;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::releases::Release;
 use profkit_data::remap::Remapping;
-use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
-use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};
+use profkit_data::sample::gcov::{GcovProfile, GcovVersion};
 use profkit_data::sample::{
-    ColdContexts, ProfileKind, SampleLayout, SampleProfile, add_symbols, binary, encode_within,
-    nest, text,
+    ColdContexts, FormOptions, SampleForm, SampleLayout, SampleProfile, add_symbols,
 };
 use profkit_data::sound_family;
 use profkit_data::summary::Thresholds;
@@ -38,77 +36,55 @@ pub fn are_samples(inputs: &InputStore<'_>) -> bool {
     first == Some(Family::Sample)
 }
 
-/// An encoding of sample profiles, with its version resolved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SampleForm {
-    /// The text encoding.
-    Text,
-    /// The extensible binary encoding.
-    ExtBinary,
-    /// The binary encoding.
-    Binary,
-    /// The compact binary encoding, for LLVM 7 to 16.
-    CompactBinary,
-    /// GCC's encoding.
-    Gcov(GcovVersion),
+/// Returns the encoding that the format, the LLVM release or the GCC release asks for.
+///
+/// # Errors
+/// If these contradict each other.
+pub fn form(format: Option<Format>, llvm: Option<Release>, gcc: Option<u32>) -> Result<SampleForm> {
+    let version = match gcc {
+        Some(release) => Some(GcovVersion::of_gcc(release).ok_or_else(|| {
+            Failure::usage(format_args!(
+                "--gcc {release}: GCC 5 is the first release that reads sample profiles"
+            ))
+        })?),
+        None => None,
+    };
+    Ok(match (format, version) {
+        (Some(Format::Gcov), version) => SampleForm::Gcov(version.unwrap_or(GcovVersion::V2)),
+        (None, Some(version)) => SampleForm::Gcov(version),
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage(
+                "--gcc chooses a version of the gcov encoding; other encodings have no version",
+            ));
+        }
+        (Some(Format::Indexed | Format::MemprofYaml), None) => {
+            return Err(Failure::usage(
+                "the inputs are sample profiles: they cannot be written as indexed or memprof-yaml",
+            )
+            .with_hint(
+                "choose extbinary, which LLVM writes, or text, binary, compact-binary, gcov",
+            ));
+        }
+        (Some(Format::Text), None) => SampleForm::Text,
+        (Some(Format::Extbinary), None) => SampleForm::ExtBinary,
+        (Some(Format::Binary), None) => SampleForm::Binary,
+        (Some(Format::CompactBinary), None) => SampleForm::CompactBinary,
+        (None, None) => SampleForm::for_llvm(llvm),
+    })
 }
 
-impl SampleForm {
-    /// Returns the encoding that the format, the LLVM release or the GCC release asks for.
-    ///
-    /// # Errors
-    /// If these contradict each other.
-    pub fn new(format: Option<Format>, llvm: Option<Release>, gcc: Option<u32>) -> Result<Self> {
-        let version = match gcc {
-            Some(release) => Some(GcovVersion::of_gcc(release).ok_or_else(|| {
-                Failure::usage(format_args!(
-                    "--gcc {release}: GCC 5 is the first release that reads sample profiles"
-                ))
-            })?),
-            None => None,
-        };
-        Ok(match (format, version) {
-            (Some(Format::Gcov), version) => SampleForm::Gcov(version.unwrap_or(GcovVersion::V2)),
-            (None, Some(version)) => SampleForm::Gcov(version),
-            (Some(_), Some(_)) => {
-                return Err(Failure::usage(
-                    "--gcc chooses a version of the gcov encoding; other encodings have no version",
-                ));
-            }
-            (Some(Format::Indexed | Format::MemprofYaml), None) => {
-                return Err(Failure::usage("the inputs are sample profiles: they cannot be written as indexed or memprof-yaml")
-                    .with_hint("choose extbinary, which LLVM writes, or text, binary, compact-binary, gcov"));
-            }
-            (Some(Format::Text), None) => SampleForm::Text,
-            (Some(Format::Extbinary), None) => SampleForm::ExtBinary,
-            (Some(Format::Binary), None) => SampleForm::Binary,
-            (Some(Format::CompactBinary), None) => SampleForm::CompactBinary,
-            // LLVM releases before 10 do not read the extensible encoding.
-            (None, None) if llvm.is_some_and(|release| release < Release::new(10)) => {
-                SampleForm::Binary
-            }
-            (None, None) => SampleForm::ExtBinary,
-        })
+fn content(form: SampleForm) -> Content {
+    match form {
+        SampleForm::Text => Content::Text,
+        _ => Content::Binary,
     }
+}
 
-    fn content(self) -> Content {
-        match self {
-            SampleForm::Text => Content::Text,
-            _ => Content::Binary,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            SampleForm::Text => "sample text",
-            SampleForm::ExtBinary => "extensible binary",
-            SampleForm::Binary => "binary",
-            SampleForm::CompactBinary => "compact binary",
-            SampleForm::Gcov(GcovVersion::V1) => "gcov version 1",
-            SampleForm::Gcov(GcovVersion::V2) => "gcov version 2",
-            SampleForm::Gcov(GcovVersion::V3) => "gcov version 3",
-            SampleForm::Gcov(_) => "gcov",
-        }
+/// The name of the format in the report of a merge. The report calls the text of instrumentation profiles `text` too.
+fn format_name(form: SampleForm) -> &'static str {
+    match form {
+        SampleForm::Text => "sample text",
+        form => form.name(),
     }
 }
 
@@ -152,7 +128,7 @@ impl MergeJob for SampleJob<'_> {
     }
 
     fn check(&mut self) -> Result<()> {
-        Ok(Output::new(&self.output, self.form.content()).map(drop)?)
+        Ok(Output::new(&self.output, content(self.form)).map(drop)?)
     }
 
     fn merge(
@@ -203,14 +179,9 @@ impl MergeJob for SampleJob<'_> {
         remarks: &mut Remarks,
     ) -> Result<Vec<Written>> {
         let name = profkit_data::path_text(&self.output);
-        let output = Output::new(&self.output, self.form.content())?;
+        let output = Output::new(&self.output, content(self.form))?;
         self.symbols(&mut profile)?;
-        let has_no_contexts = matches!(
-            self.form,
-            SampleForm::Binary | SampleForm::CompactBinary | SampleForm::Gcov(_)
-        );
-        if has_no_contexts && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
-            nest(&mut profile, false);
+        if self.form.nest_contexts(&mut profile) {
             remarks.notes.push(format!(
                 "calling contexts were turned into nested functions, because {} cannot represent contexts",
                 self.form.name()
@@ -225,7 +196,7 @@ impl MergeJob for SampleJob<'_> {
         Ok(vec![Written {
             path: name,
             bytes: output.write(|sink| sink.put(&bytes))?,
-            format: self.form.name(),
+            format: format_name(self.form),
             functions,
             losses,
             ..Written::default()
@@ -271,59 +242,26 @@ impl SampleJob<'_> {
     /// than this limit. Also returns messages about losses.
     fn encode(&self, profile: &mut SampleProfile) -> Result<(Vec<u8>, Vec<String>)> {
         let name = profkit_data::path_text(&self.output);
-        let encoded = encode_within(profile, self.args.size_limit, |profile, bytes| {
-            Ok(match self.form {
-                SampleForm::Text => {
-                    let mut options = text::TextOptions::new();
-                    options.release = self.llvm;
-                    sample_losses(&text::write(profile, &options, bytes)?, self.llvm)
-                }
-                SampleForm::Binary => sample_losses(
-                    &binary::write(profile, &binary::BinaryOptions::new(), bytes)?,
-                    None,
-                ),
-                SampleForm::CompactBinary => sample_losses(
-                    &binary::write_compact(profile, &binary::BinaryOptions::new(), bytes)?,
-                    None,
-                ),
-                SampleForm::ExtBinary => {
-                    let options = ExtBinaryOptions::default()
-                        .md5_names(self.args.md5_names)
-                        .compress(self.args.compress)
-                        .split_layout(self.args.split_layout)
-                        .partial(self.args.partial)
-                        .vtables(profile.kind.contains(ProfileKind::HAS_VTABLES))
-                        .no_symbol_hashes(self.llvm.is_some_and(|it| it < Release::new(23)));
-                    sample_losses(&ext_binary::write(profile, &options, bytes)?, None)
-                }
-                SampleForm::Gcov(version) => {
-                    let options = match &self.only_gcov {
-                        Some(read) => GcovOptions::new(version).like(read, profile),
-                        None => GcovOptions::new(version),
-                    };
-                    let losses = gcov::write(profile, &options, bytes)?;
-                    losses
-                        .counts()
-                        .map(|(count, what)| {
-                            left_out(
-                                count,
-                                &format!("{what}: GCC's encoding cannot hold such data"),
-                            )
-                        })
-                        .collect()
-                }
-            })
-        });
+        let mut options = FormOptions::for_profile(profile).for_llvm(self.llvm);
+        let args = self.args;
+        options.ext_binary = options
+            .ext_binary
+            .md5_names(args.md5_names)
+            .compress(args.compress)
+            .split_layout(args.split_layout)
+            .partial(args.partial);
+        options.gcov_like.clone_from(&self.only_gcov);
+        let encoded = self.form.encode(profile, &options, args.size_limit);
         let encoded = encoded.map_err(|error| Failure::file(&name, &error))?;
         let Some(bytes) = encoded.bytes else {
-            let limit = self.args.size_limit.unwrap_or_default();
+            let limit = args.size_limit.unwrap_or_default();
             return Err(Failure::input(format_args!(
                 "{name}: not even one function fits into {} bytes",
                 grouped(limit)
             ))
             .with_hint("choose a larger --size-limit"));
         };
-        let mut losses: Vec<String> = encoded.losses;
+        let mut losses = sample_losses(&encoded.losses, self.form, self.llvm);
         if encoded.dropped > 0 {
             losses.push(left_out(
                 encoded.dropped,

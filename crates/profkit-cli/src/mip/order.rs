@@ -2,7 +2,8 @@
 use super::profile;
 use crate::exit::{Failure, Result};
 use crate::order::{Linker, write};
-use crate::print::Format;
+use crate::print::{self, Format};
+use crate::spelling::pattern;
 use clap::{Args, ValueEnum};
 use profkit_analysis::order::{
     Partitioning, RunError, Trace, balanced, by_mean, trace, traces_of_run,
@@ -10,7 +11,7 @@ use profkit_analysis::order::{
 use profkit_data::mip::{FunctionId, MipProfile};
 use profkit_merge::files::{Content, Output, check_outputs, is_stdio};
 use profkit_report::order::MipOrderReport;
-use regex::bytes::Regex;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -47,7 +48,7 @@ pub struct OrderArgs {
 
     /// List only functions whose name has a match of this regular expression
     #[arg(short, long, value_name = "REGEX")]
-    regex: Option<Regex>,
+    regex: Option<String>,
 
     /// The size of a memory page, for the numbers of pages in the report
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = profkit_report::typed::between(1, u64::MAX))]
@@ -81,6 +82,7 @@ pub fn run(args: &OrderArgs) -> Result {
         )
         .with_hint("merge the raw files into the profile first, with `profkit mip merge`, or use --algorithm balanced"));
     }
+    let regex = pattern("--regex", args.regex.as_deref())?;
     let output = Output::new(&args.output, Content::Text)?;
     let profile = profile::open(&args.profile)?.profile;
     let mut order = match args.algorithm {
@@ -90,10 +92,19 @@ pub fn run(args: &OrderArgs) -> Result {
             balanced(&traces, &Partitioning::default())
         }
     };
-    if let Some(regex) = &args.regex {
+    if let Some(regex) = &regex {
         order.retain(|&id| regex.is_match(&profile.functions[id].name));
     }
     let report = MipOrderReport::new(&profile, &order, args.linker.into(), args.page_size);
+    if order.is_empty() {
+        // A failed write is ignored. It means that stderr is closed.
+        let _ = write!(print::stderr(), "{report}");
+        let failure = Failure::input("no function is left to order, so nothing is written");
+        return Err(failure.with_hint(match regex {
+            Some(_) => "--regex is matched against mangled names, as `profkit mip show --mangled` prints them",
+            None => "no function was called: merge raw files of runs into the profile with `profkit mip merge`",
+        }));
+    }
     write(output, is_stdio(&args.output), args.format, &report)
 }
 

@@ -5,15 +5,14 @@ use crate::print::{self, Format};
 use clap::{ArgGroup, Args, ValueEnum};
 use profkit_analysis::names::printable;
 use profkit_data::mip::MipProfile;
-use profkit_data::sample::ext_binary::ExtBinaryOptions;
-use profkit_data::sample::text::TextOptions;
-use profkit_data::sample::{binary, ext_binary, text};
+use profkit_data::sample::{FormOptions, SampleForm};
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_mip::use_::binary::{BinaryError, blocks_of, check_build, has_lines, program_files};
 use profkit_mip::use_::blocks::{BlockList, ListVersion, hot_blocks};
 use profkit_mip::use_::sample::{MadeProfile, sample_profile};
 use profkit_object::binary::BinaryFile;
 use profkit_object::symbolize::Options;
+use profkit_report::merge::{output_name, sample_losses};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +78,17 @@ enum Encoding {
     Compbinary,
     /// Extensible binary, with sections
     Extbinary,
+}
+
+impl From<Encoding> for SampleForm {
+    fn from(encoding: Encoding) -> Self {
+        match encoding {
+            Encoding::Text => SampleForm::Text,
+            Encoding::Binary => SampleForm::Binary,
+            Encoding::Compbinary => SampleForm::CompactBinary,
+            Encoding::Extbinary => SampleForm::ExtBinary,
+        }
+    }
 }
 
 /// Runs `profkit mip use`.
@@ -208,29 +218,25 @@ fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     }
     let samples = sample_profile(profile, &symbolizer, records);
     let made = &samples.profile;
-    output.write(|sink| {
-        match args.encoding {
-            Encoding::Text => text::write(made, &TextOptions::default(), sink),
-            Encoding::Binary => binary::write(made, &binary::BinaryOptions::new(), sink),
-            Encoding::Compbinary => {
-                binary::write_compact(made, &binary::BinaryOptions::new(), sink)
-            }
-            Encoding::Extbinary => ext_binary::write(made, &ExtBinaryOptions::default(), sink),
-        }
-        .map(|_| ())
-    })?;
-    report_sample(&samples, profile, args.format);
+    let (form, mut bytes) = (SampleForm::from(args.encoding), Vec::new());
+    let losses = form
+        .write(made, &FormOptions::for_profile(made), &mut bytes)
+        .map_err(|error| Failure::file(output.name(), &error))?;
+    let losses = sample_losses(&losses, form, None);
+    output.write(|sink| sink.put(&bytes))?;
+    report_sample(&samples, profile, &losses, args);
     Ok(Status::Done)
 }
 
-fn report_sample(samples: &MadeProfile, profile: &MipProfile, format: Format) {
+fn report_sample(samples: &MadeProfile, profile: &MipProfile, losses: &[String], args: &UseArgs) {
     let called = profile
         .functions
         .iter()
         .filter(|function| function.is_covered())
         .count();
+    // A failed write is ignored. It means that stderr is closed.
     let mut stderr = print::stderr();
-    if format == Format::Json {
+    if args.format == Format::Json {
         let report = serde_json::json!({
             "schema": "profkit-mip-use-samples",
             "schema_version": 1,
@@ -239,9 +245,14 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, format: Format) {
             "without_lines": samples.without_lines,
             "without_start": samples.without_start,
             "edges_without_lines": samples.edges_without_lines,
+            "losses": losses,
         });
         let _ = writeln!(stderr, "{report:#}");
         return;
+    }
+    let name = profkit_data::path_text(&args.output);
+    for loss in losses {
+        let _ = writeln!(stderr, "warning: {}: {loss}", output_name(&name));
     }
     let _ = writeln!(
         stderr,

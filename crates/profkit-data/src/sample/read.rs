@@ -23,6 +23,19 @@ pub enum SampleEncoding {
     Gcov,
 }
 
+impl SampleEncoding {
+    /// The name of the encoding in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            SampleEncoding::Text => "text",
+            SampleEncoding::Binary => "binary",
+            SampleEncoding::CompactBinary => "compact binary",
+            SampleEncoding::ExtBinary => "extensible binary",
+            SampleEncoding::Gcov => "gcov",
+        }
+    }
+}
+
 /// Returns the encoding of a file that should be a sample profile; `None` if it is not a sample profile. As in LLVM, a
 /// text is a sample profile if its first line has the form of a function's head line. [`detect`] also checks the next
 /// line, so that it does not mistake an instrumentation profile for a sample profile.

@@ -5,10 +5,8 @@ use crate::command_line::Parsed;
 use crate::messages::{Fault, Session};
 use crate::output;
 use crate::profdata::{no_cutoff, sample_fault, thresholds};
-use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::{
-    ProfileKind, SampleProfile, SampleReadOptions, binary as plain_binary, read_with, summarize,
-    text,
+    FormOptions, ProfileKind, SampleForm, SampleProfile, SampleReadOptions, read_with, summarize,
 };
 use profkit_merge::files::Content;
 use profkit_profgen::{Density, density, drop_ambiguous, mark_preinlined};
@@ -122,20 +120,13 @@ fn write(parsed: &Parsed, profile: &SampleProfile, session: &Session<'_>) -> Res
             "-use-md5 is ignored. Specify --format=extbinary to enable it",
         );
     }
+    let mut options = FormOptions::new();
+    options.ext_binary.vtables = parsed.flag("extbinary-write-vtable-type-prof");
+    options.ext_binary.md5_names = md5;
+    let form = form.parse().unwrap_or(SampleForm::ExtBinary);
     let mut bytes = Vec::new();
-    let encoded = match form {
-        "text" => text::write(profile, &text::TextOptions::default(), &mut bytes).map(|_| ()),
-        "binary" => {
-            let options = plain_binary::BinaryOptions::new();
-            plain_binary::write(profile, &options, &mut bytes).map(|_| ())
-        }
-        _ => {
-            let options = ExtBinaryOptions::default()
-                .vtables(parsed.flag("extbinary-write-vtable-type-prof"))
-                .md5_names(md5);
-            ext_binary::write(profile, &options, &mut bytes).map(|_| ())
-        }
-    };
-    encoded.map_err(|error| Fault::profile(name, &error))?;
+    // As LLVM's tool, this one does not say what the encoding cannot hold.
+    form.write(profile, &options, &mut bytes)
+        .map_err(|error| Fault::profile(name, &error))?;
     output::write_bytes(session, output, name, |sink| sink.put(&bytes).map(Ok))
 }

@@ -1,9 +1,9 @@
 //! Functions that several tests of this crate share.
 #![allow(dead_code, reason = "each test uses a part of it")]
-use profkit_data::sample::{SampleProfile, text};
+use profkit_data::sample::{SampleForm, SampleProfile, text};
 use profkit_perf::Recording;
 use profkit_perf::collect::{BinaryCounts, CollectOptions, Counts, collect};
-use profkit_profgen::{Encoding, Outcome, Profiles};
+use profkit_profgen::{Outcome, Profiles};
 use profkit_testkit::simulate::{self, PerfScript, PerfSink, Simulation, Step};
 use profkit_testkit::{Llvm, repo_root};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub fn text_of(profile: &SampleProfile) -> String {
 
 /// Returns the text of the profile of a run that made only one profile.
 pub fn text_of_all(outcome: &Outcome, profiles: Profiles) -> String {
-    let named = outcome.name_profiles(profiles, Encoding::Text);
+    let named = outcome.name_profiles(profiles, SampleForm::Text);
     let [only] = &*named else {
         panic!("{} profiles", named.len());
     };

@@ -5,7 +5,7 @@ use profkit_data::instr::{InstrKind, InstrProfile, Losses};
 use profkit_data::memprof::MemProfile;
 use profkit_data::releases::Release;
 use profkit_data::releases::{display_range, indexed_writers};
-use profkit_data::sample;
+use profkit_data::sample::{FormLosses, Losses as SampleLosses, SampleForm};
 
 /// Returns messages about data that an indexed version cannot represent.
 pub fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
@@ -77,9 +77,26 @@ pub fn left_out(count: u64, what: &str) -> String {
     }
 }
 
-/// Returns messages about data that an encoding of sample profiles cannot represent. `text_for` is the LLVM release for
-/// which a text is written.
-pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<String> {
+/// Returns messages about data of a sample profile that its encoding cannot represent. `release` is the LLVM release for
+/// which the profile was written.
+pub fn sample_losses(
+    losses: &FormLosses,
+    form: SampleForm,
+    release: Option<Release>,
+) -> Vec<String> {
+    match losses {
+        FormLosses::Llvm(losses) => llvm_sample_losses(losses, release.filter(|_| form.is_text())),
+        FormLosses::Gcov(losses) => {
+            let why = "GCC's encoding cannot hold such data";
+            let counts = losses.counts();
+            counts
+                .map(|(count, what)| left_out(count, &format!("{what}: {why}")))
+                .collect()
+        }
+    }
+}
+
+fn llvm_sample_losses(losses: &SampleLosses, text_for: Option<Release>) -> Vec<String> {
     let unspeakable = losses.unspeakable_names;
     let unspeakable = (unspeakable > 0).then(|| {
         format!(

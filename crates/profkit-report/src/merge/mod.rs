@@ -40,12 +40,13 @@ pub struct Written {
 impl Written {
     /// The name of the output in messages.
     pub fn name(&self) -> &str {
-        if self.path == "-" {
-            "standard output"
-        } else {
-            &self.path
-        }
+        output_name(&self.path)
     }
+}
+
+/// The name of an output in messages. The path `-` is standard output.
+pub fn output_name(path: &str) -> &str {
+    if path == "-" { "standard output" } else { path }
 }
 
 /// A module (program or library) of raw heap profiles, and how many of its addresses were symbolised.

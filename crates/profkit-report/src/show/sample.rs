@@ -13,7 +13,7 @@ use profkit_analysis::samples::{SampleView, numbers, self_samples};
 use profkit_analysis::selection::Selection;
 use profkit_data::sample::gcov::GcovVersion;
 use profkit_data::sample::{
-    Function, Location, NameId, ProfileKind, SampleEncoding, SampleName, Samples,
+    Function, Location, NameId, ProfileKind, SampleForm, SampleName, Samples,
 };
 use profkit_data::summary::Summary;
 use serde_json::{Value, json};
@@ -93,19 +93,12 @@ const KINDS: [(ProfileKind, &str, &str); 8] = [
 ];
 
 /// The name of a profile's encoding.
-pub fn encoding_name(view: &SampleView<'_>) -> String {
-    let name = match view.encoding {
-        Some(SampleEncoding::Text) => "text",
-        Some(SampleEncoding::Binary) => "binary",
-        Some(SampleEncoding::CompactBinary) => "compact binary",
-        Some(SampleEncoding::ExtBinary) => "extensible binary",
-        Some(SampleEncoding::Gcov) => match view.gcov_version() {
-            Some(version) => return format!("gcov version {version}"),
-            None => "gcov",
-        },
-        None => "unknown",
-    };
-    name.to_owned()
+pub fn encoding_name(view: &SampleView<'_>) -> &'static str {
+    match (view.gcov_version(), view.encoding) {
+        (Some(version), _) => SampleForm::Gcov(version).name(),
+        (None, Some(encoding)) => encoding.name(),
+        (None, None) => "unknown",
+    }
 }
 
 /// Returns descriptions of the properties of a profile.

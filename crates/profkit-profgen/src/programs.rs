@@ -1,0 +1,130 @@
+//! The binaries of a run: those that the user named, and those in folders and on servers that have samples.
+use crate::profiles::Profiles;
+use crate::sampling::{BinaryOutcome, MakeOptions, Outcome, find};
+use profkit_data::ids::BuildId;
+use profkit_data::{Error, ErrorKind};
+use profkit_object::binaries::Binaries;
+use profkit_object::build_id::build_id;
+use profkit_object::symbolize::ProgramFiles;
+use profkit_perf::collect::Counts;
+use std::path::{Path, PathBuf};
+
+/// The binaries of which profiles are made.
+#[derive(Debug)]
+pub struct Programs<'a> {
+    /// The paths of the binaries. Those that the user named come first.
+    pub paths: Vec<PathBuf>,
+    /// The number of binaries that the user named.
+    named: usize,
+    binaries: &'a Binaries,
+}
+
+/// A binary of which no profile can be made.
+#[derive(Clone, Debug)]
+pub struct UnusableBinary {
+    /// The path of the binary.
+    pub path: PathBuf,
+    /// The reason.
+    pub error: Error,
+}
+
+impl<'a> Programs<'a> {
+    /// Finds the binaries of a run. These are all binaries that the user named one by one. A binary from a folder or
+    /// server is also used if there are samples of this binary.
+    pub fn find(named: &[PathBuf], binaries: &'a Binaries, counts: &Counts) -> Self {
+        let mut paths = named.to_vec();
+        for counted in &counts.binaries {
+            let Some(id) = &counted.key.build_id else {
+                continue;
+            };
+            let path = binaries.program(id).filter(|path| !paths.contains(path));
+            paths.extend(path);
+        }
+        // A binary without a build id is recognised in the recording by its name.
+        for binary in &binaries.index.binaries {
+            let is_named = !paths.contains(&binary.path)
+                && !find(counts, &binary.path, binary.ids.first(), false)
+                    .counts
+                    .is_empty();
+            paths.extend(is_named.then(|| binary.path.clone()));
+        }
+        Programs {
+            paths,
+            named: named.len(),
+            binaries,
+        }
+    }
+
+    /// Makes the profiles of all binaries, and adds them to `profiles`. A binary from a folder or server, which the user
+    /// did not name, is left out if no profile can be made of it. If there is then no profile at all, returns the first
+    /// binary that was left out.
+    ///
+    /// # Errors
+    /// The first binary of which no profile can be made, if it is named or the only one. Also the first binary whose
+    /// profile cannot be merged with those of other binaries.
+    pub fn make(
+        &self,
+        counts: &Counts,
+        options: &MakeOptions,
+        profiles: &mut Profiles,
+        outcome: &mut Outcome,
+    ) -> Result<Option<UnusableBinary>, UnusableBinary> {
+        let only = self.paths.len() == 1;
+        let mut left_out = Vec::new();
+        for (position, path) in self.paths.iter().enumerate() {
+            let made = self.make_one(path, counts, options, profiles, outcome);
+            let Err((error, id)) = made else {
+                continue;
+            };
+            let is_named = position < self.named;
+            if is_named || only || error.kind() == ErrorKind::CannotRepresent {
+                let path = path.clone();
+                return Err(UnusableBinary { path, error });
+            }
+            left_out.push((path, id, error));
+        }
+        let is_made = |it: &BinaryOutcome| it.found_by.is_some();
+        let none_is_made = !outcome.binaries.iter().any(is_made);
+        let first = left_out.first().filter(|_| none_is_made);
+        let first = first.map(|(path, _, error)| UnusableBinary {
+            path: path.to_path_buf(),
+            error: error.clone(),
+        });
+        for (path, id, error) in left_out {
+            outcome.leave_out((path, id), error, counts, profiles);
+        }
+        Ok(first)
+    }
+
+    /// Makes the profile of a binary and adds it to `profiles`.
+    ///
+    /// # Errors
+    /// The reason why no profile can be made, and the build id of the binary if it is known.
+    fn make_one(
+        &self,
+        path: &Path,
+        counts: &Counts,
+        options: &MakeOptions,
+        profiles: &mut Profiles,
+        outcome: &mut Outcome,
+    ) -> Result<(), (Error, Option<BuildId>)> {
+        let unknown = |error| (error, None);
+        let files = ProgramFiles::open(path, &self.binaries.debug_folders).map_err(unknown)?;
+        let id = build_id(&files.program().map_err(unknown)?).map_err(unknown)?;
+        let failure = |error| (error, id.clone());
+        let only = self.paths.len() == 1;
+        let mut add = |files: &ProgramFiles| {
+            outcome.add(files, (path, id.clone()), counts, only, options, profiles)
+        };
+        let mut added = add(&files);
+        // Servers are asked for debug info that no folder has.
+        if let Err(error) = &added
+            && error.kind() == ErrorKind::MissingCorrelation
+            && files.debug_file().is_none()
+            && let Some(debug) = id.as_ref().and_then(|id| self.binaries.debug_info(id))
+        {
+            added = add(&files.with_debug_file(&debug).map_err(failure)?);
+        }
+        added.map_err(failure)
+    }
+}

@@ -260,8 +260,10 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             // was given.
             let option = missing.split(' ').next().unwrap_or_default();
             if option.starts_with("--") && !form.contains(option) {
-                let what = format!("another of the given options needs {missing} too");
-                return Failure::usage(what).with_hint(help);
+                let given =
+                    option_that_needs(of, args.get(names.len()..).unwrap_or_default(), option);
+                let given = given.unwrap_or_else(|| "another of the given options".to_owned());
+                return Failure::usage(format_args!("{given} needs {missing} too")).with_hint(help);
             }
             Failure::usage(format_args!("profkit {command} needs {missing}")).with_hint(form)
         }
@@ -287,6 +289,38 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         ErrorKind::InvalidUtf8 => Failure::usage("an option is not valid UTF-8").with_hint(help),
         _ => Failure::usage("the command line cannot be understood").with_hint(help),
     }
+}
+
+/// Returns the given option that needs the option `missing`, because without it the parser does not ask for `missing`.
+/// `args` begins with the name of the command. `None` if no single option needs it.
+fn option_that_needs(command: &Command, args: &[OsString], missing: &str) -> Option<String> {
+    let asks = |args: &[&OsString]| {
+        let parsed = command.clone().try_get_matches_from(args);
+        let named = parsed
+            .err()
+            .and_then(|error| error.get(ContextKind::InvalidArg).cloned());
+        match named {
+            Some(ContextValue::Strings(all)) => all.iter().any(|one| one.starts_with(missing)),
+            Some(ContextValue::String(one)) => one.starts_with(missing),
+            _ => false,
+        }
+    };
+    if !asks(&args.iter().collect::<Vec<_>>()) {
+        return None;
+    }
+    (1..args.len()).find_map(|at| {
+        let long = args.get(at)?.to_str()?.strip_prefix("--")?;
+        let name = long.split('=').next().unwrap_or_default();
+        let value =
+            !long.contains('=') && takes_value(command, |option| option.get_long() == Some(name));
+        let taken = at..=at + usize::from(value);
+        let others = args
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !taken.contains(index));
+        let others: Vec<_> = others.map(|(_, word)| word).collect();
+        (!name.is_empty() && !asks(&others)).then(|| format!("--{name}"))
+    })
 }
 
 /// Returns the usage of a command, for a hint.

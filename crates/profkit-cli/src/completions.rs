@@ -123,9 +123,9 @@ pub fn man(args: &ManArgs) -> Result {
     };
     let name = profkit_data::path_text(folder);
     std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::io("cannot make the folder", &name, &error))?;
+        .map_err(|error| Failure::io("the folder cannot be made", &name, &error))?;
     clap_mangen::generate_to(native(), folder)
-        .map_err(|error| Failure::io("cannot write into", &name, &error))?;
+        .map_err(|error| Failure::io("cannot be written into", &name, &error))?;
     Ok(Status::Done)
 }
 

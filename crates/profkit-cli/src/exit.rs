@@ -88,11 +88,12 @@ impl Failure {
         failure.with_hints(error.hint())
     }
 
-    /// Makes a failure to open, read or write a file. `doing` names the failed step, for example "cannot read".
+    /// Makes a failure to open, read or write a file. `problem` says which step failed, for example "cannot be
+    /// read".
     #[cold]
-    pub fn io(doing: &str, name: impl fmt::Display, error: &io::Error) -> Self {
+    pub fn io(problem: &str, name: impl fmt::Display, error: &io::Error) -> Self {
         let name = name.to_string();
-        let failure = Self::input(format_args!("{doing} {name}: {}", system_text(error)));
+        let failure = Self::input(format_args!("{name}: {problem}: {}", system_text(error)));
         failure.with_hints(system_hint(Path::new(&name), error))
     }
 
@@ -113,7 +114,7 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::reader_gone()
         } else {
-            Self::io("cannot write", "standard output", error)
+            Self::io("cannot be written", "standard output", error)
         }
     }
 
@@ -151,7 +152,7 @@ impl Failure {
 pub fn must_exist(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::io("cannot read", path_text(path), &error)),
+        Err(error) => Err(Failure::io("cannot be read", path_text(path), &error)),
     }
 }
 

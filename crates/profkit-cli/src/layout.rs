@@ -100,7 +100,7 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     let name = path_text(&args.binary);
     let failure = |error| Failure::file(&name, &error);
     let file = BinaryFile::open(&args.binary)
-        .map_err(|error| Failure::io("cannot read", &name, &error))?;
+        .map_err(|error| Failure::io("cannot be read", &name, &error))?;
     let image = file.image(|_| true).map_err(failure)?;
     let code = CodeMap::read(&image).map_err(failure)?;
     let id = build_id(&image).map_err(failure)?;

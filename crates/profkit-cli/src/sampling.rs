@@ -299,7 +299,7 @@ fn select(args: &SelectArgs) -> Selection {
 fn write_counts(counts: &Counts, path: &Path) -> exit::Result<()> {
     let mut bytes = Vec::new();
     write_addresses(counts, &mut bytes)
-        .map_err(|error| Failure::io("cannot write", path_text(path), &error))?;
+        .map_err(|error| Failure::io("cannot be written", path_text(path), &error))?;
     Output::new(path, Content::Text)?.write(|sink| sink.put(&bytes))?;
     Ok(())
 }

@@ -143,7 +143,7 @@ fn colours_are_ours_alone() {
     assert!(seen.contains("evil\\u{1b}[31mname"), "{seen:?}");
     let (seen, _) = on_terminal((100, 50), "", "show fixtures/missing.profraw");
     assert!(
-        seen.starts_with("\x1b[1m\x1b[31merror:\x1b[0m cannot read"),
+        seen.starts_with("\x1b[1m\x1b[31merror:\x1b[0m fixtures/missing.profraw: cannot be read"),
         "{seen:?}"
     );
     for (setting, options) in [("NO_COLOR=1", ""), ("TERM=dumb", ""), ("", "--color never")] {

@@ -148,7 +148,12 @@ pub struct ReadError {
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot read {}: {}", self.name, system_text(&self.error))
+        write!(
+            f,
+            "{}: cannot be read: {}",
+            self.name,
+            system_text(&self.error)
+        )
     }
 }
 

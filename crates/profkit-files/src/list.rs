@@ -116,7 +116,12 @@ impl fmt::Display for MissingInput {
         if let Some(at) = &self.at {
             write!(f, "{at}: ")?;
         }
-        write!(f, "cannot read {}: {}", self.name, system_text(&self.error))
+        write!(
+            f,
+            "{}: cannot be read: {}",
+            self.name,
+            system_text(&self.error)
+        )
     }
 }
 
@@ -187,7 +192,7 @@ impl fmt::Display for ListError {
             ListError::Weight(problem) => f.write_str(problem),
             ListError::StdinTwice => f.write_str("standard input can be read only once"),
             ListError::List { name, error } => {
-                write!(f, "cannot read the list {name}: {}", system_text(error))
+                write!(f, "{name}: the list cannot be read: {}", system_text(error))
             }
             ListError::NotAList { name } => write!(
                 f,
@@ -196,7 +201,7 @@ impl fmt::Display for ListError {
             ListError::Line { at, problem } => write!(f, "{at}: {problem}"),
             ListError::Folder { path, error } => write!(
                 f,
-                "cannot read the folder {}: {}",
+                "{}: the folder cannot be read: {}",
                 profkit_data::path_text(path),
                 system_text(error)
             ),

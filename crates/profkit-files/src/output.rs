@@ -423,7 +423,12 @@ impl fmt::Display for OutputError {
             OutputProblem::Terminal => f.write_str("a binary profile is not written to a terminal"),
             OutputProblem::Data(error) => write!(f, "{}: {error}", self.name),
             OutputProblem::Create { error, .. } | OutputProblem::Io(error) => {
-                write!(f, "cannot write {}: {}", self.name, system_text(error))
+                write!(
+                    f,
+                    "{}: cannot be written: {}",
+                    self.name,
+                    system_text(error)
+                )
             }
             OutputProblem::Twice { outputs, other } => {
                 let ([one, two], name) = (outputs, &self.name);

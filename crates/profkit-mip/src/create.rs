@@ -93,7 +93,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problem {
-            Problem::Io(error) => write!(f, "cannot read {}: {}", self.name, system_text(error)),
+            Problem::Io(error) => {
+                write!(f, "{}: cannot be read: {}", self.name, system_text(error))
+            }
             Problem::Data(error) => write!(f, "{}: {error}", self.name),
         }
     }

@@ -1,5 +1,5 @@
 //! Flame graphs of heap and sample profiles: the frames, and the texts around them.
-pub use crate::folded::{FoldedStacks, HeapWeight};
+pub use crate::folded::{FoldedStacks, HeapWeight, frame_name};
 
 use crate::flame_graph::{FlameBuilder, FlameGraph, Temperature};
 use crate::flame_svg::{self, Labels};

@@ -53,7 +53,7 @@ const MOST_NAME: usize = 1024;
 /// `;` as the end of a name, a number at the end of a line as a weight, and `# ` at the beginning of a line as a
 /// comment. In XML, the format of the flame graph, U+FFFE and U+FFFF are not allowed. This function replaces or removes
 /// all of these.
-fn frame_name(name: &str) -> String {
+pub fn frame_name(name: &str) -> String {
     let mut name: String = name
         .trim()
         .chars()

@@ -8,7 +8,7 @@ use std::path::Path;
 impl From<ReadError> for Failure {
     #[cold]
     fn from(error: ReadError) -> Self {
-        Failure::io("cannot read", error.name, &error.error)
+        Failure::io("cannot be read", error.name, &error.error)
     }
 }
 
@@ -38,7 +38,7 @@ impl From<ListError> for Failure {
                 failure.with_hints(hint)
             }
             ListError::List { name, error } => {
-                return Failure::io("cannot read the list", name, error);
+                return Failure::io("the list cannot be read", name, error);
             }
             _ if error.is_usage() => Failure::usage(&error),
             _ => Failure::input(&error),

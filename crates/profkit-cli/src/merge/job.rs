@@ -157,7 +157,7 @@ impl MergeJob for Job<'_> {
             Destination::File(path) => Output::new(path, self.form.content()).map(drop)?,
             Destination::Folder(folder) => fs::create_dir_all(folder).map_err(|error| {
                 Failure::io(
-                    "cannot make the folder",
+                    "the folder cannot be made",
                     profkit_data::path_text(folder),
                     &error,
                 )

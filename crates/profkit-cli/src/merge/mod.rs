@@ -374,8 +374,8 @@ fn print_only(
 fn read_remapping(path: &Path) -> Result<Remapping> {
     let name = profkit_data::path_text(path);
     let mut buffer = Vec::new();
-    let map =
-        read_into(path, &mut buffer).map_err(|error| Failure::io("cannot read", &name, &error))?;
+    let map = read_into(path, &mut buffer)
+        .map_err(|error| Failure::io("cannot be read", &name, &error))?;
     Remapping::parse(map.as_deref().unwrap_or(&buffer)).map_err(|error| {
         Failure::input(format_args!("{name}: {error}")).with_hint(
             "write each line of the file as OLD NEW: two mangled names separated by one space",

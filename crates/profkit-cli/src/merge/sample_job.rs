@@ -232,8 +232,9 @@ impl SampleJob<'_> {
             return Ok(());
         };
         let mut buffer = Vec::new();
-        let map = read_into(path, &mut buffer)
-            .map_err(|error| Failure::io("cannot read", profkit_data::path_text(path), &error))?;
+        let map = read_into(path, &mut buffer).map_err(|error| {
+            Failure::io("cannot be read", profkit_data::path_text(path), &error)
+        })?;
         add_symbols(profile, map.as_deref().unwrap_or(&buffer));
         Ok(())
     }

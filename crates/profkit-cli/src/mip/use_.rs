@@ -281,7 +281,7 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, losses: &[String],
 
 fn open(path: &Path) -> Result<BinaryFile> {
     BinaryFile::open(path)
-        .map_err(|error| Failure::io("cannot read", profkit_data::path_text(path), &error))
+        .map_err(|error| Failure::io("cannot be read", profkit_data::path_text(path), &error))
 }
 
 /// Makes the failure for a binary that cannot be used, with a hint.

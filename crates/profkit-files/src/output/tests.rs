@@ -66,7 +66,7 @@ fn a_link_that_leads_nowhere_yet_makes_the_file_it_points_to() {
     let round = folder.path().join("round");
     symlink("round", &round).unwrap();
     let message = write(folder.path(), &round, b"new");
-    insta::assert_snapshot!(message, @"cannot write [DIR]/round: Too many levels of symbolic links");
+    insta::assert_snapshot!(message, @"[DIR]/round: cannot be written: Too many levels of symbolic links");
 }
 
 #[test]
@@ -94,11 +94,11 @@ fn what_is_no_regular_file_is_written_directly() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(write(folder.path(), Path::new("/dev/null"), b"new"), "done");
     let full = write(folder.path(), Path::new("/dev/full"), b"new");
-    insta::assert_snapshot!(full, @"cannot write /dev/full: No space left on device");
+    insta::assert_snapshot!(full, @"/dev/full: cannot be written: No space left on device");
     let link = folder.path().join("link");
     symlink("/dev/full", &link).unwrap();
     let full = write(folder.path(), &link, &[0; 1 << 20]);
-    insta::assert_snapshot!(full, @"cannot write [DIR]/link: No space left on device");
+    insta::assert_snapshot!(full, @"[DIR]/link: cannot be written: No space left on device");
 }
 
 #[test]
@@ -106,17 +106,17 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |path: &Path| write(folder.path(), path, b"new");
     insta::assert_snapshot!(refused(folder.path()), @r"
-    cannot write [DIR]: Is a directory
+    [DIR]: cannot be written: Is a directory
     hint: name a file in the folder: -o [DIR]/FILE
     ");
     insta::assert_snapshot!(refused(&folder.path().join("no/out")), @r"
-    cannot write [DIR]/no/out: No such file or directory
+    [DIR]/no/out: cannot be written: No such file or directory
     hint: there is no folder `[DIR]/no`
     ");
     insta::assert_snapshot!(refused(Path::new("")), @"the path of the output is empty");
     // A folder in which not even root can create files.
     insta::assert_snapshot!(refused(Path::new("/sys/out")), @r"
-    cannot write /sys/out: Permission denied
+    /sys/out: cannot be written: Permission denied
     hint: outputs are written to a temporary file first, so the folder /sys must be writable
     ");
     let terminal = OpenOptions::new()

@@ -1,5 +1,6 @@
 //! Folded stacks: a line per stack, in the form that flame graph tools read.
 use super::Stacks;
+use profkit_report::flame::frame_name;
 use std::io::{self, Write};
 
 impl Stacks {
@@ -17,7 +18,7 @@ impl Stacks {
             }
             let names: Vec<String> = stack
                 .iter()
-                .map(|&frame| self.frames[frame as usize].name.replace(';', ":"))
+                .map(|&frame| frame_name(&self.frames[frame as usize].name))
                 .collect();
             writeln!(out, "{} {number}", names.join(";"))?;
         }

@@ -39,11 +39,8 @@ impl<'data> AnyProfile<'data> {
     pub fn open(data: &'data [u8], metadata: Option<&'data dyn RawMetadataSource>) -> Result<Self> {
         let kind = detect(data);
         if kind == FileKind::MipProfile {
-            let version = match MipProfile::parse_header(data)?.version {
-                profkit_abi::mip::v8::VERSION => ProfileVersion::V8,
-                _ => ProfileVersion::V9,
-            };
-            return Ok(AnyProfile::Mip(Box::new(MipProfile::parse(data)?), version));
+            let (profile, version) = MipProfile::parse_versioned(data)?;
+            return Ok(AnyProfile::Mip(Box::new(profile), version));
         }
         if kind.family() == Some(Family::Sample) {
             let view = SampleView::open(data, None)?;

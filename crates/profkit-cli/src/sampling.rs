@@ -198,6 +198,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     let unusable = |it: UnusableBinary| Failure::file(path_text(&it.path), &it.error);
     let first = found.make(&counts, &options, &mut profiles, &mut outcome);
     let first = first.map_err(unusable)?.map(unusable);
+    let programs = found.paths;
     // A failed write is ignored. It means that stderr is closed.
     let mut stderr = print::stderr();
     for line in notes.into_iter().chain(lines(&outcome)) {
@@ -205,7 +206,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     }
     let lost = || lost(&outcome).filter(|_| args.strict);
     let refusal = refusal(&outcome).or_else(lost);
-    let mut files = Vec::new();
+    let (mut files, mut encoded) = (Vec::new(), Ok(()));
     if refusal.is_none() && first.is_none() {
         for made in outcome.name_profiles(profiles, args.format) {
             let path = output.path(&made.name);
@@ -215,20 +216,23 @@ pub fn run(args: &SampleArgs) -> exit::Result {
             check_outputs(&[this, counts, report], read)?;
             let replaces = path.is_some_and(|path| path.exists());
             let file = output.file(&made.name)?;
-            let bytes = outcome.encode(&made, args.format, file.name());
-            let bytes = bytes.map_err(|error| Failure::file(file.name(), &error))?;
-            files.push((file, made, bytes, replaces));
+            match outcome.encode(&made, args.format, file.name()) {
+                Ok(bytes) => files.push((file, made, bytes, replaces)),
+                Err(error) => {
+                    let failure = Failure::file(output_name(file.name()), &error);
+                    encoded = encoded.and(Err(failure));
+                }
+            }
         }
     }
-    let mut lossless = Ok(());
-    for encoded in &outcome.encoded {
-        let (losses, file) = (encoding_losses(encoded), output_name(&encoded.file));
-        lossless = lossless.and_then(|()| refuse_losses(file, &losses, args.strict));
+    for profile in &outcome.encoded {
+        let (losses, file) = (encoding_losses(profile), output_name(&profile.file));
+        encoded = encoded.and_then(|()| refuse_losses(file, &losses, args.strict));
         for loss in losses.iter().filter(|_| !args.strict) {
             let _ = writeln!(stderr, "warning: {file}: {loss}");
         }
     }
-    for (file, made, ..) in files.iter().filter(|_| lossless.is_ok()) {
+    for (file, made, ..) in files.iter().filter(|_| encoded.is_ok()) {
         outcome.set_file(made, file.name());
     }
     if let Some(path) = &args.report {
@@ -243,7 +247,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         let message = format!("{}: {}", inputs.join(", "), refusal.message);
         return Err(Failure::input(message).with_hint(refusal.hint));
     }
-    lossless?;
+    encoded?;
     for (file, made_of, bytes, replaces) in files {
         let name = file.name().to_owned();
         file.write(|sink| sink.put(&bytes))?;

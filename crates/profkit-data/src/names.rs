@@ -245,8 +245,8 @@ impl NameList {
         let status =
             Decompress::new(true).decompress_vec(payload, &mut inflated, FlushDecompress::Finish);
         self.inflated += inflated.len();
-        // If the zlib stream ends before the section does, it is complete, even if the stated length of the chunk goes
-        // beyond the section. LLVM accepts such a chunk too.
+        // A zlib stream that ends inside the section is complete, even if its chunk states a length that goes beyond the
+        // end of the section. LLVM accepts such a chunk too.
         let whole = matches!(status, Ok(Status::StreamEnd)) && inflated.len() == length_usize;
         if whole {
             if cut {

@@ -333,6 +333,17 @@ pub struct Located {
     pub notes: Vec<Note>,
 }
 
+impl Located {
+    /// Makes these locations those of the profile for which they were found. Returns the remarks about them.
+    pub fn apply(self, profile: &mut MipProfile) -> Vec<Note> {
+        profile.tables = self.tables;
+        for (function, stack) in profile.functions.iter_mut().zip(self.stacks) {
+            function.location = stack;
+        }
+        self.notes
+    }
+}
+
 /// Finds the source location of the first instruction of each function in the profile.
 ///
 /// # Errors

@@ -101,7 +101,8 @@ static mut STATE: State = State {
     buffer: [0; 4096],
 };
 
-/// Waits until no other thread uses the state, and then reserves it. Returns the signals that were blocked before.
+/// Blocks all signals of this thread, waits until no other thread uses the state, and reserves the state. Returns the
+/// signals that were blocked before the call.
 fn take() -> u64 {
     // Signals are blocked, because a signal handler that interrupts this thread would wait for this thread for ever.
     let blocked = system::block_signals();

@@ -5,10 +5,8 @@ use crate::print;
 use crate::print::plural;
 use crate::spelling::pattern;
 use clap::Args;
-use profkit_analysis::names::display;
-use profkit_data::tables::Frame;
-use profkit_report::mip::place;
-use std::io::{self, Write};
+use profkit_report::mip::{CoveredForm, MipCovered};
+use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -56,81 +54,39 @@ pub fn run(args: &CoveredArgs) -> Result {
     let regex = pattern("--regex", args.regex.as_deref())?;
     let mut opened = open(&args.profile)?;
     if let Some(file) = &args.image.debug {
-        let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
-        warn(&located.notes);
-        opened.profile.tables = located.tables;
-        for (function, stack) in opened.profile.functions.iter_mut().zip(located.stacks) {
-            function.location = stack;
-        }
-    } else if (args.paths || args.lines)
-        && opened
-            .profile
-            .functions
-            .iter()
-            .all(|function| function.location.is_none())
-    {
+        locate(&mut opened.profile, file, args.image.arch.as_deref())?;
+    }
+    let list = MipCovered {
+        profile: &opened.profile,
+        wanted: &|function| {
+            let regex = regex.as_ref();
+            regex.is_none_or(|regex| regex.is_match(&function.name))
+        },
+        form: match args.image.debug {
+            _ if args.lines => CoveredForm::Lines,
+            _ if args.paths => CoveredForm::Paths,
+            Some(_) => CoveredForm::Frames,
+            None => CoveredForm::Names,
+        },
+        mangled: args.mangled,
+    };
+    if args.image.debug.is_none() && list.lacks_locations() {
         return Err(Failure::input(format_args!(
             "{}: the profile holds no source locations",
             opened.name
         ))
         .with_hint("give the program with debug info: --debug PROGRAM"));
     }
-    let places = args.paths || args.lines || args.image.debug.is_some();
-    let profile = &opened.profile;
     let mut out = print::stdout();
-    let (mut covered, mut unknown) = (0u64, 0u64);
-    let mut print = || -> io::Result<()> {
-        for function in &profile.functions {
-            let wanted = regex
-                .as_ref()
-                .is_none_or(|regex| regex.is_match(&function.name));
-            if !function.is_covered() || !wanted {
-                continue;
-            }
-            covered += 1;
-            let frames: Vec<_> = profile.tables.frames(function.location).collect();
-            if !places {
-                writeln!(out, "{}", display(&function.name, args.mangled))?;
-            } else if frames.is_empty() {
-                unknown += 1;
-                if !args.paths && !args.lines {
-                    writeln!(out, "{}", display(&function.name, args.mangled))?;
-                }
-            } else {
-                for frame in &frames {
-                    writeln!(out, "{}", line(frame, args))?;
-                }
-            }
-        }
-        out.flush()
-    };
-    print().map_err(|error| Failure::print(&error))?;
-    let mut notes = Vec::new();
-    if unknown > 0 {
-        notes.push(format!(
-            "{} without a source location",
-            plural(unknown, "covered function")
-        ));
-    }
-    warn(&notes);
+    let counts = list.text(&mut out);
+    let counts = counts.and_then(|counts| out.flush().map(|()| counts));
+    let counts = counts.map_err(|error| Failure::print(&error))?;
     // A failed write is ignored. It means that stderr is closed.
-    let _ = writeln!(print::stderr(), "{} covered", plural(covered, "function"));
+    let mut stderr = print::stderr();
+    if counts.without_location > 0 {
+        let functions = plural(counts.without_location, "covered function");
+        let _ = writeln!(stderr, "warning: {functions} without a source location");
+    }
+    let _ = writeln!(stderr, "{} covered", plural(counts.covered, "function"));
     Ok(Status::Done)
-}
-
-fn line(frame: &Frame<'_>, args: &CoveredArgs) -> String {
-    if args.lines {
-        place(frame)
-    } else if args.paths {
-        let path = frame.path.as_deref().unwrap_or(b"??");
-        display(path, true).into_owned()
-    } else {
-        display(frame.function, args.mangled).into_owned()
-    }
-}
-
-fn warn(notes: &[String]) {
-    for note in notes {
-        let _ = writeln!(print::stderr(), "warning: {note}");
-    }
 }

@@ -1,19 +1,16 @@
 //! Code that the commands on MIP profiles share: opens profiles, creates them from binaries or maps, and finds source
 //! locations.
 use crate::exit::{Failure, Result};
+use crate::print;
 use clap::{Args, ValueEnum};
 use profkit_data::ErrorKind;
-use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
-use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{
-    FunctionId, ImageFacts, MipMap, MipProfile, MipWriteOptions, ProfileVersion,
-    write as write_profile, yaml,
+    MipForm, MipProfile, MipWriteOptions, ProfileVersion, write as write_profile,
 };
-use profkit_data::tables::{StackId, Tables};
 use profkit_merge::files::{Content, Input, Output, Staged};
 use profkit_mip::create::{self, CreateOptions, create};
-use profkit_report::mip::MipForm;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// A version of the profile's format that can be written.
@@ -72,35 +69,14 @@ pub fn open(path: &Path) -> Result<Opened> {
     of(&crate::io::open(path)?)
 }
 
-/// Opens a profile, its YAML, or a map. A map becomes an empty profile.
+/// Opens a profile, its YAML, or a map. A map becomes an empty profile. Returns the name of the file too.
 ///
 /// # Errors
 /// If the file cannot be read, or is none of these.
-pub fn open_any(path: &Path) -> Result<(Opened, MipForm)> {
+pub fn open_any(path: &Path) -> Result<(String, MipProfile, MipForm)> {
     let input = crate::io::open(path)?;
-    let name = input.name().to_owned();
-    let (profile, form) = match detect(&input) {
-        FileKind::MipMap => {
-            let map = MipMap::parse(&input);
-            let made = map.and_then(|map| MipProfile::create(&map, &ImageFacts::new()));
-            (made.map(|made| made.profile), MipForm::Map)
-        }
-        FileKind::MipYaml => match yaml::parse(&input) {
-            Ok((profile, version)) => (Ok(profile), MipForm::Yaml(version)),
-            Err(error) => (Err(error), MipForm::Map),
-        },
-        _ => {
-            let opened = of(&input)?;
-            let form = MipForm::Profile(opened.version);
-            return Ok((opened, form));
-        }
-    };
-    let opened = Opened {
-        profile: profile.map_err(|error| Failure::file(&name, &error))?,
-        version: ProfileVersion::V9,
-        name,
-    };
-    Ok((opened, form))
+    let opened = MipProfile::open(&input).map_err(|error| failure(input.name(), &error));
+    opened.map(|(profile, form)| (input.name().to_owned(), profile, form))
 }
 
 /// Reads the profile in an input that is already open.
@@ -108,26 +84,23 @@ pub fn open_any(path: &Path) -> Result<(Opened, MipForm)> {
 /// # Errors
 /// If it is not a MIP profile, or is damaged.
 pub fn of(input: &Input) -> Result<Opened> {
-    let profile = MipProfile::parse(input).map_err(|error| {
-        let failure = Failure::file(input.name(), &error);
-        if error.kind() == ErrorKind::BadMagic {
-            return failure.with_hint(format_args!(
-                "`profkit doctor {}` says what the file is and which command reads it",
-                input.name()
-            ));
-        }
-        failure
-    })?;
-    let header = MipProfile::parse_header(input);
-    let version = match header.map(|header| header.version) {
-        Ok(profkit_abi::mip::v8::VERSION) => ProfileVersion::V8,
-        _ => ProfileVersion::V9,
-    };
+    let opened = MipProfile::parse_versioned(input);
+    let (profile, version) = opened.map_err(|error| failure(input.name(), &error))?;
     Ok(Opened {
         name: input.name().to_owned(),
         profile,
         version,
     })
+}
+
+fn failure(name: &str, error: &profkit_data::Error) -> Failure {
+    let failure = Failure::file(name, error);
+    if error.kind() == ErrorKind::BadMagic {
+        return failure.with_hint(format_args!(
+            "`profkit doctor {name}` says what the file is and which command reads it"
+        ));
+    }
+    failure
 }
 
 /// Encodes a profile, and writes it to a temporary file that replaces the file at `path` when it is finished.
@@ -172,25 +145,18 @@ pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<
     })
 }
 
-/// The source locations of a profile's functions, with messages about them.
-#[derive(Debug)]
-pub struct Located {
-    pub tables: Tables,
-    pub stacks: IndexVec<FunctionId, Option<StackId>>,
-    pub notes: Vec<String>,
-}
-
-/// Finds the source locations where the functions of a profile begin.
+/// Finds the source locations where the functions of a profile begin, and makes them those of the profile. Prints
+/// warnings about them.
 ///
 /// # Errors
 /// If the file is not a program or debug file, or is from another build.
-pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<Located> {
+pub fn locate(profile: &mut MipProfile, path: &Path, arch: Option<&str>) -> Result<()> {
     let located = create::locate(profile, path, arch)?;
-    Ok(Located {
-        tables: located.tables,
-        stacks: located.stacks,
-        notes: located.notes.iter().map(ToString::to_string).collect(),
-    })
+    for note in located.apply(profile) {
+        // A failed write is ignored. It means that stderr is closed.
+        let _ = writeln!(print::stderr(), "warning: {note}");
+    }
+    Ok(())
 }
 
 impl From<create::Error> for Failure {

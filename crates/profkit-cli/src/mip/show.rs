@@ -1,7 +1,7 @@
 //! `profkit mip show`: the results of the runs, function by function.
 use super::profile::{ImageArgs, locate, open_any};
 use crate::exit::{Failure, Result, Status};
-use crate::print::{self, Format, stdout_for};
+use crate::print::{Format, stdout_for};
 use crate::show::By;
 use crate::spelling::pattern;
 use clap::Args;
@@ -53,30 +53,19 @@ pub struct ShowArgs {
 /// If the profile or the debug info cannot be read, or if the output cannot be printed.
 pub fn run(args: &ShowArgs) -> Result {
     let regex = pattern("--regex", args.regex.as_deref())?;
-    let (opened, form) = open_any(&args.profile)?;
-    let located = match &args.image.debug {
-        None => None,
-        Some(file) => {
-            let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
-            for note in &located.notes {
-                // A failed write is ignored. It means that stderr is closed.
-                let _ = writeln!(print::stderr(), "warning: {note}");
-            }
-            Some(located)
-        }
-    };
+    let (name, mut profile, form) = open_any(&args.profile)?;
+    if let Some(file) = &args.image.debug {
+        locate(&mut profile, file, args.image.arch.as_deref())?;
+    }
     let view = MipFunctions {
-        path: &opened.name,
-        profile: &opened.profile,
+        path: &name,
+        profile: &profile,
         form,
         wanted: &|function| {
             regex
                 .as_ref()
                 .is_none_or(|regex| regex.is_match(&function.name))
         },
-        located: located
-            .as_ref()
-            .map(|located| (&located.tables, &located.stacks)),
         mangled: args.mangled,
         by: args.by.map(|by| GroupBy::from(by).into()),
     };

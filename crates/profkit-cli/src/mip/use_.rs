@@ -131,12 +131,7 @@ fn blocks(args: &UseArgs, profile: &MipProfile, version: ListVersion, output: Ou
 }
 
 fn report_blocks(list: &BlockList<'_>, format: Format) {
-    let cold: usize = list.functions.iter().map(|function| function.cold).sum();
-    let cold_bytes: u64 = list
-        .functions
-        .iter()
-        .map(|function| function.cold_bytes)
-        .sum();
+    let (cold, cold_bytes) = (list.cold_blocks(), list.cold_bytes());
     // A failed write is ignored. It means that stderr is closed.
     let mut stderr = print::stderr();
     let names = |names: &[&[u8]]| -> Vec<String> {
@@ -287,18 +282,8 @@ fn open(path: &Path) -> Result<BinaryFile> {
 /// Makes the failure for a binary that cannot be used, with a hint.
 fn failure(path: &Path, error: BinaryError) -> Failure {
     let name = profkit_data::path_text(path);
-    let hint = match &error {
-        BinaryError::Data(error) => return Failure::file(name, error),
-        BinaryError::SeveralArchitectures => "extract one: lipo -thin ARCHITECTURE",
-        BinaryError::NoMap => "give the instrumented binary as it was linked, before stripping",
-        BinaryError::NoBlockIds => {
-            "compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 15 to 19)"
-        }
-        BinaryError::OtherBuild { .. } => "give the binary that the profile was created from",
-        BinaryError::NoDebugInfo => {
-            "compile with -g -fdebug-info-for-profiling, or give the debug info with --debug"
-        }
-        _ => return Failure::input(format_args!("{name}: {error}")),
-    };
-    Failure::input(format_args!("{name}: {error}")).with_hint(hint)
+    match &error {
+        BinaryError::Data(error) => Failure::file(name, error),
+        error => Failure::input(format_args!("{name}: {error}")).with_hints(error.hint()),
+    }
 }

@@ -63,11 +63,7 @@ pub fn to_yaml(args: &ToYamlArgs) -> Result {
     check_outputs(&[("the YAML", Some(&args.output))], read)?;
     let mut opened = open(&args.profile)?;
     if let Some(file) = &args.image.debug {
-        let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
-        opened.profile.tables = located.tables;
-        for (function, stack) in opened.profile.functions.iter_mut().zip(located.stacks) {
-            function.location = stack;
-        }
+        locate(&mut opened.profile, file, args.image.arch.as_deref())?;
     }
     let output = Output::new(&args.output, Content::Text)?;
     let mut text = Vec::new();

@@ -109,7 +109,6 @@ fn mip(args: &ShowArgs, input: &Input) -> exit::Result {
             profile: &opened.profile,
             form: MipForm::Profile(opened.version),
             wanted: &|_| true,
-            located: None,
             mangled: args.mangled,
             by: Some(groups.grouping()),
         };

@@ -33,6 +33,7 @@ mod losses;
 mod map;
 mod map_v8;
 mod model;
+mod open;
 pub mod plan;
 mod profile;
 mod profile_v8;
@@ -53,6 +54,7 @@ pub use model::{
     Block, CallEdge, EntryKind, Function, FunctionId, Identity, MODE_NAMES, MipProfile, Modes,
     Width,
 };
+pub use open::MipForm;
 pub use profile::{MipWriteOptions, ProfileHeader, ProfileVersion, write};
 pub use raw::{
     EntryRecord, ImageId, PartToWrite, RawPart, RawParts, RawWriteOptions, Sample, calls_record,

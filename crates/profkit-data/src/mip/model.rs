@@ -220,6 +220,14 @@ impl MipProfile {
         })
     }
 
+    /// Returns the number of blocks, and the number of blocks that were run. The entries of functions are not counted.
+    pub fn block_counts(&self) -> (u64, u64) {
+        let blocks = self.functions.iter().flat_map(|it| &it.blocks);
+        blocks.fold((0, 0), |(all, ran), block| {
+            (all + 1, ran + u64::from(block.runs > 0))
+        })
+    }
+
     /// Sets all counts to zero, as if there were no runs. The functions are kept.
     pub fn clear_runs(&mut self) {
         self.runs = 0;

@@ -23,6 +23,16 @@ pub enum ProfileVersion {
     V9,
 }
 
+impl ProfileVersion {
+    /// The number of the version.
+    pub fn number(self) -> u32 {
+        match self {
+            ProfileVersion::V8 => 8,
+            ProfileVersion::V9 => 9,
+        }
+    }
+}
+
 // The sizes in bytes of the structures in the file (docs/formats/mip.md).
 const HEADER: usize = 64;
 const SECTION: u64 = 24;

@@ -44,6 +44,29 @@ impl From<Error> for BinaryError {
     }
 }
 
+impl BinaryError {
+    /// Returns what the user can do about the error; `None` if nothing is known.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            BinaryError::Data(error) => error.hint(),
+            BinaryError::SeveralArchitectures => Some("extract one: lipo -thin ARCHITECTURE"),
+            BinaryError::NoMap => {
+                Some("give the instrumented binary as it was linked, before stripping")
+            }
+            BinaryError::NoBlockIds => Some(
+                "compile with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels (clang 15 to 19)",
+            ),
+            BinaryError::Section(..) => None,
+            BinaryError::OtherBuild { .. } => {
+                Some("give the binary that the profile was created from")
+            }
+            BinaryError::NoDebugInfo => Some(
+                "compile with -g -fdebug-info-for-profiling, or give the debug info with --debug",
+            ),
+        }
+    }
+}
+
 impl fmt::Display for BinaryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

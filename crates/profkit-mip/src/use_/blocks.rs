@@ -174,6 +174,17 @@ fn of_function<'p>(
 }
 
 impl BlockList<'_> {
+    /// The number of blocks in the listed functions that were never executed.
+    pub fn cold_blocks(&self) -> usize {
+        self.functions.iter().map(|function| function.cold).sum()
+    }
+
+    /// The size of these blocks in bytes.
+    pub fn cold_bytes(&self) -> u64 {
+        let bytes = self.functions.iter().map(|function| function.cold_bytes);
+        bytes.fold(0, u64::saturating_add)
+    }
+
     /// Returns the text of the list in the form that clang reads.
     pub fn write(&self, version: ListVersion) -> Vec<u8> {
         let mut out = Vec::new();

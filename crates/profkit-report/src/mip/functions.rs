@@ -5,9 +5,10 @@ use crate::show::text::groups_table;
 use crate::{Console, Grouping, Style, grouped, percent};
 use profkit_analysis::names::{self, display};
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
-use profkit_data::index_vec::IndexVec;
-use profkit_data::mip::{CallEdge, EntryKind, Function, FunctionId, Identity, MipProfile, Modes};
-use profkit_data::tables::{Frame, StackId, Tables};
+use profkit_data::mip::{
+    CallEdge, EntryKind, Function, FunctionId, Identity, MipProfile, Modes, ProfileVersion,
+};
+use profkit_data::tables::Frame;
 use serde_json::{Value, json};
 use std::fmt;
 use std::io::{self, Write};
@@ -25,8 +26,6 @@ pub struct MipFunctions<'a> {
     pub form: MipForm,
     /// The filter that selects the functions to show.
     pub wanted: &'a dyn Fn(&Function) -> bool,
-    /// Source locations that replace those in the profile. `None` if the locations in the profile are used.
-    pub located: Option<(&'a Tables, &'a IndexVec<FunctionId, Option<StackId>>)>,
     /// Whether names are printed mangled.
     pub mangled: bool,
     /// What the functions are grouped by; `None` if each function is shown by itself.
@@ -42,13 +41,8 @@ impl fmt::Debug for MipFunctions<'_> {
 impl MipFunctions<'_> {
     /// Returns the source location where a function begins, as frames. The innermost frame comes first.
     fn frames(&self, id: FunctionId) -> Vec<Frame<'_>> {
-        match self.located {
-            Some((tables, stacks)) => tables.frames(stacks.get(id).copied().flatten()).collect(),
-            None => {
-                let stack = self.profile.functions[id].location;
-                self.profile.tables.frames(stack).collect()
-            }
-        }
+        let stack = self.profile.functions[id].location;
+        self.profile.tables.frames(stack).collect()
     }
 
     fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> {
@@ -215,7 +209,7 @@ impl MipFunctions<'_> {
             "schema_version": 2,
             "file": self.path,
             "form": self.form.word(),
-            "format_version": self.form.version(),
+            "format_version": self.form.version().map(ProfileVersion::number),
             "build_id": build_id,
             "module_hash": module_hash,
             "runs": profile.runs,

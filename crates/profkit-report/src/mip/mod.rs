@@ -1,8 +1,13 @@
 //! MIP profiles. This file makes the first screen, which says what the file is, how much of the program ran, and which
-//! functions ran most. The module `functions` prints a profile function by function.
+//! functions ran most. The modules `functions` and `covered` print a profile function by function, `info` its figures.
+mod covered;
 mod functions;
+mod info;
 
+pub use covered::{CoveredCounts, CoveredForm, MipCovered};
 pub use functions::{MipFunctions, place};
+pub use info::MipInfo;
+pub use profkit_data::mip::MipForm;
 
 use crate::rows::{RowForm, RowWriter};
 use crate::show::json::SCHEMA_VERSION;
@@ -14,57 +19,7 @@ use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder};
 use profkit_data::mip::{EntryKind, Function, Identity, MipProfile, Modes, ProfileVersion};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
-use std::fmt;
 use std::io::{self, Write};
-
-/// The form of a file from which MIP functions are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MipForm {
-    /// A profile.
-    Profile(ProfileVersion),
-    /// A profile as YAML.
-    Yaml(ProfileVersion),
-    /// A map: the list of the functions of a build, without the results of any run.
-    Map,
-}
-
-impl MipForm {
-    /// The word in JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            MipForm::Profile(_) => "profile",
-            MipForm::Yaml(_) => "yaml",
-            MipForm::Map => "map",
-        }
-    }
-
-    /// The version of the profile; `None` for a map.
-    pub fn version(self) -> Option<u32> {
-        match self {
-            MipForm::Profile(version) | MipForm::Yaml(version) => Some(number(version)),
-            MipForm::Map => None,
-        }
-    }
-}
-
-impl fmt::Display for MipForm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MipForm::Profile(version) => write!(f, "MIP profile version {}", number(*version)),
-            MipForm::Yaml(version) => {
-                write!(f, "MIP profile version {} as YAML", number(*version))
-            }
-            MipForm::Map => f.write_str("MIP map: the functions of a build, without runs"),
-        }
-    }
-}
-
-fn number(version: ProfileVersion) -> u32 {
-    match version {
-        ProfileVersion::V8 => 8,
-        ProfileVersion::V9 => 9,
-    }
-}
 
 /// Prints the build id or the module hash, if there is one.
 fn identity_fact<W: Write>(identity: &Identity, out: &mut Console<W>) -> io::Result<()> {
@@ -164,14 +119,6 @@ impl MipShow<'_> {
         groups
     }
 
-    fn blocks(&self) -> (u64, u64) {
-        let blocks = self.profile.functions.iter();
-        let blocks = blocks.flat_map(|function| &function.blocks);
-        blocks.fold((0, 0), |(all, ran), block| {
-            (all + 1, ran + u64::from(block.runs > 0))
-        })
-    }
-
     /// Prints text for people.
     ///
     /// # Errors
@@ -201,7 +148,7 @@ impl MipShow<'_> {
             ),
         ];
         if profile.modes().contains(Modes::BLOCK_COVERAGE) {
-            let (all, ran) = self.blocks();
+            let (all, ran) = self.profile.block_counts();
             rows.push(("blocks", grouped(all), share(ran, all, "run")));
         }
         if self.has_calls() {
@@ -283,7 +230,7 @@ impl MipShow<'_> {
     /// If the writer fails.
     pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let (functions, covered) = self.profile.function_counts();
-        let (blocks, covered_blocks) = self.blocks();
+        let (blocks, covered_blocks) = self.profile.block_counts();
         let [always, sometimes, never] = self.by_runs();
         let (build_id, module_hash) = match &self.profile.identity {
             Identity::BuildId(id) if !id.0.is_empty() => (Some(id.to_string()), None),
@@ -294,7 +241,7 @@ impl MipShow<'_> {
             "path": self.path,
             "size": self.size,
             "kind": "mip",
-            "version": number(self.version),
+            "version": self.version.number(),
             "modes": self.profile.modes().names().collect::<Vec<_>>(),
         });
         if let Some(members) = file.as_object_mut() {

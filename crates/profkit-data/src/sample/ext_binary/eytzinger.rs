@@ -118,8 +118,8 @@ pub(super) fn in_order(len: usize) -> impl Iterator<Item = usize> {
         next = match right.filter(|&right| right < len) {
             Some(right) => Some(leftmost(right)),
             None => {
-                // The element has no right child, so go up. Right children have even positions. The next element is the
-                // parent of the first element on the way that is not a right child.
+                // The element has no right child. Go up while the current element is a right child, which has an even
+                // position. The next element is the parent of the element where this ends.
                 let mut up = index;
                 while up != 0 && up % 2 == 0 {
                     up = (up - 1) / 2;

@@ -4,7 +4,7 @@ use crate::samples::SampleView;
 use profkit_data::Result;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::raw::RawMetadataSource;
-use profkit_data::mip::{MipProfile, ProfileVersion};
+use profkit_data::mip::{MipForm, MipProfile, ProfileVersion};
 
 /// A profile of any kind whose counts belong to functions: all kinds except heap profiles.
 ///
@@ -38,8 +38,10 @@ impl<'data> AnyProfile<'data> {
     /// If the file is not a profile, or if nothing of it can be read.
     pub fn open(data: &'data [u8], metadata: Option<&'data dyn RawMetadataSource>) -> Result<Self> {
         let kind = detect(data);
-        if kind == FileKind::MipProfile {
-            let (profile, version) = MipProfile::parse_versioned(data)?;
+        if let FileKind::MipProfile | FileKind::MipYaml = kind
+            && let (profile, MipForm::Profile(version) | MipForm::Yaml(version)) =
+                MipProfile::open(data)?
+        {
             return Ok(AnyProfile::Mip(Box::new(profile), version));
         }
         if kind.family() == Some(Family::Sample) {

@@ -101,8 +101,7 @@ static mut STATE: State = State {
     buffer: [0; 4096],
 };
 
-/// Blocks all signals of this thread, waits until no other thread uses the state, and reserves the state. Returns the
-/// signals that were blocked before the call.
+/// Blocks all signals, waits for the state and reserves it. Returns the signals that were blocked before the call.
 fn take() -> u64 {
     // Signals are blocked, because a signal handler that interrupts this thread would wait for this thread for ever.
     let blocked = system::block_signals();

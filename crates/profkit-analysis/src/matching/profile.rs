@@ -128,7 +128,7 @@ impl ProfileFunctions {
                 Ok(profile)
             }
             Some(Family::Mip) if kind != FileKind::MipMap => {
-                Self::of_mip(&MipProfile::parse(data)?).with_functions()
+                Self::of_mip(&MipProfile::open(data)?.0).with_functions()
             }
             _ => {
                 let mut reader = InstrReader::open_correlated(data, metadata)?;

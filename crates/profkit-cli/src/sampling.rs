@@ -232,8 +232,29 @@ pub fn run(args: &SampleArgs) -> exit::Result {
             let _ = writeln!(stderr, "warning: {file}: {loss}");
         }
     }
-    for (file, made, ..) in files.iter().filter(|_| encoded.is_ok()) {
-        outcome.set_file(made, file.name());
+    // All profiles are complete before the first file is replaced. The report names exactly the files that are written.
+    let (mut staged, mut written) = (Vec::new(), Vec::new());
+    for (file, made, bytes, replaces) in files {
+        if encoded.is_err() {
+            break;
+        }
+        let name = file.name().to_owned();
+        match file.stage(|sink| sink.put(&bytes)) {
+            Ok(file) => staged.push((file, made, name, replaces)),
+            Err(error) => encoded = Err(error.into()),
+        }
+    }
+    for (file, made, name, replaces) in staged {
+        if encoded.is_err() {
+            break;
+        }
+        match file.finish() {
+            Ok(_) => {
+                outcome.set_file(&made, &name);
+                written.push((made, name, replaces));
+            }
+            Err(error) => encoded = Err(error.into()),
+        }
     }
     if let Some(path) = &args.report {
         let report = format!("{:#}\n", document(&outcome));
@@ -247,15 +268,13 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         let message = format!("{}: {}", inputs.join(", "), refusal.message);
         return Err(Failure::input(message).with_hint(refusal.hint));
     }
-    encoded?;
-    for (file, made_of, bytes, replaces) in files {
-        let name = file.name().to_owned();
-        file.write(|sink| sink.put(&bytes))?;
+    for (made_of, name, replaces) in written {
         let line = made(&outcome, &made_of.binaries, &name, replaces);
         let _ = writeln!(stderr, "{line}");
         // The command ends soon, and freeing large profiles takes time.
         std::mem::forget(made_of);
     }
+    encoded?;
     if let Some(reason) = args.fail_under.and_then(|least| gate(&outcome, least)) {
         let _ = writeln!(stderr, "gate: {reason}");
         return Ok(Status::GateFailed);

@@ -401,8 +401,8 @@ fn part(sum: f64, whole: f64) -> f64 {
     if whole < 1.0 { 0.0 } else { sum / whole }
 }
 
-/// The stage of instrumentation to compare: the first one, unless both profiles have functions of the second,
-/// context-sensitive one only.
+/// The stage of instrumentation to compare: the second, context-sensitive stage if both profiles have functions of that
+/// stage only, otherwise the first stage.
 fn stage_of(base: &InstrProfile, test: &InstrProfile) -> Stage {
     let only_second = |profile: &InstrProfile| {
         let mut all = records(profile).peekable();

@@ -313,8 +313,8 @@ pub(crate) struct CountTable {
 }
 
 impl CountTable {
-    /// Returns the index of a binary in `binaries`, and adds the binary if it is new. Places in
-    /// [`stacks`](Self::stacks) contain this index. `None` if the index does not fit into 32 bits.
+    /// Returns the index of a binary in `binaries`, and adds the binary if it is new. Each place in
+    /// [`stacks`](Self::stacks) names its binary by this index. Returns `None` if the index does not fit into 32 bits.
     pub fn number(&mut self, key: &BinaryKey) -> Option<u32> {
         self.binary(key);
         let index = self.numbers.get(&key.identity())?;

@@ -184,10 +184,10 @@ pub(super) fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
         branch(
             figures.unpaired,
             [
-                "leaves the binary without a return in the same sample, or returns without having left: the older \
-                 branches of the sample have no context",
-                "leave the binary without a return in the same sample, or return without having left: the older \
-                 branches of the sample have no context",
+                "goes out of the binary with no later branch of its sample that comes back, or comes back with no earlier \
+                 one that goes out: the older branches of the sample have no context",
+                "go out of the binary with no later branch of their sample that comes back, or come back with no earlier \
+                 one that goes out: the older branches of the sample have no context",
             ],
         ),
         branch(

@@ -1,7 +1,7 @@
 //! `profkit layout`: the order of blocks and functions for clang and lld, from branch stacks.
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::print;
-use crate::sampling::{SelectArgs, read_counts};
+use crate::sampling::{SelectArgs, read_counts, warn};
 use crate::show::recording::files_of;
 use clap::{Args, ValueEnum};
 use profkit_data::path_text;
@@ -11,6 +11,7 @@ use profkit_object::build_id::build_id;
 use profkit_perf::collect::Counts;
 use profkit_profgen::layout::{CodeMap, Flow, FunctionOrder, Layout, LayoutOptions, counts_of};
 use profkit_report::layout::{document, lines};
+use profkit_report::recording::recording_damage;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -97,6 +98,7 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     let inputs = args.inputs.iter();
     let read = inputs.map(|path| read_counts(&args.select, None, path));
     let counts = Counts::try_sum(read, None)?;
+    warn(&recording_damage(&counts.losses.recording));
     let name = path_text(&args.binary);
     let failure = |error| Failure::file(&name, &error);
     let file = BinaryFile::open(&args.binary)

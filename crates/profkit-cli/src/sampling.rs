@@ -172,14 +172,29 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         let mut paths = args.addresses.iter();
         paths.try_for_each(|path| write_counts(&counts, path))
     };
-    let Some(output) = output else {
-        write_counts()?;
-        return Ok(Status::Done);
-    };
     let mut outcome = Outcome {
         plain_addresses: args.ips,
         with_contexts: args.contexts,
         ..Outcome::of(&counts)
+    };
+    let inputs = || {
+        let inputs: Vec<String> = args.inputs.iter().map(|path| path_text(path)).collect();
+        inputs.join(", ")
+    };
+    let Some(output) = output else {
+        if args.fail_under.is_some() {
+            return Err(Failure::usage("--fail-under needs a profile: add -o FILE"));
+        }
+        warn(&lines(&outcome));
+        write_report(args, &outcome)?;
+        return match lost(&outcome).filter(|_| args.strict) {
+            Some(refusal) => {
+                let message = format!("{}: {}", inputs(), refusal.message);
+                Err(Failure::input(message)
+                    .with_hint("leave out --strict to write the counts that are left"))
+            }
+            None => write_counts().map(|()| Status::Done),
+        };
     };
     let mut notes = Vec::new();
     let index = args.binaries.index(&mut notes, true)?;
@@ -256,16 +271,12 @@ pub fn run(args: &SampleArgs) -> exit::Result {
             Err(error) => encoded = Err(error.into()),
         }
     }
-    if let Some(path) = &args.report {
-        let report = format!("{:#}\n", document(&outcome));
-        Output::new(path, Content::Text)?.write(|sink| sink.put(report.as_bytes()))?;
-    }
+    write_report(args, &outcome)?;
     if let Some(failure) = first {
         return Err(failure);
     }
     if let Some(refusal) = refusal {
-        let inputs: Vec<String> = args.inputs.iter().map(|path| path_text(path)).collect();
-        let message = format!("{}: {}", inputs.join(", "), refusal.message);
+        let message = format!("{}: {}", inputs(), refusal.message);
         return Err(Failure::input(message).with_hint(refusal.hint));
     }
     for (made_of, name, replaces) in written {
@@ -280,6 +291,25 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         return Ok(Status::GateFailed);
     }
     Ok(Status::Done)
+}
+
+/// Writes the report, if the options ask for one.
+fn write_report(args: &SampleArgs, outcome: &Outcome) -> exit::Result<()> {
+    let Some(path) = &args.report else {
+        return Ok(());
+    };
+    let report = format!("{:#}\n", document(outcome));
+    Output::new(path, Content::Text)?.write(|sink| sink.put(report.as_bytes()))?;
+    Ok(())
+}
+
+/// Prints warnings.
+pub fn warn(lines: &[String]) {
+    let mut stderr = print::stderr();
+    for line in lines {
+        // A failed write is ignored. It means that stderr is closed.
+        let _ = writeln!(stderr, "warning: {line}");
+    }
 }
 
 /// Reads the counts of an input. With `context_memory`, each distinct sample is also kept with its whole stack; all of

@@ -363,7 +363,7 @@ mod tests {
         let message = |path: &Path| Input::open(path).unwrap_err().to_string();
         let missing = message(&folder.path().join("no.profraw"));
         assert!(
-            missing.ends_with("/no.profraw: No such file or directory"),
+            missing.ends_with("/no.profraw: cannot be read: No such file or directory"),
             "{missing}"
         );
         let is_folder = message(folder.path());

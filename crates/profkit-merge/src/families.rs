@@ -1,6 +1,7 @@
 //! Finds out the family of each input of a merge, before the inputs are merged.
 use crate::files::{InputList, is_stdio};
 use crate::{InputStore, Inputs};
+use profkit_data::Weight;
 use profkit_data::detect::{Family, FileKind, detect};
 use std::ffi::OsString;
 use std::fs::File;
@@ -33,6 +34,17 @@ pub fn not_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usi
             !kind.is_ok_and(|kind| kind.family() == Some(Family::MemProf))
         })
         .collect()
+}
+
+/// Returns the first input that is a heap profile and has a weight; `None` if there is none. Heap profiles are added up
+/// as they are, so such a weight would have no effect.
+pub fn weighted_heap_profile(inputs: &InputList, opened: &InputStore<'_>) -> Option<String> {
+    let mut files = inputs.files.iter().enumerate();
+    let found = files.find(|(index, file)| {
+        file.weight != Weight::ONE
+            && kind(inputs, opened, *index).is_ok_and(|kind| kind.family() == Some(Family::MemProf))
+    });
+    found.map(|(_, file)| file.name.clone())
 }
 
 /// Returns the first of these named files that is a program or object file; `None` if none of them is. Such a file

@@ -42,6 +42,14 @@ pub fn recording_damage(losses: &Losses) -> Vec<String> {
                 .to_owned(),
         );
     }
+    list.extend(lost_records(losses));
+    list.extend(counted_damage(losses));
+    list
+}
+
+/// Returns a line for each part of a recording whose records are lost.
+pub fn lost_records(losses: &Losses) -> Vec<String> {
+    let mut list = Vec::new();
     if let Some(offset) = losses.cut_at {
         list.push(format!(
             "the file ends in the record at offset {offset:#x}; the records before it were read"
@@ -59,6 +67,12 @@ pub fn recording_damage(losses: &Losses) -> Vec<String> {
             printable(reason.as_bytes())
         ));
     }
+    list
+}
+
+/// Returns a line for each kind of record that does not fit the recording.
+fn counted_damage(losses: &Losses) -> Vec<String> {
+    let mut list = Vec::new();
     let counted = [
         (
             losses.damaged_samples,

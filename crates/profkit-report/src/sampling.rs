@@ -6,7 +6,7 @@ mod losses;
 
 use crate::loss::Loss;
 use crate::merge::sample_losses;
-use crate::recording::recording_damage;
+use crate::recording::{lost_records, recording_damage};
 use crate::{grouped, plural, tenths};
 use losses::{
     losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, shortened, skid,
@@ -218,7 +218,9 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
         let error = binary.left_out.as_ref()?;
         Some(format!("{}: {error}", binary.path))
     });
-    let lines: Vec<String> = lines.chain(left_out).collect();
+    let mut all = lost_records(&outcome.losses.recording);
+    all.extend(lines.chain(left_out));
+    let lines = all;
     (!lines.is_empty()).then(|| Refusal {
         message: format!("--strict does not allow these losses: {}", lines.join("; ")),
         hint: "leave out --strict to write a profile of the samples that fit".to_owned(),

@@ -1,7 +1,6 @@
 //! Compares two heap profiles.
 use super::{Totals, missing};
 use crate::heap::{ContextSum, HeapProfile};
-use crate::names;
 use crate::selection::Selection;
 use profkit_data::memprof::diff::{Difference, Pair, Single, diff};
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock, Thresholds};
@@ -146,7 +145,7 @@ pub struct HeapChanges {
     /// The share of the total that moved to other contexts, from 0 to 1. The total is the sum of bytes, of allocations
     /// or of lifetimes. `None` if this sum is 0 in one of the profiles.
     pub moved_share: Option<f64>,
-    /// The names in the selection that no function of either profile has.
+    /// The names, parts of names and regular expressions of the selection that fit no function of either profile.
     pub missing: Vec<String>,
     /// The sum of all contexts of the old profile, selected or not.
     pub old: ContextSum,
@@ -216,14 +215,17 @@ impl HeapChanges {
         let [old_sum, new_sum] = contexts.each_ref().map(ContextSum::of);
         HeapChanges {
             moved_share: (!totals.is_any_zero()).then(|| (moved.sum::<f64>() / 2.0).min(1.0)),
-            missing: missing(selection, |wanted| {
-                let hash = |function: u64| format!("{function:#018x}") == wanted;
+            missing: missing(selection, |one| {
+                let hash = |function: u64| {
+                    let hash = format!("{function:#018x}");
+                    one.names.contains(&hash) || one.selects(hash.as_bytes())
+                };
                 let sides = [&*old, &*new].into_iter().zip(&contexts);
                 let stacks =
                     sides.flat_map(|(heap, all)| all.iter().map(move |it| (heap, it.stack)));
                 let mut frames = stacks.flat_map(|(heap, stack)| heap.frames(stack));
                 frames.any(|known| match known.name {
-                    Some(name) => names::is_named(name, wanted),
+                    Some(name) => one.selects(name),
                     None => hash(known.frame.function),
                 })
             }),

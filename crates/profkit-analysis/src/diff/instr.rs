@@ -3,7 +3,6 @@ use super::{
     BlockChange, Change, DiffOptions, FunctionChange, Place, ProfileDiff, Ranks, Target,
     TargetChange, Totals, Values, blocks, keep_first, missing,
 };
-use crate::names;
 use crate::overlap::{CannotCompare, InstrIndex};
 use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
@@ -149,9 +148,9 @@ pub(super) fn diff(
             .flat_map(|table| table.functions())
             .collect::<Vec<_>>()
     });
-    comparison.found.missing = missing(selection, |wanted| {
+    comparison.found.missing = missing(selection, |one| {
         let all = || old.iter().chain(&new);
-        all().any(|function| names::is_named(function.name(), wanted))
+        all().any(|function| one.selects(function.name()))
     });
     let [old_side, new_side] = &comparison.sides;
     let respelled = new.iter().filter_map(|function| {

@@ -1,7 +1,6 @@
 //! Compares two MIP profiles: which functions were called only in one of them, which were called earlier or later, and
 //! which blocks ran.
 use super::{Change, DiffOptions, FunctionChange, ProfileDiff, keep_first, missing};
-use crate::names;
 use crate::order::by_mean;
 use profkit_data::mip::{Function, MipProfile};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -74,9 +73,9 @@ pub(super) fn diff(old: &MipProfile, new: &MipProfile, options: &DiffOptions) ->
     let (old, new) = (Side::new(old), Side::new(new));
     let selection = &options.selection;
     let mut diff = ProfileDiff {
-        missing: missing(selection, |wanted| {
+        missing: missing(selection, |one| {
             let mut keys = old.functions.keys().chain(new.functions.keys());
-            keys.any(|(name, _)| names::is_named(name, wanted))
+            keys.any(|(name, _)| one.selects(name))
         }),
         ..ProfileDiff::default()
     };

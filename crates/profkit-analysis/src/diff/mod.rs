@@ -21,6 +21,7 @@ use crate::overlap::{CannotCompare, ComparedProfile, Content};
 use crate::selection::Selection;
 use profkit_data::detect::Family;
 use profkit_data::sample::Location;
+use regex::bytes::Regex;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -190,7 +191,7 @@ pub struct ProfileDiff {
     pub common: u64,
     /// The functions that changed, sorted by the share of the total that moved because of them, largest first.
     pub functions: Vec<FunctionChange>,
-    /// The names in the selection that no function of either profile has.
+    /// The names, parts of names and regular expressions of the selection that fit no function of either profile.
     pub missing: Vec<String>,
 }
 
@@ -410,10 +411,41 @@ impl Ranks {
     }
 }
 
-/// The names in the selection for which `found` returns false. Empty if all functions are selected.
-fn missing(selection: &Selection, found: impl Fn(&str) -> bool) -> Vec<String> {
-    let wanted = selection.names.iter().filter(|_| !selection.all);
-    wanted.filter(|name| !found(name)).cloned().collect()
+/// The names, parts of names and regular expressions of the selection that select nothing: for a selection with only one
+/// of them, `found` returns false. Empty if all functions are selected.
+fn missing(selection: &Selection, found: impl Fn(&Selection) -> bool) -> Vec<String> {
+    if selection.all {
+        return Vec::new();
+    }
+    let name = |text: &String| {
+        let names = vec![text.clone()];
+        let alone = Selection {
+            names,
+            ..Selection::default()
+        };
+        (text.clone(), alone)
+    };
+    let part = |text: &String| {
+        let parts = vec![text.clone()];
+        let alone = Selection {
+            parts,
+            ..Selection::default()
+        };
+        (text.clone(), alone)
+    };
+    let pattern = |regex: &Regex| {
+        let patterns = vec![regex.clone()];
+        let alone = Selection {
+            patterns,
+            ..Selection::default()
+        };
+        (regex.as_str().to_owned(), alone)
+    };
+    let all = selection.names.iter().map(name);
+    let all = all.chain(selection.parts.iter().map(part));
+    let all = all.chain(selection.patterns.iter().map(pattern));
+    let none = all.filter(|(_, alone)| !found(alone));
+    none.map(|(text, _)| text).collect()
 }
 
 #[cfg(test)]

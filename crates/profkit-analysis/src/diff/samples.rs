@@ -6,7 +6,7 @@ use super::{
     joined, keep_first, missing,
 };
 use crate::overlap::{CannotCompare, Incomparable};
-use crate::selection::{Selection, is_sample};
+use crate::selection::Selection;
 use profkit_data::ids::NameRef;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::sample::{Location, NameId, ProfileKind, SampleName, SampleProfile, Samples};
@@ -100,11 +100,11 @@ pub(super) fn diff(
         next += 1;
     }
     let mut diff = tree.diff(options.most);
-    diff.missing = missing(selection, |wanted| {
+    diff.missing = missing(selection, |one| {
         let mut names = [old, new]
             .into_iter()
             .flat_map(|profile| profile.names.iter());
-        names.any(|(_, name)| is_sample(name, wanted))
+        names.any(|(_, name)| one.selects_sample(name))
     });
     Ok(diff)
 }

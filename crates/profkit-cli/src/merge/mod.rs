@@ -24,7 +24,9 @@ use profkit_analysis::correlate::{Binaries, Plan};
 use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
-use profkit_merge::families::{keep_family, not_heap_profiles, program_among};
+use profkit_merge::families::{
+    keep_family, not_heap_profiles, program_among, weighted_heap_profile,
+};
 use profkit_merge::files::{InputList, InputNote, Subset, check_outputs, may_become_report};
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::memprof::{HeapParts, SectionChoice};
@@ -194,6 +196,12 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         return merge_samples(&args, format, options, &opened, run);
     }
     args.sample.refuse()?;
+    if let Some(name) = weighted_heap_profile(&inputs, &opened) {
+        let failure = format_args!("{name}: a heap profile cannot have a weight");
+        return Err(Failure::usage(failure).with_hint(
+            "leave the weight out, or name the file several times to add it several times",
+        ));
+    }
     let form = Form::new(format.unwrap_or(Format::Indexed), &args.form.version)?;
     let supplement = args.supplement.load(args.report.strict, &mut notes)?;
     let mut correlation = None;

@@ -182,10 +182,12 @@ impl MergeJob for SampleJob<'_> {
         let output = Output::new(&self.output, content(self.form))?;
         self.symbols(&mut profile)?;
         if self.form.nest_contexts(&mut profile) {
-            remarks.notes.push(format!(
+            let nested = format!(
                 "calling contexts were turned into nested functions, because {} cannot represent contexts",
                 self.form.name()
-            ));
+            );
+            refuse_losses(&name, std::slice::from_ref(&nested), self.strict)?;
+            remarks.notes.push(nested);
         }
         let (bytes, losses) = self.encode(&mut profile)?;
         refuse_losses(&name, &losses, self.strict)?;

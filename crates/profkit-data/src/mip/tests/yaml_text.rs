@@ -142,7 +142,7 @@ fn what_is_no_profile() {
     let function =
         |text: &str| refused(&format!("{HEADER}Profiles:\n  - Function Name: f\n{text}"));
     let header = |text: &str| refused(&format!("Header:\n{text}"));
-    insta::assert_snapshot!(refused(""), @"MIP YAML at line 1, column 1: the text has no document");
+    insta::assert_snapshot!(refused(""), @"MIP YAML at line 1, column 1: the text has no document: expected a document that is not empty");
     insta::assert_snapshot!(refused("- 1"), @"MIP YAML at line 1, column 1: the document is not a mapping: found a list, expected KEY: VALUE lines");
     insta::assert_snapshot!(refused("Header: [\n"), @"MIP YAML at line 1, column 9: Header is not a mapping: found a list, expected KEY: VALUE lines");
     insta::assert_snapshot!(refused("Profiles: []"), @"MIP YAML at line 1, column 1: there is no header before the profiles");

@@ -55,7 +55,7 @@ structures! {
     RawProfile = "raw profile",
     IndexedProfile = "indexed profile",
     Recording = "recording of perf",
-    SampleText = "text with samples",
+    SampleText = "text with samples by address",
     RawMemProf = "raw MemProf profile",
     MemProfYaml = "MemProf YAML",
     MipRaw = "raw file",

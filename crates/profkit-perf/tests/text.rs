@@ -253,25 +253,25 @@ fn damaged_texts_have_errors_with_places() {
         })
         .collect();
     insta::assert_snapshot!(errors.join("\n"), @"
-    text with samples, at offset 0x0: the text has neither samples nor counts that profkit can read: expected the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile
-    text with samples, at offset 0x9: the text ends within a section
-    text with samples, at offset 0x9: a line cannot be read: found `4->8:1`, expected `START-END:COUNT`
-    text with samples, at offset 0x9: a line cannot be read: found `x`, expected the number of entries of a section
-    text with samples, at offset 0xf: the text ends within a section
-    text with samples, at offset 0x0: a line cannot be read: found `[main`, expected a context in brackets
-    text with samples, at offset 0x9: a context does not have two sections: expected a section of ranges and a section of branches
-    text with samples, at offset 0x14: the version of these counts by address is not known: found 2, expected 1
-    text with samples, at offset 0x16: a line cannot be read: found `losses what 1`, expected a name that this version writes
-    text with samples, at offset 0x16: a line cannot be read: found `ranges 1`, expected a binary
-    text with samples, at offset 0x16: a line cannot be read: found `binary file-offsets 0g /a`, expected `binary NUMBERING BUILD-ID PATH`
-    text with samples, at offset 0x3e: the file ends within a section
-    text with samples, at offset 0x38: a line cannot be read: found `1-*:3`, expected `START-END:COUNT`
-    text with samples, at offset 0x16: a line cannot be read: found `losses samples`, expected `losses NAME NUMBER`
-    text with samples, at offset 0x2f: a line cannot be read: found `context %0`, expected `context NAME`
-    text with samples, at offset 0x2f: a line cannot be read: found `what 1`, expected a section or a binary
-    text with samples, at offset 0x2f: a line cannot be read: found `branches x`, expected the number of entries of a section
-    text with samples, at offset 0x3a: a line cannot be read: found `1-2:3`, expected `FROM->TO:COUNT`
-    text with samples, at offset 0x39: a line cannot be read: found `*:3`, expected `PLACE:COUNT`
+    text with samples by address, at offset 0x0: the text has neither samples nor counts that profkit can read: expected the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile
+    text with samples by address, at offset 0x9: the text ends within a section
+    text with samples by address, at offset 0x9: a line cannot be read: found `4->8:1`, expected `START-END:COUNT`
+    text with samples by address, at offset 0x9: a line cannot be read: found `x`, expected the number of entries of a section
+    text with samples by address, at offset 0xf: the text ends within a section
+    text with samples by address, at offset 0x0: a line cannot be read: found `[main`, expected a context in brackets
+    text with samples by address, at offset 0x9: a context does not have two sections: expected a section of ranges and a section of branches
+    text with samples by address, at offset 0x14: the version of these counts by address is not known: found 2, expected 1
+    text with samples by address, at offset 0x16: a line cannot be read: found `losses what 1`, expected a name that this version writes
+    text with samples by address, at offset 0x16: a line cannot be read: found `ranges 1`, expected a binary
+    text with samples by address, at offset 0x16: a line cannot be read: found `binary file-offsets 0g /a`, expected `binary NUMBERING BUILD-ID PATH`
+    text with samples by address, at offset 0x3e: the file ends within a section
+    text with samples by address, at offset 0x38: a line cannot be read: found `1-*:3`, expected `START-END:COUNT`
+    text with samples by address, at offset 0x16: a line cannot be read: found `losses samples`, expected `losses NAME NUMBER`
+    text with samples by address, at offset 0x2f: a line cannot be read: found `context %0`, expected `context NAME`
+    text with samples by address, at offset 0x2f: a line cannot be read: found `what 1`, expected a section or a binary
+    text with samples by address, at offset 0x2f: a line cannot be read: found `branches x`, expected the number of entries of a section
+    text with samples by address, at offset 0x3a: a line cannot be read: found `1-2:3`, expected `FROM->TO:COUNT`
+    text with samples by address, at offset 0x39: a line cannot be read: found `*:3`, expected `PLACE:COUNT`
     ");
 }
 

@@ -88,8 +88,8 @@ impl Layout {
             })
     }
 
-    /// Returns the distance between the addresses of functions and virtual tables in this profile and those in the
-    /// profile from which the layout was learned. `None` if not all of them have the same distance.
+    /// Returns by how much all addresses of functions and virtual tables in this profile are shifted from those in the
+    /// profile from which the layout was learned. `None` if they are not all shifted by the same amount.
     fn slide_of(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let dialect = profile.dialect();
         let mask = mask(dialect.width.bytes());

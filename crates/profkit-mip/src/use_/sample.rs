@@ -285,7 +285,7 @@ fn location(frame: &Frame<'_>) -> Location {
     )
 }
 
-/// Returns the name of the function at the time when the compiler applies a sample profile: the name without suffixes.
+/// Returns the name without suffixes. This is the name that the function has when the compiler applies a sample profile.
 fn base_name(name: &[u8]) -> &[u8] {
     let cut = SUFFIXES.iter().filter_map(|suffix| {
         name.windows(suffix.len())

@@ -167,7 +167,7 @@ fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
             let frame = ["pushq %rbp", "movq %rsp, %rbp"];
             let after = usize::from(!is_arm64 && !by_stack && functions[name][..2] == frame) * 2;
             assert_eq!(functions[name][after..][..probe.len()], probe, "{name}");
-            // Every block has a store of its own. The blocks may be in any order.
+            // Every block has its own store instruction. The blocks may be in any order.
             for block in 0..block_count {
                 if !is_arm64 {
                     let offset = match options.entry_size() + block - 1 {

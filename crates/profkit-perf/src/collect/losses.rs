@@ -21,7 +21,7 @@ pub struct CountLosses {
     pub unmapped_branches: u64,
     /// The number of branches that the processor took only by speculation. They are left out.
     pub wrong_path: u64,
-    /// The number of branches that were not taken. They are left out.
+    /// The number of branches that were left out because they were not taken.
     pub not_taken: u64,
     /// The number of gaps in branch stacks: places where a branch arrives in one binary, but the next branch leaves
     /// from another.

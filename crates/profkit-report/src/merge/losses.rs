@@ -7,7 +7,7 @@ use profkit_data::releases::Release;
 use profkit_data::releases::{display_range, indexed_writers};
 use profkit_data::sample::{FormLosses, Losses as SampleLosses, SampleForm};
 
-/// Returns messages about data that an indexed version cannot represent.
+/// Returns messages about data that a version of the indexed format cannot represent.
 pub fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
     let releases = match indexed_writers(version) {
         Some(range) => format!(" ({})", display_range(&range)),

@@ -36,7 +36,7 @@ pub struct MipCovered<'a> {
 pub struct CoveredCounts {
     /// The number of functions that a run entered.
     pub covered: u64,
-    /// The number of those whose source location was asked for and is not known.
+    /// The number of listed functions whose source location was asked for and is not known.
     pub without_location: u64,
 }
 

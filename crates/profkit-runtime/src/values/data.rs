@@ -292,7 +292,7 @@ impl Site {
             let place = written(false);
             each_node(record, site, |node| {
                 match node.unwritten(place) {
-                    // This node is newer than the beginning of the write, and so are all nodes after it.
+                    // This node was added after the write began, and so were all nodes after it.
                     None => return false,
                     Some([value, count]) if old.1 != 0 => self.add(value, count),
                     // Without older values the list is copied as it is, because it contains each value only once.

@@ -53,7 +53,7 @@ impl Text {
         }
     }
 
-    /// Appends a byte. The last byte of the array always stays zero.
+    /// Appends a byte, and a zero byte that ends the name. If the array is full, it does nothing.
     #[inline(never)]
     pub fn push(&mut self, byte: u8) {
         let length = self.length as usize;

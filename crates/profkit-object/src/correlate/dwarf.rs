@@ -12,6 +12,7 @@ use profkit_data::bytes::Endian;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::raw::{MetadataRecord, PointerWidth, ProgramMetadata};
 use profkit_data::names::NAME_SEPARATOR;
+use profkit_data::numbers::plural;
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
@@ -540,8 +541,8 @@ impl Walk<'_> {
                 ))
                 .with_hint("keep the .dwo files where the build put them, or pack them with llvm-dwp into PROGRAM.dwp"),
             ([], Some(warning)) => error.found(format_args!(
-                "only broken descriptions ({}), of which the first is: {warning}",
-                self.warnings.count()
+                "{} and no others, the first one: {warning}",
+                plural(self.warnings.count() as u64, "broken description")
             )),
             ([], None) => error.with_hint(
                 "build with -g (-gmlt is not enough) and -mllvm -profile-correlate=debug-info, and give the program before strip or its debug file",

@@ -154,7 +154,7 @@ structures! {
     RecordOf(String) = |name, f| write!(f, "record of {name}"),
     /// A function of a sample profile, by the offset at which the function begins in its section.
     FunctionAt(u64) = |offset, f| write!(f, "function that begins at {offset:#x}"),
-    /// An entry of a list in a file, by the offset at which the entry begins.
+    /// An entry of a section of a sample profile, by the offset at which the entry begins in its section.
     EntryAt(u64) = |offset, f| write!(f, "entry that begins at {offset:#x}"),
     /// A counter, by its index in the function, counted from 0.
     Counter(u64) = |index, f| write!(f, "counter {index}"),

@@ -125,11 +125,17 @@ impl Place {
         if metadata.is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
             return None;
         }
-        Some(Place::File(place(path).unwrap_or_else(|| path.to_owned())))
+        Some(Place::File(path_without_links(path)))
     }
 }
 
-/// Returns the path without links of a file that need not exist. `None` if a part of the path that does not exist is
+/// Returns the path without links of a file that need not exist. Two paths with the same result lead to the same file. For
+/// a path that leads nowhere, the result is the path itself.
+pub fn path_without_links(path: &Path) -> PathBuf {
+    place(path).unwrap_or_else(|| path.to_owned())
+}
+
+/// Does the same as [`path_without_links`]. `None` if a part of the path that does not exist is
 /// followed by `..`, so that the path leads nowhere.
 fn place(path: &Path) -> Option<PathBuf> {
     if let Ok(path) = fs::canonicalize(path) {

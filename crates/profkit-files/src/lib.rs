@@ -24,7 +24,7 @@ pub mod response;
 mod temporary;
 mod walk;
 
-pub use clash::{check_outputs, may_become_report, same_file};
+pub use clash::{check_outputs, may_become_report, path_without_links, same_file};
 pub use input::{
     Input, ReadError, STDIN_NAME, SingleInput, is_stdio, open_file, open_stored, read_into,
     read_stored,

@@ -2,10 +2,11 @@
 use profkit_data::ids::program_name;
 use profkit_data::mip::{Identity, MipProfile, ProfileVersion};
 use profkit_data::path_text;
-use profkit_merge::files::{InputList, same_file, system_text};
+use profkit_merge::files::{InputList, path_without_links, system_text};
 use profkit_merge::mip::MipTarget;
 use profkit_object::binary::BinaryFile;
 use profkit_object::mip_sections::MipSections;
+use std::collections::HashSet;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -206,6 +207,7 @@ impl Profiles {
     /// If there is no file for a profile, or if its file is that of another build.
     pub fn places(&mut self, merged: &[MipTarget]) -> Result<Vec<Place>, Error> {
         let mut places: Vec<Place> = Vec::with_capacity(merged.len());
+        let mut taken = HashSet::with_capacity(merged.len());
         for (index, target) in merged.iter().enumerate() {
             let identity = &target.profile.identity;
             let place = match (self.places.get(index), &self.folder) {
@@ -221,7 +223,7 @@ impl Profiles {
                 }
             };
             let is_taken = place.is_new && place.path.exists();
-            if is_taken || places.iter().any(|it| same_file(&it.path, &place.path)) {
+            if is_taken || !taken.insert(path_without_links(&place.path)) {
                 return Err(Error::Taken {
                     path: place.path,
                     identity: identity.clone(),

@@ -541,8 +541,8 @@ impl Walk<'_> {
                 ))
                 .with_hint("keep the .dwo files where the build put them, or pack them with llvm-dwp into PROGRAM.dwp"),
             ([], Some(warning)) => error.found(format_args!(
-                "{} and no others, the first one: {warning}",
-                plural(self.warnings.count() as u64, "broken description")
+                "{} with errors and none without; the first error: {warning}",
+                plural(self.warnings.count() as u64, "description")
             )),
             ([], None) => error.with_hint(
                 "build with -g (-gmlt is not enough) and -mllvm -profile-correlate=debug-info, and give the program before strip or its debug file",

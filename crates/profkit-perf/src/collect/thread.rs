@@ -137,7 +137,8 @@ impl ThreadSums {
         self.losses.add(&other.losses);
     }
 
-    /// Converts the sums to counts. There is only one binary, its places are addresses, and its path is unknown.
+    /// Converts the sums to counts. The counts are those of a single binary with an unknown path, and they are counts by
+    /// address.
     pub fn into_addresses(mut self) -> CountTable {
         let stacks = self.take_stacks();
         let mut table = CountTable {

@@ -77,8 +77,8 @@ pub fn make_profile(
     })
 }
 
-/// Makes the profile of a binary, in which functions with ambiguous names are still kept: by pseudo probe if the
-/// program has probes, otherwise by source line. Adds to `figures`. Also returns the errors in the debug info.
+/// Makes the profile of a binary. Samples are counted by pseudo probe if the program has probes, otherwise by source line.
+/// Functions with ambiguous names are not removed yet. Adds to `figures`. Also returns the errors in the debug info.
 ///
 /// # Errors
 /// If the sections of the pseudo probes are damaged.

@@ -54,7 +54,7 @@ impl<'data> Metadata<'data> {
         self.section = Some(section);
         let cursor = &mut section.clone();
         while !cursor.is_empty() {
-            let start = cursor.offset();
+            let start = cursor.offset() - section.offset();
             let number = self.function(cursor)?;
             if self.ends(cursor) {
                 break;

@@ -1,4 +1,4 @@
-//! The page of a sample profile.
+//! The HTML page of a sample profile.
 use super::encode::{index, number};
 use super::functions::PageFunction;
 use super::{Detail, Flame, Page};

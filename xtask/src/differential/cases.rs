@@ -222,7 +222,7 @@ const SHAPES: [Shape; 7] = [
     ("order", &[], ORDER, false, 1),
 ];
 
-/// The profiles from which command lines take their inputs.
+/// The profiles that the random command lines name as inputs.
 pub struct Corpus {
     instr: Vec<Input>,
     sample: Vec<Input>,

@@ -155,7 +155,8 @@ pub(crate) struct Worker<'c, 'i> {
     pub(crate) fast: bool,
     pub(crate) groups: Vec<Group>,
     pub(crate) generations: Generations,
-    /// The inputs whose names are cut off. They are read when the names of all other inputs are known.
+    /// The inputs whose section with function names is cut off. They are read when the function names of all other inputs
+    /// are known.
     pub(crate) pending: Vec<PendingInput>,
     /// The indexes of the inputs that are heap profiles.
     pub(crate) heap: Vec<usize>,

@@ -52,7 +52,8 @@ pub struct Made {
 }
 
 /// Makes the profile of a binary from its counts: by pseudo probe if the program has probes, otherwise by source line.
-/// `counts` has one element for each numbering of the inputs: the way in which they state addresses of the binary.
+/// Inputs state places in the binary in different ways, called numberings: as offsets in the file, as addresses, or as
+/// distances from a symbol. `counts` has one element for each numbering that the inputs use.
 ///
 /// # Errors
 /// If the sections of the pseudo probes are damaged.

@@ -197,7 +197,7 @@ impl ProbeMap {
         Ok(())
     }
 
-    /// Returns the copy of a function that has this id.
+    /// Finds a copy of a function by its id.
     pub fn copy(&self, id: CopyId) -> Option<&FunctionCopy> {
         self.copies.get(id.0 as usize)
     }

@@ -59,7 +59,7 @@ pub(super) struct Module {
 pub(super) struct Process {
     pub pid: u32,
     pub modules: Vec<Module>,
-    /// The place at which the process is.
+    /// The place of the instruction that the simulated process executes next.
     pub at: Place,
     /// The return addresses. That of the innermost function is last.
     pub stack: Vec<Place>,

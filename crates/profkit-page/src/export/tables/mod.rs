@@ -67,7 +67,7 @@ impl fmt::Display for TableKind {
     }
 }
 
-/// The error if a profile of some kind has no such table.
+/// The error for a table that profiles of this kind do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoTable {
     /// The table that was asked for.

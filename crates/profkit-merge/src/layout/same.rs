@@ -88,8 +88,8 @@ impl Layout {
             })
     }
 
-    /// Returns by how much all addresses of functions and virtual tables in this profile are shifted from those in the
-    /// profile from which the layout was learned. `None` if they are not all shifted by the same amount.
+    /// Returns the difference between the addresses in this profile and those in the profile that the layout was learned
+    /// from. `None` if the difference is not the same for all functions and virtual tables.
     fn slide_of(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let dialect = profile.dialect();
         let mask = mask(dialect.width.bytes());

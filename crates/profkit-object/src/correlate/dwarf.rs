@@ -528,12 +528,14 @@ impl Walk<'_> {
 
     #[cold]
     fn nothing_found(&self) -> Error {
-        let error = Error::new(
-            ErrorKind::CannotCorrelate,
-            "the debug info describes no usable counters",
-        )
-        .llvm_detail("could not find any profile data metadata in correlated file");
-        match (self.missing.as_slice(), self.warnings.list.first()) {
+        let fault = (self.missing.as_slice(), self.warnings.list.first());
+        let message = match fault {
+            ([], Some(_)) => "all descriptions of counters in the debug info have errors",
+            _ => "the debug info describes no usable counters",
+        };
+        let error = Error::new(ErrorKind::CannotCorrelate, message)
+            .llvm_detail("could not find any profile data metadata in correlated file");
+        match fault {
             ([first, rest @ ..], _) => error
                 .found(format_args!(
                     "{} missing split debug files, the first {first}",
@@ -541,8 +543,8 @@ impl Walk<'_> {
                 ))
                 .with_hint("keep the .dwo files where the build put them, or pack them with llvm-dwp into PROGRAM.dwp"),
             ([], Some(warning)) => error.found(format_args!(
-                "{} with errors and none without; the first error: {warning}",
-                plural(self.warnings.count() as u64, "description")
+                "{}, the first: {warning}",
+                plural(self.warnings.count() as u64, "error")
             )),
             ([], None) => error.with_hint(
                 "build with -g (-gmlt is not enough) and -mllvm -profile-correlate=debug-info, and give the program before strip or its debug file",

@@ -326,7 +326,7 @@ pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> 
     match losses {
         [first, rest @ ..] if strict => {
             let failure = Failure::input(format_args!(
-                "{name}: not written, because --strict forbids this loss: {first}"
+                "{name}: not written, because --strict turns this warning into an error: {first}"
             ));
             let add = |failure: Failure, loss| failure.and(format_args!("{name}: {loss}"));
             Err(rest.iter().fold(failure, add).with_hint(

@@ -78,10 +78,9 @@ pub fn write(
         let release = options.release.map(|it| it.to_string()).unwrap_or_default();
         return Err(Error::new(
             ErrorKind::CannotRepresent,
-            format!("LLVM {release} would read the calling contexts in this profile as names of functions"),
+            format!("a text for LLVM {release} cannot have calling contexts: this release would read them as names of functions"),
         )
-        .expected("LLVM 13 or later")
-        .with_hint("write a profile without calling contexts: --layout nest or --layout flat"));
+        .with_hint("write for LLVM 13 or later, or without calling contexts: --layout nest or --layout flat"));
     }
     let ranks = profile.names.ranks();
     let mut writer = Writer {

@@ -78,7 +78,7 @@ pub fn write(
         let release = options.release.map(|it| it.to_string()).unwrap_or_default();
         return Err(Error::new(
             ErrorKind::CannotRepresent,
-            format!("a text for LLVM {release} cannot have calling contexts: this release would read them as names of functions"),
+            format!("a text for LLVM {release} cannot have calling contexts: LLVM {release} would read them as names of functions"),
         )
         .with_hint("write for LLVM 13 or later, or without calling contexts: --layout nest or --layout flat"));
     }

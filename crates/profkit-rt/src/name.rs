@@ -53,7 +53,7 @@ impl Text {
         }
     }
 
-    /// Appends a byte, and a zero byte that ends the name. If the array is full, it does nothing.
+    /// Appends a byte to the name, and keeps a zero byte after it. Does nothing if the array is full.
     #[inline(never)]
     pub fn push(&mut self, byte: u8) {
         let length = self.length as usize;

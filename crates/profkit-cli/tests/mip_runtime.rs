@@ -632,7 +632,7 @@ fn check_object(bytes: &[u8], what: &str) {
     );
 }
 
-/// Writes the runtime's object file and reads it.
+/// Writes the runtime's object file, and reads it back.
 fn object_for(target: Option<&str>, rustc: Option<&Path>) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rt.o");

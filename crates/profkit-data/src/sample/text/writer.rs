@@ -80,7 +80,7 @@ pub fn write(
             ErrorKind::CannotRepresent,
             format!("a text for LLVM {release} cannot have calling contexts: LLVM {release} would read them as names of functions"),
         )
-        .with_hint("write for LLVM 13 or later, or without calling contexts: --layout nest or --layout flat"));
+        .with_hint("write for LLVM 13 or later, or remove the calling contexts with --layout nest or --layout flat"));
     }
     let ranks = profile.names.ranks();
     let mut writer = Writer {

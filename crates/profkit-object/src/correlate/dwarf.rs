@@ -544,7 +544,7 @@ impl Walk<'_> {
                 .with_hint("keep the .dwo files where the build put them, or pack them with llvm-dwp into PROGRAM.dwp"),
             ([], Some(warning)) => error.found(format_args!(
                 "{}, the first: {warning}",
-                plural(self.warnings.count() as u64, "error")
+                plural(self.warnings.count(), "error")
             )),
             ([], None) => error.with_hint(
                 "build with -g (-gmlt is not enough) and -mllvm -profile-correlate=debug-info, and give the program before strip or its debug file",

@@ -1,7 +1,7 @@
 //! Compares profkit with LLVM's tools, on the real profiles of the [`matrix`](crate::matrix) and on sample profiles of
 //! every release and encoding. The same inputs must give the same outputs.
 //!
-//! `crates/profkit-cli/tests/matrix.rs` runs a part of the comparisons, and `cargo xtask conformance` runs all of them.
+//! `crates/profkit-cli/tests/all/matrix.rs` runs a part of the comparisons, and `cargo xtask conformance` runs all of them.
 mod samples;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,197 @@
+//! Runs every `tests/cli/**/*.test`: a test of the command is a file dropped in that folder.
+//!
+//! ```text
+//! # What this shows: lines that begin with # are comments and stay where they are.
+//! # requires: LLVM 22
+//! $ profkit show fixtures/readme/clang-22.profraw
+//! | Instrumentation level: Front-end
+//! $ profkit show missing.profraw
+//! ! error: missing.profraw: no such file
+//! = 1
+//! ```
+//!
+//! - `$ ` a command line for `sh`, which runs in an empty folder of its own. `profkit` and `llvm-profdata` (the same
+//!   program by its other name) come first on `PATH`; `fixtures` is `tests/fixtures`. A line that ends with a
+//!   backslash goes on. Later commands of the file see the files that earlier ones wrote.
+//! - `| ` a line of its stdout, then `! ` lines of its stderr, then `= N` its exit code unless that is 0. Output that
+//!   ends without a line break has `\ no line break` after it; bytes that are no text are `| [N bytes]`.
+//! - `[TMP]` stands for the folder, `[ROOT]` for the repository's.
+//! - `# requires: LLVM N` skips the test where that release is not installed (see `profkit_testkit::skip`).
+//!
+//! To write a test, write its `$` lines and run `cargo xtask bless` (`BLESS=1 cargo test -p profkit-cli cli::`),
+//! which fills in or rewrites everything else; then read the diff. `CLI_TEST=words` runs only the files whose path
+//! contains the words.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use profkit_testkit::{Llvm, repo_root, skip};
+use snapbox::{Assert, Data};
+
+#[test]
+fn every_file_in_tests_cli() {
+    let bless = std::env::var_os("BLESS").is_some_and(|value| value == "1");
+    let only = std::env::var("CLI_TEST").unwrap_or_default();
+    let root = repo_root().join("tests/cli");
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    assert!(!files.is_empty(), "no test in {}", root.display());
+    files.retain(|path| path.to_string_lossy().contains(&only));
+    files.sort();
+
+    let bin = tempfile::tempdir().expect("a scratch folder");
+    for name in ["profkit", "llvm-profdata"] {
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_profkit"), bin.path().join(name))
+            .expect("a symbolic link");
+    }
+
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(failure) = check(file, bin.path(), bless) {
+                        failures.lock().expect("no panic holds it").push(failure);
+                    }
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().expect("no panic held it");
+    failures.sort();
+    assert!(
+        failures.is_empty(),
+        "{} of {} files differ (`cargo xtask bless` rewrites them):\n{}",
+        failures.len(),
+        files.len(),
+        failures.join("\n")
+    );
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    for entry in entries {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "test")
+        {
+            files.push(path);
+        }
+    }
+}
+
+fn check(file: &Path, bin: &Path, bless: bool) -> Result<(), String> {
+    let name = file.display();
+    let written = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+    if let Some(release) = required_release(&written)
+        && Llvm::find(release).is_none()
+    {
+        skip(&format!("{name}: LLVM {release} is not installed"));
+        return Ok(());
+    }
+    let actual = perform(&written, bin).map_err(|error| format!("{name}: {error}"))?;
+    if bless {
+        if actual != written {
+            std::fs::write(file, actual).map_err(|error| format!("{name}: {error}"))?;
+        }
+        return Ok(());
+    }
+    Assert::new()
+        .try_eq(
+            Some(&name),
+            Data::text(actual).raw(),
+            Data::text(written).raw(),
+        )
+        .map_err(|difference| difference.to_string())
+}
+
+fn required_release(written: &str) -> Option<u32> {
+    let mut lines = written.lines();
+    let line = lines.find_map(|line| line.strip_prefix("# requires: LLVM "))?;
+    Some(line.trim().parse().expect("a release number after LLVM"))
+}
+
+/// Runs the commands of a test file. Returns the file with the expectations that the actual output would meet.
+fn perform(written: &str, bin: &Path) -> std::io::Result<String> {
+    let folder = tempfile::tempdir()?;
+    std::os::unix::fs::symlink(
+        repo_root().join("tests/fixtures"),
+        folder.path().join("fixtures"),
+    )?;
+    let mut actual = String::new();
+    let mut lines = written.lines();
+    while let Some(line) = lines.next() {
+        let Some(mut command) = line.strip_prefix("$ ").map(str::to_owned) else {
+            // Lines with old expectations are removed. Comments, blank lines and all other lines stay.
+            if !["|", "!", "="].iter().any(|mark| line.starts_with(mark)) {
+                writeln!(actual, "{line}").expect("a string");
+            }
+            continue;
+        };
+        while command.ends_with('\\') {
+            command.push('\n');
+            command.push_str(lines.next().unwrap_or_default());
+        }
+        writeln!(actual, "$ {command}").expect("a string");
+        run(&command, folder.path(), bin, &mut actual)?;
+    }
+    Ok(actual)
+}
+
+fn run(line: &str, folder: &Path, bin: &Path, actual: &mut String) -> std::io::Result<()> {
+    let old_path = std::env::var_os("PATH").unwrap_or_default();
+    let path = [bin.to_owned()]
+        .into_iter()
+        .chain(std::env::split_paths(&old_path));
+    let output = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(folder)
+        .env("PATH", std::env::join_paths(path).expect("no colon in it"))
+        .env("LC_ALL", "C")
+        .env("COLUMNS", "80")
+        .env_remove("LLVM_PROFILE_FILE")
+        .env_remove("RAYON_NUM_THREADS")
+        .env_remove("RUST_BACKTRACE")
+        .output()?;
+    append(actual, "| ", &output.stdout, folder);
+    append(actual, "! ", &output.stderr, folder);
+    match output.status.code() {
+        Some(0) => {}
+        Some(code) => writeln!(actual, "= {code}").expect("a string"),
+        None => writeln!(actual, "= {}", output.status).expect("a string"),
+    }
+    Ok(())
+}
+
+fn append(actual: &mut String, mark: &str, bytes: &[u8], folder: &Path) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        writeln!(actual, "{mark}[{} bytes]", bytes.len()).expect("a string");
+        return;
+    };
+    if text.is_empty() {
+        return;
+    }
+    let text = text
+        .replace(&*folder.to_string_lossy(), "[TMP]")
+        .replace(&*repo_root().to_string_lossy(), "[ROOT]");
+    for line in text.lines() {
+        let line = format!("{mark}{line}");
+        let line = if line == mark { mark.trim_end() } else { &line };
+        writeln!(actual, "{line}").expect("a string");
+    }
+    if !text.ends_with('\n') {
+        writeln!(actual, "{mark}\\ no line break").expect("a string");
+    }
+}

@@ -3,7 +3,7 @@
 //! (`cargo xtask fuzz` finds them).
 //!
 //! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
-//! the only target to run. An input that fails is written to `fuzz/artifacts`.
+//! the only target to run; with `FUZZ_PART=K/N` every N-th target runs, beginning with the one at index K. An input that fails is written to `fuzz/artifacts`.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -34,13 +34,20 @@ fn targets_hold_for_the_corpus_and_its_mutations() {
         value.map_or(default, |value| value.parse().expect("a number"))
     };
     let (mutations, seed) = (
-        number("FUZZ_MUTATIONS", short_or_whole(500, 20_000)),
+        number("FUZZ_MUTATIONS", short_or_whole(500, 4_000)),
         number("FUZZ_SEED", 1),
     );
     let only = std::env::var("FUZZ_TARGET").ok();
+    let part = std::env::var("FUZZ_PART").ok();
+    let (part, parts): (usize, usize) = part.as_deref().map_or((0, 1), |text| {
+        let (part, parts) = text.split_once('/').expect("K/N");
+        (part.parse().expect("K"), parts.parse().expect("N"))
+    });
     let failures: Vec<String> = std::thread::scope(|scope| {
         let threads: Vec<_> = TARGETS
             .iter()
+            .skip(part)
+            .step_by(parts)
             .filter(|target| only.as_ref().is_none_or(|only| only == target.name))
             .map(|target| scope.spawn(move || smoke(target, mutations, seed)))
             .collect();

@@ -1,6 +1,7 @@
 //! `cargo xtask bench-correlate`: merges 500 raw profiles without metadata, which come from 20 programs, with a folder
 //! of 200 binaries. One profkit command is compared with a loop over `llvm-profdata-22` that does the same. The two run
 //! alternately, and their times are given as a ratio. The merged profiles are compared byte for byte.
+use crate::steps::released_profkit;
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::{Measured, measure, target_folder};
 use std::fmt::Write as _;
@@ -59,11 +60,7 @@ pub fn run(args: &[String]) -> Result<()> {
         }
     }
     ensure!(rounds > 0, "--rounds must be at least 1");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "-p", "profkit-cli"])
-        .status()?;
-    ensure!(status.success(), "cargo build: {status}");
-    let profkit = target_folder().join("release/profkit");
+    let profkit = released_profkit()?;
     println!(
         "{} raw profiles of {PROGRAMS} programs, {} binaries",
         PROGRAMS * RUNS,

@@ -1,6 +1,7 @@
 //! `cargo xtask bench-mip-merge`: compares `profkit mip merge` of 10,000 raw files with 10,000 functions each to `cat`
 //! of the same files. The two run alternately, and their times are given as a ratio. The memory of the merge is
 //! measured too.
+use crate::steps::released_profkit;
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::mip::{CALLS, COVERAGE, MipFunction, MipImage};
 use profkit_testkit::{Rng, measure, target_folder};
@@ -17,11 +18,7 @@ const WANTED: f64 = 1.0 / 3.0;
 
 /// Makes the files below `target/bench-mip-merge` (about 900 MB, kept), measures, and prints a table.
 pub fn run(_arguments: &[String]) -> Result<()> {
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "-p", "profkit-cli"])
-        .status()?;
-    ensure!(status.success(), "cargo build: {status}");
-    let profkit = target_folder().join("release/profkit");
+    let profkit = released_profkit()?;
     println!("| records | bytes | cat, ms | merge, ms | speed of cat | wanted | peak MiB |");
     println!("|---|---|---|---|---|---|---|");
     let mut missed = Vec::new();

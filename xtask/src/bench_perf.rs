@@ -2,6 +2,7 @@
 //! recordings. The tools run alternately; their times and memory are given as ratios.
 //!
 //! Recordings are made below `target/bench-perf` and stay there for later runs; `--prepare` only makes them.
+use crate::steps::released_profkit;
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::simulate::{PerfFile, Program, Simulation, Step};
 use profkit_testkit::{measure, measure_with_anonymous, on_path, repo_root, target_folder};
@@ -23,7 +24,7 @@ Times llvm-profgen-22, create_llvm_prof (Debian's package autofdo) and profkit o
   --rounds N        rounds (default 3)
   --size MEGABYTES  the size of the simulated recordings. llvm-profgen writes one and a half times as much text
   --only WORK       lbr, program, large or library (default: all)
-  --profkit FILE    the binary to measure (default: target/release/profkit, built first)
+  --profkit FILE    the binary to measure (default: target/dist/profkit, built first)
   --program FILE    the program with debug info (default: the binary to measure, as it was when the recordings were made)
   --library FILE    the library (default: libLLVM.so.22.1)
 
@@ -171,7 +172,7 @@ pub fn run(args: &[String]) -> Result<()> {
     if let Some(other) = options.only.iter().find(|name| !known(name)) {
         bail!("no such work: {other}\n\n{HELP}");
     }
-    let profkit = profkit.map_or_else(built, Ok)?;
+    let profkit = profkit.map_or_else(released_profkit, Ok)?;
     std::fs::create_dir_all(&options.folder)?;
     let scratch = tempfile::tempdir_in(&options.folder)?;
     for work in WORKS {
@@ -183,14 +184,6 @@ pub fn run(args: &[String]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn built() -> Result<PathBuf> {
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "-p", "profkit-cli"])
-        .status()?;
-    ensure!(status.success(), "cargo build: {status}");
-    Ok(target_folder().join("release/profkit"))
 }
 
 /// Makes a recording that repeats the shared recording ten times.

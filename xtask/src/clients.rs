@@ -1,5 +1,6 @@
 //! `cargo xtask clients`: runs cargo-llvm-cov, cargo-pgo and grcov from start to end on a small Rust project, once with
 //! LLVM's llvm-profdata and once with profkit under this name. The results must be equal.
+use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::{Llvm, repo_root, target_folder};
 use std::ffi::OsString;
@@ -61,7 +62,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let root = repo_root();
     let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;
-    let profkit = build_profkit(&root)?;
+    let profkit = built_profkit()?;
     let folder = target_folder().join("clients");
     let mut failures = 0;
     for (client, version, run) in CLIENTS
@@ -102,17 +103,6 @@ pub fn run(args: &[String]) -> Result<()> {
         bail!("{failures} clients made something else with profkit");
     }
     Ok(())
-}
-
-fn build_profkit(root: &Path) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    succeed(Command::new(cargo).current_dir(root).args([
-        "build",
-        "--release",
-        "--package",
-        "profkit-cli",
-    ]))?;
-    Ok(target_folder().join("release/profkit"))
 }
 
 fn install(folder: &Path, client: &str, version: &str) -> Result<()> {

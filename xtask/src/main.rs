@@ -19,6 +19,7 @@ mod page;
 mod pictures;
 mod steps;
 mod suite;
+mod thorough;
 mod two_commits;
 
 use std::process::ExitCode;
@@ -30,11 +31,7 @@ struct Task(&'static str, &'static str, fn(&[String]) -> Result<()>);
 
 /// One line per task.
 const TASKS: &[Task] = &[
-    Task(
-        "ci",
-        "what .ci/run does, except for installing LLVM",
-        steps::ci,
-    ),
+    Task("ci", "what .ci/run does, except for installing", steps::ci),
     Task(
         "quick",
         "format, check, unit tests and tests/cli: two minutes after a build",
@@ -56,9 +53,9 @@ const TASKS: &[Task] = &[
         steps::targets,
     ),
     Task(
-        "sanitize",
-        "tests of unsafe code and of threads under the address and thread sanitizers",
-        steps::sanitize,
+        "thorough",
+        "sanitizers and long fuzzing, by parts; CI runs one at a time [PART… | --turn]",
+        thorough::run,
     ),
     Task(
         "bless",

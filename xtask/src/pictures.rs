@@ -7,13 +7,14 @@ mod recording;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use profkit_testkit::{Llvm, repo_root, skip, target_folder};
+use profkit_testkit::{Llvm, repo_root, skip};
 
-use crate::steps::cargo;
+use crate::steps::built_profkit;
 
 /// A picture of a terminal.
 struct Screen {
@@ -91,9 +92,11 @@ pub fn run(arguments: &[String]) -> Result<()> {
         skip("the pictures are not checked: LLVM 22, which one of them shows, is not installed");
         return Ok(());
     }
-    cargo(&["build", "-q", "-p", "profkit-cli"], &[])?;
+    let profkit = built_profkit()?;
     let scratch = tempfile::tempdir()?;
     prepare(scratch.path())?;
+    fs::create_dir(scratch.path().join("bin"))?;
+    symlink(profkit, scratch.path().join("bin/profkit"))?;
     let mut pictures = Vec::new();
     for screen in SCREENS {
         let mut rows = Vec::new();
@@ -193,11 +196,10 @@ fn shell(command: &str, folder: &Path) -> Command {
 
 /// Sets the folder of a program, and variables so that it finds profkit in `PATH` and prints colours.
 fn at_home<'c>(program: &'c mut Command, folder: &Path) -> &'c mut Command {
-    let bin = target_folder().join("debug");
     let path = std::env::var("PATH").unwrap_or_default();
     program
         .current_dir(folder)
-        .env("PATH", format!("{}:{path}", bin.display()))
+        .env("PATH", format!("{}:{path}", folder.join("bin").display()))
         .env("XDG_CACHE_HOME", folder.join("cache"))
         .env("CLICOLOR_FORCE", "1")
         .env("COLUMNS", COLUMNS.to_string())

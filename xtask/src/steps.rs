@@ -3,44 +3,18 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::pictures;
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::{SLOW_VARIABLE, repo_root, target_folder};
 
-/// Runs all checks that a change must pass: format, lints, tests, conformance, and short fuzzing.
+/// Runs `.ci/run` without installing anything.
 pub fn ci(_arguments: &[String]) -> Result<()> {
-    cargo(&["fmt", "--all", "--check"], &[])?;
-    cargo(
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ],
-        &[],
-    )?;
-    for features in [&["--features", "https"][..], &["--no-default-features"]] {
-        let clippy = [
-            &["clippy", "-p", "profkit-cli"],
-            features,
-            &["--", "-D", "warnings"],
-        ];
-        cargo(&clippy.concat(), &[])?;
-    }
-    doc(&[])?;
-    targets(&[])?;
-    pictures::run(&["--check".into()])?;
-    slow(&[])?;
-    sanitize(&[])?;
-    cargo(&["xtask", "conformance"], &[])?;
-    cargo(&["xtask", "llvm-suite"], &[])?;
-    cargo(&["xtask", "runtime-suite"], &[])?;
-    cargo(&["xtask", "differential"], &[])?;
-    cargo(&["xtask", "two-commits"], &[])?;
-    cargo(&["xtask", "page"], &[])?;
-    cargo(&["xtask", "fuzz-smoke"], &[])
+    let status = Command::new("bash")
+        .args([".ci/run", "--installed"])
+        .current_dir(repo_root())
+        .status()
+        .context("bash")?;
+    ensure!(status.success(), ".ci/run: {status}");
+    Ok(())
 }
 
 /// Runs all tests. Exhaustive tests run completely; `cargo test --workspace` runs only a sample of their cases.
@@ -59,7 +33,10 @@ pub fn quick(_arguments: &[String]) -> Result<()> {
     cargo(&["fmt", "--all", "--check"], &[])?;
     cargo(&["check", "--workspace", "--all-targets"], &[])?;
     cargo(&["test", "--workspace", "--lib"], &[])?;
-    cargo(&["test", "-p", "profkit-cli", "--test", "cli"], &[])
+    cargo(
+        &["test", "-p", "profkit-cli", "--test", "all", "cli::"],
+        &[],
+    )
 }
 
 /// Builds the documentation of all crates, and checks the links of the crate `profkit`. Warnings are errors.
@@ -79,16 +56,15 @@ const SANITIZED_TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Packages with `unsafe` code or with the threads of a merge, and the arguments of `cargo test` for each.
 const SANITIZED: &[(&str, &[&str])] = &[
     ("profkit-rt", &["--lib"]),
-    ("profkit-merge", &["--lib", "--test", "schedules"]),
+    ("profkit-merge", &["--lib", "--test", "all"]),
 ];
 
-/// Runs the tests of unsafe code and of merging on several threads, once under the address sanitizer and once under the
-/// thread sanitizer.
+/// Runs the tests of unsafe code and of merging on several threads under the sanitizer `address` or `thread`.
 ///
 /// Both sanitizers are part of every toolchain, but their options are not stable. The standard library is compiled with
 /// them too, which needs the component rust-src. If a library was compiled without the thread sanitizer, the sanitizer
 /// does not see the library's locks, and would report all accesses that these locks protect.
-pub fn sanitize(_arguments: &[String]) -> Result<()> {
+pub fn sanitize(sanitizer: &str) -> Result<()> {
     let libraries = sysroot()?.join("lib/rustlib/src/rust/library/std");
     if !libraries.is_dir() {
         eprintln!(
@@ -96,22 +72,20 @@ pub fn sanitize(_arguments: &[String]) -> Result<()> {
         );
         return Ok(());
     }
-    for sanitizer in ["address", "thread"] {
-        let flags = format!("-Zsanitizer={sanitizer}");
-        let folder = target_folder().join(format!("{sanitizer}-sanitizer"));
-        let folder = folder.to_string_lossy().into_owned();
-        let environment = [
-            ("RUSTC_BOOTSTRAP", "1"),
-            ("RUSTFLAGS", &*flags),
-            ("CARGO_TARGET_DIR", &folder),
-        ];
-        for (package, tests) in SANITIZED {
-            let start = ["test", "-Zbuild-std", "--target", SANITIZED_TARGET];
-            cargo(
-                &[&start, &["-p", package][..], tests].concat(),
-                &environment,
-            )?;
-        }
+    let flags = format!("-Zsanitizer={sanitizer}");
+    let folder = target_folder().join(format!("{sanitizer}-sanitizer"));
+    let folder = folder.to_string_lossy().into_owned();
+    let environment = [
+        ("RUSTC_BOOTSTRAP", "1"),
+        ("RUSTFLAGS", &*flags),
+        ("CARGO_TARGET_DIR", &folder),
+    ];
+    for (package, tests) in SANITIZED {
+        let start = ["test", "-Zbuild-std", "--target", SANITIZED_TARGET];
+        cargo(
+            &[&start, &["-p", package][..], tests].concat(),
+            &environment,
+        )?;
     }
     Ok(())
 }
@@ -182,7 +156,7 @@ fn sysroot() -> Result<PathBuf> {
 /// Rewrites the expected outputs in `tests/cli`.
 pub fn bless(_arguments: &[String]) -> Result<()> {
     cargo(
-        &["test", "--package", "profkit-cli", "--test", "cli"],
+        &["test", "-p", "profkit-cli", "--test", "all", "cli::"],
         &[("BLESS", "1")],
     )
 }
@@ -194,20 +168,43 @@ pub fn fuzz_smoke(arguments: &[String]) -> Result<()> {
         ("FUZZ_MUTATIONS", argument(0, "100000")),
         ("FUZZ_SEED", argument(1, "1")),
     ];
+    cargo(SMOKE, &environment)
+}
+
+/// Runs [`fuzz_smoke`] on every `parts`-th fuzz target, beginning with the one at index `part`.
+pub fn fuzz_smoke_part(part: usize, parts: usize) -> Result<()> {
+    let chosen = format!("{part}/{parts}");
     cargo(
-        &["test", "--package", "profkit-fuzz", "--test", "smoke"],
-        &environment,
+        SMOKE,
+        &[("FUZZ_MUTATIONS", "100000"), ("FUZZ_PART", &chosen)],
     )
 }
 
-/// Builds the command with the optimisation level of tests, and returns its path. The variable `PROFKIT` can name
-/// another program: a release build, or LLVM's own tool to test the comparison itself.
+/// The fuzz targets as a test, optimised because they run for minutes.
+const SMOKE: &[&str] = &[
+    "test",
+    "--profile",
+    "checked",
+    "-p",
+    "profkit-fuzz",
+    "--test",
+    "smoke",
+];
+
+/// Builds the command as tests are built, and returns its path. The variable `PROFKIT` can name another program: one that
+/// is built already, a release build, or LLVM's own tool to test the comparison itself.
 pub fn built_profkit() -> Result<PathBuf> {
     if let Some(other) = std::env::var_os("PROFKIT") {
-        return Ok(other.into());
+        return Ok(std::path::absolute(other)?);
     }
-    cargo(&["build", "--package", "profkit-cli"], &[])?;
+    cargo(&["build", "-q", "-p", "profkit-cli"], &[])?;
     Ok(target_folder().join("debug/profkit"))
+}
+
+/// Builds the command as it is released, and returns its path: what benchmarks measure.
+pub fn released_profkit() -> Result<PathBuf> {
+    cargo(&["build", "--profile", "dist", "-p", "profkit-cli"], &[])?;
+    Ok(target_folder().join("dist/profkit"))
 }
 
 /// Runs cargo in the root of the repository. Prints the command before it runs, and its duration afterwards.

@@ -27,8 +27,8 @@ pub struct RuntimeArgs {
 
     /// The machine that the runtime is for: a triple of GCC, Clang or Rust; by default this machine
     ///
-    /// The library for Linux on x86-64 is built in. For another machine, the embedded source is compiled with the rustc
-    /// that RUSTC names, or with the rustc in PATH. That rustc needs the target's core library.
+    /// Released programs have the library for Linux on x86-64 built in. Otherwise the source, which is built in, is
+    /// compiled with the rustc that RUSTC names, or with the rustc in PATH. That rustc needs the target's core library.
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
 

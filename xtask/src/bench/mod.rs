@@ -8,6 +8,7 @@ mod measure;
 pub mod sample;
 mod works;
 
+use crate::steps::released_profkit;
 use anyhow::{Context, Result, bail};
 use measure::{Sample, run_measured};
 use std::fs::File;
@@ -34,7 +35,7 @@ Times llvm-profdata-22 and profkit on generated inputs, alternately, and prints 
   --only WORK     coverage, values, indexed, text, show, small, overlap, diff, order, match or match-binary
                   (default: all)
   --json FILE     also write every sample
-  --profkit FILE  the binary to measure (default: target/release/profkit, built first)
+  --profkit FILE  the binary to measure (default: target/dist/profkit, built first)
   --prepare       only make the inputs
 
 Example: cargo xtask bench-llvm --only coverage --rounds 11
@@ -77,7 +78,7 @@ pub fn run(args: &[String]) -> Result<()> {
         bail!("--rounds must be at least 1");
     }
     if options.release.as_os_str().is_empty() {
-        options.release = build_release()?;
+        options.release = released_profkit()?;
     }
     if !options.prepare {
         prepare(&options)?;
@@ -124,17 +125,6 @@ fn prepare(options: &Options) -> Result<()> {
         bail!("making the inputs: {status}");
     }
     Ok(())
-}
-
-fn build_release() -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo)
-        .args(["build", "--release", "--package", "profkit-cli"])
-        .status()?;
-    if !status.success() {
-        bail!("cargo build --release failed");
-    }
-    Ok(std::env::current_dir()?.join("target/release/profkit"))
 }
 
 /// The measurements of one row of the benchmark: a list for each command, in the order of `Work::commands`.

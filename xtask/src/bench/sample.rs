@@ -3,7 +3,8 @@
 use super::inputs::tool;
 use super::measure::Measured;
 use super::works::Work;
-use super::{build_release, measure_work, peak_mib, print_table};
+use super::{measure_work, peak_mib, print_table};
+use crate::steps::released_profkit;
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::sample::{SampleOptions, SampleShape, sample_name, sample_text};
 use std::fs;
@@ -48,7 +49,7 @@ const TEXT: SampleOptions = SampleOptions {
 /// # Errors
 /// If a tool is missing or fails, or two outputs differ. A missed target is not an error; the table shows it.
 pub fn run(only: &[String]) -> Result<()> {
-    let profkit = build_release()?;
+    let profkit = released_profkit()?;
     let llvm = tool("llvm-profdata-22")?;
     let folder = std::env::current_dir()?.join("target/bench-sample");
     fs::create_dir_all(&folder)?;

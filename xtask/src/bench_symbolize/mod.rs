@@ -158,12 +158,13 @@ fn build() -> Result<PathBuf> {
     let mut command = Command::new(cargo);
     command.args([
         "build",
-        "--release",
+        "--profile",
+        "dist",
         "--package",
         "profkit-object",
         "--example",
         "llvm_symbolizer",
     ]);
     ensure!(command.status()?.success(), "{command:?} failed");
-    Ok(profkit_testkit::target_folder().join("release/examples/llvm_symbolizer"))
+    Ok(profkit_testkit::target_folder().join("dist/examples/llvm_symbolizer"))
 }

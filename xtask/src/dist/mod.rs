@@ -137,7 +137,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
             tools: tools.clone(),
             out: out.clone(),
             scratch: fresh(root.join(system.target))?,
-            build: root.join("build"),
+            // cargo has a folder `build` there, for the profile `dist`.
+            build: root.join("maturin"),
         };
         dist.make()?;
     }
@@ -258,7 +259,7 @@ impl Dist {
         succeed(
             Command::new(self.tools.join("maturin"))
                 .args(["build", "--profile=dist", "--zig", "--locked"])
-                .args(["--features", "arrow"])
+                .args(["--features", "arrow,embed"])
                 .args(["--compatibility", self.system.wheel])
                 .args(["--target", self.system.target])
                 .arg("--manifest-path")

@@ -7,6 +7,7 @@
 //! bytes are compared for one dump. For many dumps, the size of profkit's sum is compared with that of LLVM's single
 //! dump, because all runs have the same contexts.
 use super::LocationSizes;
+use crate::steps::released_profkit;
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Measured, heap_dump, measure, target_folder};
 use std::fmt::Write as _;
@@ -50,11 +51,7 @@ pub fn run(args: &[String]) -> Result<()> {
         }
     }
     ensure!(dumps > 0 && rounds > 0, "at least one dump and one round");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "-p", "profkit-cli"])
-        .status()?;
-    ensure!(status.success(), "cargo build: {status}");
-    let profkit = target_folder().join("release/profkit");
+    let profkit = released_profkit()?;
     let folder = target_folder().join("bench-memprof");
     inputs(&folder, dumps)?;
     let names: Vec<String> = (0..dumps)

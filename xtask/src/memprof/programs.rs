@@ -4,7 +4,8 @@
 use super::{LocationSizes, shown};
 use crate::mip::make::{Real, Toolchain, re2_tests};
 use crate::mip::packages::Sources;
-use crate::mip::{build_profkit, fresh, succeed};
+use crate::mip::{fresh, succeed};
+use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::heap::{contexts_of_llvm, same_contexts};
 use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, target_folder};
@@ -26,7 +27,7 @@ Dumps of clang 14 are read by llvm-profdata-15: that of 14 only counts, and thes
 At the end: what portable tables of source locations cost beside plain text.
   --release N        14, 15, 16, 19 or 22 (default: all)
   --sources FOLDER   take the .dsc and what it names from here rather than from apt
-  --profkit FILE     the command to test (default: target/release/profkit, built first)
+  --profkit FILE     the command to test (default: the debug build, built first)
 Needs these clangs and llvms with their run-time libraries, dpkg-dev, make, python3-six, unicode-data.
 
 Example: cargo xtask memprof-programs --release 22
@@ -123,7 +124,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let profkit = match profkit {
         Some(path) => std::path::absolute(path)?,
-        None => build_profkit()?,
+        None => built_profkit()?,
     };
     let sources = Sources::new(&folder, given);
     let mut failures = 0;

@@ -3,7 +3,8 @@
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
 use super::size::{self, Image};
-use super::{build_profkit, fresh, layout, succeed};
+use super::{fresh, layout, succeed};
+use crate::steps::released_profkit;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::MipMode;
 use profkit_testkit::{measure, target_folder};
@@ -25,7 +26,7 @@ slows all.
   --merge          also time `mip merge` of 10,000 raw profiles of 10,000 functions beside cat
   --all            all three, with 3 rounds unless --rounds says otherwise
   --sources FOLDER take the .dsc and what it names from here rather than from apt
-  --profkit FILE   the command to measure (default: target/release/profkit, built first)
+  --profkit FILE   the command to measure (default: target/dist/profkit, built first)
 
 Example: cargo xtask bench-mip --only lua --rounds 11
 ";
@@ -88,7 +89,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let profkit = match profkit {
         Some(path) => path,
-        None => build_profkit()?,
+        None => released_profkit()?,
     };
     let chosen = |usual: &[Real]| {
         if only.is_empty() {

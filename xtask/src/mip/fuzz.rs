@@ -1,6 +1,7 @@
 //! `cargo xtask mip-fuzz`: compares plain and instrumented builds of generated programs, with many compilers and
 //! options.
-use super::{build_profkit, clang_counts, fresh};
+use super::{clang_counts, fresh};
+use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::{MIP_MODES, MipMode, Program, Setting, Size, compare};
 use profkit_testkit::{Rng, target_folder};
@@ -15,7 +16,7 @@ What failed stays in target/mip-fuzz.
   --programs N    programs (default 60)
   --seed S        the first seed (default 1)
   --mode MODE     function, unary, block, unary-block, calls, calls-block or calls-returns (default: all)
-  --profkit FILE  the command to test (default: target/release/profkit, built first)
+  --profkit FILE  the command to test (default: the debug build, built first)
 
 Example: cargo xtask mip-fuzz --programs 1 --seed 42 --mode calls
 ";
@@ -104,7 +105,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let profkit = match profkit {
         Some(path) => path,
-        None => build_profkit()?,
+        None => built_profkit()?,
     };
     let mut failures = 0u64;
     let mut counted = 0u64;

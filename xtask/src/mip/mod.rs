@@ -14,23 +14,6 @@ use profkit_testkit::program::counts::{self, Counts};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Builds the command in release mode and returns its path.
-///
-/// # Errors
-/// If it does not build.
-pub fn build_profkit() -> Result<PathBuf> {
-    let root = profkit_testkit::repo_root();
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .current_dir(&root)
-        .args(["build", "--release", "--package", "profkit-cli"])
-        .status()?;
-    if !status.success() {
-        bail!("cargo build --release failed");
-    }
-    Ok(profkit_testkit::target_folder().join("release/profkit"))
-}
-
 /// Runs a command to its end and returns its standard output.
 ///
 /// # Errors

@@ -2,9 +2,8 @@
 //! cc`. Their own tests are run, and the results are compared with plain builds and with clang's counts.
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
-use super::{
-    build_profkit, clang_counts, fresh, inlined, mip_counts, mip_profile, raws_in, size, succeed,
-};
+use super::{clang_counts, fresh, inlined, mip_counts, mip_profile, raws_in, size, succeed};
+use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::counts;
 use profkit_testkit::program::{MIP_MODES, MipMode};
@@ -28,7 +27,7 @@ target/mip-programs, and checks:
   --step STEP        tests, counts or sections (default: all)
   --sources FOLDER   take the .dsc and what it names from here rather than from apt
   --lua-tests FOLDER lua's own tests (testes of lua 5.4.4), which Debian does not package
-  --profkit FILE     the command to test (default: target/release/profkit, built first)
+  --profkit FILE     the command to test (default: the debug build, built first)
 Needs clang-22, gcc-12, lld-22, dpkg-dev, make, perl, python3-six, unicode-data, binutils.
 
 Example: cargo xtask mip-programs --only lua --step counts
@@ -99,7 +98,7 @@ pub fn run(args: &[String]) -> Result<()> {
         steps,
         profkit: match profkit {
             Some(path) => path,
-            None => build_profkit()?,
+            None => built_profkit()?,
         },
         lua_tests,
         sources: Sources::new(&folder, given),

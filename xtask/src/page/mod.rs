@@ -6,7 +6,7 @@ mod browser;
 mod firefox;
 mod tables;
 
-use crate::steps::cargo;
+use crate::steps::{built_profkit, cargo};
 use anyhow::{Context as _, Result, bail, ensure};
 use browser::{Browser, DOWN, ENTER, ESCAPE, RIGHT, TAB};
 use object::{Object as _, ObjectSymbol as _};
@@ -49,15 +49,15 @@ pub fn run(arguments: &[String]) -> Result<()> {
     };
     if job == Job::Bench {
         let features = ["--features", "arrow"];
-        let build = ["build", "-q", "--release", "-p", "profkit-cli"];
+        let build = ["build", "-q", "--profile", "dist", "-p", "profkit-cli"];
         cargo(&[&build[..], &features[..]].concat(), &[])?;
         return measure(&browser, &folder);
     }
-    cargo(&["build", "-q", "-p", "profkit-cli"], &[])?;
+    let profkit = built_profkit()?;
     if job == Job::Pictures {
-        return documented(&browser, &folder);
+        return documented(&browser, &profkit, &folder);
     }
-    let pages = pages(&folder)?;
+    let pages = pages(&profkit, &folder)?;
     let axe = axe(&folder)?;
     let mut problems = String::new();
     for page in &pages {
@@ -113,7 +113,7 @@ struct Page {
 }
 
 /// Makes a page of each kind of profile.
-fn pages(folder: &Path) -> Result<Vec<Page>> {
+fn pages(profkit: &Path, folder: &Path) -> Result<Vec<Page>> {
     let instr = |scale: u64| {
         let mut text = ":ir\n:temporal_prof_traces\n# Num Traces\n1\n# Stream Size\n1\n1\nmain,_ZN2ns5parseEi,_ZN2ns5writeEv\n".to_owned();
         let functions = [
@@ -160,14 +160,13 @@ fn pages(folder: &Path) -> Result<Vec<Page>> {
     for (name, text) in files {
         fs::write(folder.join(name), text)?;
     }
-    let profkit = target_folder().join("debug/profkit");
     let fixtures = repo_root().join("tests/fixtures/mip");
     for (command, files) in [
         ("create", &["mixed.mipmap"][..]),
         ("merge", &["mixed-1.mipraw", "mixed-2.mipraw"]),
     ] {
         let files = files.iter().map(|file| fixtures.join(file));
-        let output = Command::new(&profkit)
+        let output = Command::new(profkit)
             .current_dir(folder)
             .args(["mip", command, "-p", "runs.mip"])
             .args(files)
@@ -232,7 +231,7 @@ fn pages(folder: &Path) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
     for (name, arguments, views) in jobs {
         let file = folder.join(format!("{name}.html"));
-        let output = Command::new(&profkit)
+        let output = Command::new(profkit)
             .current_dir(folder)
             .arg("report")
             .args(arguments)
@@ -482,7 +481,7 @@ fn pictures(browser: &Browser, pages: &[Page]) -> Result<()> {
 
 /// Makes the pictures of the README and the guide. They show the pages of lua, which `cargo xtask two-commits`
 /// profiled, and the page of a heap profile.
-fn documented(browser: &Browser, folder: &Path) -> Result<()> {
+fn documented(browser: &Browser, profkit: &Path, folder: &Path) -> Result<()> {
     let work = target_folder().join("two-commits/work");
     for (name, profile) in [
         ("lua-old", "lua-old-fprofile-generate"),
@@ -501,9 +500,8 @@ fn documented(browser: &Browser, folder: &Path) -> Result<()> {
         ("lua", &["lua-new.profdata", "lua-old.profdata"]),
         ("heap", &["heap.memprofraw", "--binaries", "heap.debug"]),
     ];
-    let profkit = target_folder().join("debug/profkit");
     for (name, arguments) in pages {
-        let output = Command::new(&profkit)
+        let output = Command::new(profkit)
             .current_dir(folder)
             .arg("report")
             .args(arguments)
@@ -570,7 +568,7 @@ const CONTEXTS: usize = 100_000;
 /// Measures pages with many functions and with many contexts: the time to write them, their size, the time until they
 /// can be used, and the times of a search and of a sort.
 fn measure(browser: &Browser, folder: &Path) -> Result<()> {
-    let profkit = target_folder().join("release/profkit");
+    let profkit = target_folder().join("dist/profkit");
     let jobs = [
         ("functions", "proftext", large_functions()?),
         ("heap", "yaml", large_heap()),

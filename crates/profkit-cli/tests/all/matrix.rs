@@ -1,7 +1,7 @@
-//! Compares profkit with LLVM's tools on real profiles. This is the short form of `cargo xtask conformance`.
+//! Compares profkit with LLVM's tools on a selection of real profiles. `cargo xtask conformance` compares all of them.
 use profkit_testkit::conformance::{Conformance, Outcome, Scope};
 use profkit_testkit::matrix::{Compiler, Mode, Program, sets};
-use profkit_testkit::{is_slow, skip};
+use profkit_testkit::skip;
 use std::path::Path;
 
 /// The modes that are compared for every release. The full form compares the other modes too; they use the same code
@@ -19,7 +19,6 @@ const MODES: [Mode; 6] = [
 fn same_as_llvm_on_every_release() {
     let conformance = Conformance::new(Path::new(env!("CARGO_BIN_EXE_profkit")), Scope::Short);
     let plain = Program::named("plain");
-    // This test compares only a selection of the sets of profiles. `cargo xtask conformance` compares all sets.
     let of_interest = sets().into_iter().filter(|set| {
         let everywhere = set.program == plain && MODES.contains(&set.mode);
         let once = set.compiler == Compiler::Clang(22)
@@ -27,7 +26,7 @@ fn same_as_llvm_on_every_release() {
                 (set.program.name, set.mode),
                 ("shapes", Mode::Vtables) | ("conditions", Mode::Mcdc) | ("host", Mode::Ir)
             );
-        !is_slow() || everywhere || once || set.compiler == Compiler::Rustc
+        everywhere || once || set.compiler == Compiler::Rustc
     });
     let mut differences = Vec::new();
     for set in of_interest {

@@ -2,7 +2,6 @@
 //! option.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
-
 use crate::hashed::hashed;
 use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile};
 use profkit_data::sample::text::TextOptions;

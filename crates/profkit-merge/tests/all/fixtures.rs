@@ -6,7 +6,6 @@
     reason = "a test fails by panicking"
 )]
 
-
 use crate::common::{Files, indexed, text, threads, whole};
 use profkit_data::instr::raw::RawProfile;
 use profkit_merge::report::LlvmCode;

@@ -5,7 +5,6 @@
     reason = "a test fails by panicking"
 )]
 
-
 use crate::common::{Files, indexed, text, threads};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_merge::{Policy, ValueWeights};

@@ -2,7 +2,6 @@
 //! the same result.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-
 use crate::common::{Files, threads, whole};
 use profkit_data::bytes::Cursor;
 use profkit_data::instr::indexed::IndexedProfile;

@@ -5,7 +5,6 @@
     reason = "a test fails by panicking"
 )]
 
-
 use crate::common::{Files, text, threads};
 use profkit_merge::{Policy, TraceOptions, TraceSampling};
 use profkit_testkit::require_or_skip;

@@ -6,6 +6,7 @@
     reason = "tests"
 )]
 
+use crate::support::{compiled, counts_of, real_recordings, recorded, text_of};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};
 use profkit_data::sample::{SampleName, SampleNames, SampleProfile, Samples};
 use profkit_object::code_symbols::code_symbols;
@@ -18,7 +19,6 @@ use profkit_testkit::simulate::Simulation;
 use profkit_testkit::{on_path, require_or_skip, skip};
 use std::path::Path;
 use std::process::Command;
-use crate::support::{compiled, counts_of, real_recordings, recorded, text_of};
 
 fn ours(binary: &Path, counts: &Counts, decode: bool) -> SampleProfile {
     let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");

@@ -1,6 +1,7 @@
 //! Profiles with calling contexts are those of llvm-profgen-22, byte for byte.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 
+use crate::support::{compiled, recorded_with_text, text_of, theirs};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::Recording;
@@ -13,7 +14,6 @@ use profkit_profgen::{Program, ProgramOptions};
 use profkit_testkit::simulate::{self, Simulation};
 use profkit_testkit::{links_c, or_skip, require_or_skip};
 use std::path::Path;
-use crate::support::{compiled, recorded_with_text, text_of, theirs};
 
 fn stacks() -> CollectOptions {
     let mut options = CollectOptions::default();

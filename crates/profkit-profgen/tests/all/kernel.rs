@@ -2,6 +2,7 @@
 //! if it were a kernel that was loaded at other addresses.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 
+use crate::support::text_of_all;
 use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
@@ -14,7 +15,6 @@ use profkit_testkit::{PerfWriter, links_c, or_skip, require_or_skip};
 use std::io;
 use std::path::Path;
 use std::process::Command;
-use crate::support::text_of_all;
 
 /// The address to which the program that stands for the kernel is linked.
 const LINKED: u64 = 0xffff_ffff_8100_0000;

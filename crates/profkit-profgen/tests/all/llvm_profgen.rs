@@ -7,6 +7,7 @@
 )]
 use crate::support;
 
+use crate::support::{compiled, real_recordings, text_of, theirs, theirs_of};
 use profkit_data::{Error, ErrorKind};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
@@ -17,7 +18,6 @@ use profkit_testkit::simulate::{self, Simulation, Step};
 use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip};
 use std::path::Path;
 use std::process::Command;
-use crate::support::{compiled, real_recordings, text_of, theirs, theirs_of};
 
 /// The text of the profile that counts give for a binary.
 fn ours(binary: &Path, counts: &Counts) -> String {

@@ -2,6 +2,7 @@
 //! profile of a module is the profile of the same code linked as a program.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 
+use crate::support::{recorded, text_of_all, theirs};
 use profkit_data::ErrorKind;
 use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;
@@ -15,7 +16,6 @@ use profkit_testkit::{PerfWriter, links_c, on_path, or_skip, require_or_skip};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use crate::support::{recorded, text_of_all, theirs};
 
 /// The address to which the program with the module's code is linked. The next constant is the address at which the
 /// kernel loads the module.

@@ -1,6 +1,7 @@
 //! Profiles by pseudo probe are those of llvm-profgen-22, byte for byte.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 
+use crate::support::{compiled, counts_of, recorded, text_of, theirs};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::Recording;
@@ -9,7 +10,6 @@ use profkit_profgen::{LineOptions, Program, ProgramOptions, make_profile};
 use profkit_testkit::simulate::{self, Simulation};
 use profkit_testkit::{links_c, or_skip, require_or_skip};
 use std::path::Path;
-use crate::support::{compiled, counts_of, recorded, text_of, theirs};
 
 fn ours(binary: &Path, counts: &Counts, how: ProgramOptions, options: &LineOptions) -> String {
     let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");

@@ -7,13 +7,13 @@
     reason = "tests fail by panicking"
 )]
 
+use crate::support::ran;
 use profkit_runtime::link::{library, Compiler};
 use profkit_runtime::{CaptureError, IncompatibleProfile, NoRoom};
 use profkit_testkit::Llvm;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use crate::support::ran;
 
 const PROGRAM: &str = r#"
 use profkit_runtime::{capture_coverage, get_coverage_data_size, merge_coverage, reset_coverage, CaptureError, NoRoom};

@@ -9,12 +9,12 @@
     reason = "tests fail by panicking"
 )]
 
+use crate::support::{ran, said, Program, ENDS};
 use std::fs;
 use std::os::unix::fs::{symlink, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
-use crate::support::{ran, said, Program, ENDS};
 
 /// Runs a program, counts its system calls, and kills it at the Nth. System calls are counted from the start of the
 /// program if the first argument is "start", otherwise from the first `getppid` on. The exit code is 0 if the program

@@ -10,10 +10,10 @@
     reason = "tests fail by panicking"
 )]
 
+use crate::support::{said, Program};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use crate::support::{said, Program};
 
 /// A program with many functions and with value data, so that the profile is too large to be read at once. With the
 /// argument "no-memory" the program can get no more memory.

@@ -9,10 +9,10 @@
     reason = "tests fail by panicking"
 )]
 
+use crate::support::{ran, said, Program, ENDS};
 use profkit_testkit::{on_path, skip};
 use std::fs;
 use std::process::Command;
-use crate::support::{ran, said, Program, ENDS};
 
 #[test]
 fn every_linker_gives_the_same_counts() {

@@ -10,12 +10,11 @@
     reason = "tests fail by panicking"
 )]
 
-
+use crate::support::{ran, runtime, Program, ENDS};
 use profkit_runtime::link::{library, Compiler};
 use profkit_testkit::{some_or_all, Llvm};
 use std::fs;
 use std::process::Command;
-use crate::support::{ran, runtime, Program, ENDS};
 
 const C: &str = r#"
 #include <stdio.h>

@@ -10,12 +10,12 @@
     reason = "tests fail by panicking"
 )]
 
+use crate::support::{said, Program, ENDS};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use crate::support::{said, Program, ENDS};
 
 /// The variable that makes the runtime write the profile at signals 15 (SIGTERM) and 10 (SIGUSR1).
 const SIGNALS: (&str, &str) = ("PROFKIT_PROFILE_SIGNALS", "15,10");

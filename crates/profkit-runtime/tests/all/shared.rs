@@ -8,9 +8,9 @@
     reason = "tests fail by panicking"
 )]
 
+use crate::support::{ran, said, Program};
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
-use crate::support::{ran, said, Program};
 
 /// The number of calls that each thread of [`VALUES`] makes.
 const CALLS: u32 = 3_000_000;

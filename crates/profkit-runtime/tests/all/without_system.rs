@@ -9,12 +9,12 @@
     reason = "tests fail by panicking"
 )]
 
+use crate::support::ran;
 use profkit_runtime::link::{library, Compiler, Error};
 use profkit_testkit::{on_path, skip, Llvm};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use crate::support::ran;
 
 /// `collatz` is called for the numbers 1 to 20, and takes 196 steps, 51 of them from odd numbers.
 const CALLS: u64 = 20;

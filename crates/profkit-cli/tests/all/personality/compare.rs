@@ -157,7 +157,7 @@ fn generated(random: &mut Random, pool: u64, header: &str) -> String {
 #[test]
 fn generated_profiles_are_compared_alike() {
     let llvm = require_or_skip!(22);
-    for seed in 0..short_or_whole(4, 100) {
+    for seed in 0..short_or_whole(4, 20) {
         let mut random = Random::new(seed);
         let header = random.one_of(&["", ":ir\n", ":csir\n"]);
         let pool = random.one_of(&[3, 20, 60]);
@@ -259,7 +259,7 @@ fn generated_traces_are_ordered_alike() {
     let llvm = require_or_skip!(22);
     let mut pair = Pair::new(&llvm);
     let mut lines = Vec::new();
-    for seed in 0..short_or_whole(12, 200) {
+    for seed in 0..short_or_whole(12, 40) {
         let mut random = Random::new(seed);
         let functions = random.one_of(&[1, 2, 7, 60, 300, 1200]);
         let number = match seed {

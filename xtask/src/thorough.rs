@@ -1,0 +1,72 @@
+//! `cargo xtask thorough`: checks that take minutes each and find something rarely. CI runs one of them at a time.
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use profkit_testkit::repo_root;
+
+use crate::steps::{fuzz_smoke_part, sanitize};
+
+const HELP: &str = "\
+cargo xtask thorough [PART… | --turn]
+
+Runs the parts that are named, or all. With --turn only one, chosen by the number of commits up to HEAD: with each commit
+the turn goes to the next part.
+
+Example: cargo xtask thorough thread-sanitizer
+";
+
+/// A part: its name and its function.
+type Part = (&'static str, fn() -> Result<()>);
+
+/// The number of parts of the fuzz targets.
+const FUZZ_PARTS: usize = 4;
+
+const PARTS: [Part; 2 + FUZZ_PARTS] = [
+    ("address-sanitizer", || sanitize("address")),
+    ("fuzz-1", || fuzz_smoke_part(0, FUZZ_PARTS)),
+    ("fuzz-2", || fuzz_smoke_part(1, FUZZ_PARTS)),
+    ("thread-sanitizer", || sanitize("thread")),
+    ("fuzz-3", || fuzz_smoke_part(2, FUZZ_PARTS)),
+    ("fuzz-4", || fuzz_smoke_part(3, FUZZ_PARTS)),
+];
+
+/// Runs the parts that the arguments choose.
+///
+/// # Errors
+/// If a part fails or has no such name.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let chosen: Vec<Part> = match arguments {
+        [] => PARTS.to_vec(),
+        [only] if only == "--turn" => vec![PARTS[commits()? % PARTS.len()]],
+        [only] if only == "--help" || only == "-h" => {
+            print!("{HELP}");
+            return Ok(());
+        }
+        names => names.iter().map(named).collect::<Result<_>>()?,
+    };
+    for (name, part) in chosen {
+        eprintln!("── {name}");
+        part().with_context(|| name.to_owned())?;
+    }
+    Ok(())
+}
+
+fn named(name: &String) -> Result<Part> {
+    let Some(part) = PARTS.into_iter().find(|part| part.0 == name) else {
+        let names = PARTS.map(|part| part.0).join(", ");
+        bail!("no part {name}: there are {names}");
+    };
+    Ok(part)
+}
+
+/// The number of commits up to HEAD.
+fn commits() -> Result<usize> {
+    let output = Command::new("git")
+        .args(["rev-list", "--count", "HEAD"])
+        .current_dir(repo_root())
+        .output()
+        .context("git")?;
+    ensure!(output.status.success(), "git rev-list: {}", output.status);
+    let text = String::from_utf8(output.stdout)?;
+    text.trim().parse().context("the number of commits")
+}

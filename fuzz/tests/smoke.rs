@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use profkit_fuzz::{TARGETS, Target};
 use profkit_testkit::{
-    CountingAllocator, Rng, corpus, fixture_path, fixtures_with, mutate, peak_allocation,
+    CountingAllocator, Rng, corpus, distinct_fixtures_with, fixture_path, mutate, peak_allocation,
     repo_root, short_or_whole,
 };
 
@@ -117,7 +117,7 @@ fn attempt(target: &Target, data: &[u8]) -> Result<(), String> {
 fn inputs_of(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
     let regressions = repo_root().join("fuzz/regressions").join(target.name);
     let regressions = std::fs::read_dir(regressions).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = fixtures_with(target.seeds)
+    let mut paths: Vec<PathBuf> = distinct_fixtures_with(target.seeds)
         .into_iter()
         .map(fixture_path)
         .chain(regressions.map(|entry| entry.expect("a readable folder").path()))

@@ -1,4 +1,5 @@
 //! Finds the repository and its test fixtures.
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The path of the repository.
@@ -40,6 +41,18 @@ pub fn fixture(name: impl AsRef<Path>) -> Vec<u8> {
 /// If a folder cannot be read.
 pub fn fixtures() -> Vec<PathBuf> {
     fixtures_with(&["profraw", "profdata", "proftext"])
+}
+
+/// Returns the fixtures that [`fixtures_with`] returns, but only the first one of those with the same bytes. Releases of
+/// LLVM that write the same bytes have a fixture each, and to damage one of them is enough.
+///
+/// # Panics
+/// If a folder or a file cannot be read.
+pub fn distinct_fixtures_with(extensions: &[&str]) -> Vec<PathBuf> {
+    let mut seen = HashSet::new();
+    let mut found = fixtures_with(extensions);
+    found.retain(|name| seen.insert(fixture(name)));
+    found
 }
 
 /// Returns the paths of all fixtures with one of these file extensions, relative to `tests/fixtures` and sorted.

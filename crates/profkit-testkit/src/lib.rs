@@ -32,7 +32,10 @@ mod slow;
 
 pub use alloc::{CountingAllocator, peak_allocation};
 pub use bytes::{ByteBuilder, Endian};
-pub use fixtures::{fixture, fixture_path, fixtures, fixtures_with, repo_root, target_folder};
+pub use fixtures::{
+    distinct_fixtures_with, fixture, fixture_path, fixtures, fixtures_with, repo_root,
+    target_folder,
+};
 pub use heap::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump};
 pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, on_path, skip};
 pub use mutate::{Rng, mutate};

@@ -1,6 +1,5 @@
 //! A merge that the user cancels while it waits for an input.
 #![cfg(target_os = "linux")]
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

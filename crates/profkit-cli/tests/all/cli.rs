@@ -21,12 +21,6 @@
 //! To write a test, write its `$` lines and run `cargo xtask bless` (`BLESS=1 cargo test -p profkit-cli cli::`),
 //! which fills in or rewrites everything else; then read the diff. `CLI_TEST=words` runs only the files whose path
 //! contains the words.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "helpers of tests fail by panicking"
-)]
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;

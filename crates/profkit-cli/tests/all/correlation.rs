@@ -1,13 +1,6 @@
 //! Tests the correlation of real programs. They are built by clang 16, 19 and 22, with the function records in the
 //! binary or in debug info, as PIE and as shared library, with lld and GNU ld. The result must be the same, byte for
 //! byte, as that of the llvm-profdata of the release.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on fails"
-)]
-
 use profkit_testkit::{Llvm, has_profile_runtime, or_skip, require_or_skip, skip};
 use std::fs;
 use std::path::{Path, PathBuf};

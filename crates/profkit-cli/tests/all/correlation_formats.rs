@@ -1,12 +1,6 @@
 //! Tests the correlation of object formats and machines that do not run here. The binaries are made by real linkers;
 //! the raw profiles are made by profkit's writer. Where llvm-profdata-22 can correlate a file, profkit must write the
 //! same bytes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on fails"
-)]
-
 use profkit_abi::variant;
 use profkit_data::bytes::Endian;
 use profkit_data::ids::FuncHash;

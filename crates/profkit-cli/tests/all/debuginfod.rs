@@ -1,12 +1,5 @@
 //! Binaries from debuginfod servers: Debian's real server, and bad servers of our own.
 #![cfg(feature = "debuginfod")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on fails"
-)]
-
 use profkit_testkit::{Llvm, require_or_skip, skip};
 use std::fs;
 use std::io::{Read, Write};

@@ -1,11 +1,6 @@
 //! The commands that doctor prints under "next" work: for every kind of file that doctor knows, sound and damaged, each
 //! command is run as it stands, and succeeds.
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "helpers of tests fail by panicking"
-)]
 use profkit_testkit::{fixture, repo_root};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,5 +1,4 @@
 //! Flame graphs of heap profiles: what is in the picture.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,5 +1,4 @@
 //! What every command has in common: help with an example, completions, man pages.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use clap::{Command, CommandFactory};
 use profkit_cli::cli::Cli;
 

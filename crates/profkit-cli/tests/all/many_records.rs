@@ -1,6 +1,5 @@
 //! Tests a profile with very many records of one name. If the time grew with the square of the number of records, this
 //! test would not end within a day.
-#![allow(clippy::expect_used, reason = "tests")]
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;

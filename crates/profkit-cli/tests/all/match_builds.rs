@@ -1,7 +1,5 @@
 //! Tests that `profkit match` finds the functions of real builds: all functions that the raw profile of the same
 //! program has, and no others.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use object::{Object, ObjectSection};
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
 use profkit_object::functions::Origin;

@@ -1,6 +1,5 @@
 //! Tests heap profiles of real programs against LLVM's tools: the bytes that are written, what older tools show, and
 //! what compilers make of the profiles.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_testkit::heap::{contexts_of_llvm, contexts_of_profkit, same_contexts};
 use profkit_testkit::{
     HEAP_FLAGS, HEAP_LINK_FLAGS, Llvm, has_heap_runtime, heap_dump, or_skip, require_or_skip, skip,

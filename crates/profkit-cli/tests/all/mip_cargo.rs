@@ -1,12 +1,6 @@
 //! Tests `profkit mip cargo` on a workspace with a program, a library, a build script, a procedural macro, and a
 //! dependency that is not a member of the workspace. The functions that ran must be the same as with rustc's own
 //! instrumentation.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use profkit_testkit::{links_c, or_skip, short_or_whole, skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

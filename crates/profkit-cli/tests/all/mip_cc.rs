@@ -1,12 +1,6 @@
 //! Compares `profkit mip cc` with the compiler alone: the same call runs in two folders, in one with profkit and in the
 //! other without. The exit code, the messages, the files afterwards and the dependency files must be the same. The
 //! objects that profkit makes must be instrumented.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests"
-)]
 use object::read::{Object as _, ObjectSection as _};
 use profkit_testkit::{links_c, or_skip};
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! Tests `profkit mip cc` with link-time optimisation: a program prints the same as without this optimisation, and each
 //! function is called the same number of times.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_testkit::{links_c, links_cxx, on_path, or_skip, skip};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,11 +1,5 @@
 //! Tests MIP in build pipelines other than `profkit mip cc` with an unstripped ELF program: rustc, Mach-O and GNU ld,
 //! dead C++ code, and debug files.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profkit_abi::mip::section;
 use profkit_testkit::{links_c, links_cxx, or_skip, repo_root, require_or_skip, skip};

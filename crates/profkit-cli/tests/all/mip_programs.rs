@@ -1,6 +1,5 @@
 //! Generated C programs print the same with and without instrumentation, and the counted calls are those that clang
 //! counts. `cargo xtask mip-fuzz` tests many more programs, compilers and options in this way.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_testkit::program::counts::{self, Counts};
 use profkit_testkit::program::{
     MIP_MODES, MipMode, Program, Setting, Size, WEAK_FUNCTION, compare, outcome,

@@ -1,11 +1,5 @@
 //! Tests the MIP runtime in real programs: where it writes files and what they contain, that no count is lost, and that
 //! the exit status of the program does not change.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests"
-)]
 use object::read::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profkit_abi::mip::{raw_header, record};
 use profkit_testkit::{links_c, on_path, or_skip, repo_root, skip};

@@ -1,11 +1,5 @@
 //! Tests `profkit mip order`, `use` and `diff` with profiles of real programs, and what unmodified compilers and
 //! linkers make of their results.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profkit_abi::mip::section;
 use profkit_data::mip::{

@@ -1,11 +1,5 @@
 //! Tests the small variants of the MIP runtime: they write the same profile as the full runtime, and lack what they are
 //! documented to leave out.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests"
-)]
 use object::read::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profkit_testkit::{links_c, on_path, or_skip, repo_root, skip};
 use std::fs;

@@ -1,6 +1,4 @@
 //! Compilers make the same object file with a sample profile that profkit merged as with one that LLVM's tool merged.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use profkit_testkit::{Llvm, on_path, require_or_skip, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;

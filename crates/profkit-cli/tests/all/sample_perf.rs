@@ -1,8 +1,6 @@
 //! Tests sample profiles of real runs. `tests/programs/station` ran under `perf record` without branch stacks, and
 //! autofdo's `create_gcov` converted the recordings to GCC's encoding. LLVM's tool, clang and gcc must give the same
 //! results with profkit's output as with the output of LLVM's tool.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use profkit_testkit::{Llvm, fixture_path, links_cxx, or_skip, repo_root, require_or_skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;

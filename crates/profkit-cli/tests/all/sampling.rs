@@ -1,11 +1,5 @@
 //! Tests `profkit sample` with recordings of many processes: one profile of all binaries, binaries from folders and
 //! from the cache of debuginfod, and counts of several machines.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on fails"
-)]
-
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
 use profkit_testkit::simulate::{Program, Simulation, Step};

@@ -1,7 +1,6 @@
 //! Tests what is printed on a terminal and what is not. The tests use the master side of a pseudo terminal as a
 //! terminal.
 #![cfg(target_os = "linux")]
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use std::fs::File;
 use std::process::{Command, Stdio};
 

@@ -1,6 +1,5 @@
 //! An input folder contains a folder that the user may not read.
 #![cfg(unix)]
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

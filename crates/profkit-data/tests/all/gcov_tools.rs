@@ -1,6 +1,4 @@
 //! Tests GCC's sample profiles with the tools that write and read them: gcc 12, Debian's autofdo package, LLVM.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
 use profkit_testkit::{fixture, links_c, on_path, or_skip, repo_root, require_or_skip, skip};
 use std::path::{Path, PathBuf};

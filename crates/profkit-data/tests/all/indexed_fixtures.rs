@@ -1,5 +1,4 @@
 //! Tests with indexed profiles in the repository, which LLVM's tools wrote. These tests need no LLVM.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::ids::NameRef;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedProfile, IndexedWriteOptions, write};
 use profkit_data::instr::{InstrProfile, InstrSource, Record};

@@ -1,9 +1,4 @@
 //! Compares the indexed writer with llvm-profdata of every installed release: the bytes must be equal.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic is how a test fails"
-)]
 use profkit_data::ErrorKind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};

@@ -1,6 +1,5 @@
 //! Salvaging damaged indexed profiles: the intact parts are read, and nothing is read that the undamaged file does not
 //! have.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::Error;
 use profkit_data::ids::NameRef;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};

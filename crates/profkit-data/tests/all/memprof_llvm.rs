@@ -1,5 +1,4 @@
 //! Compares MemProf YAML and indexed sections with llvm-profdata-22: the bytes of versions 2 to 4, and the YAML.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::instr::InstrProfile;
 use profkit_data::instr::indexed::{self, IndexedProfile, IndexedWriteOptions};
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};

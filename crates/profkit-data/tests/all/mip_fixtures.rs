@@ -1,6 +1,4 @@
 //! Checks that the MIP fixtures have the bytes that this test builds. `BLESS=1` writes the fixtures.
-#![allow(clippy::expect_used, reason = "helpers of tests fail by panicking")]
-
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{
     ImageFacts, MipMap, MipProfile, MipWriteOptions, ProfileVersion, RawParts, Width, calls_record,

@@ -1,11 +1,4 @@
 //! Compares decoded raw profiles with what the `llvm-profdata` of the same release prints about them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use profkit_abi::variant;
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, FuncHash, NameRef};

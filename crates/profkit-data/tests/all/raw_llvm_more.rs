@@ -1,12 +1,5 @@
 //! Compares with `llvm-profdata`: modes of instrumentation with which no program of the test matrix is compiled, and
 //! the messages for damaged files.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use profkit_abi::variant;
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, FuncHash};

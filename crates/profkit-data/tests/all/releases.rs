@@ -1,6 +1,4 @@
 //! Compares the table of releases with the installed tools.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use profkit_data::releases::Release;
 use profkit_testkit::matrix::{Compiler, Mode, Set};
 use profkit_testkit::{Llvm, RELEASES, require_or_skip, skip};

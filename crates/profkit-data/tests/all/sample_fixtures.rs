@@ -1,7 +1,5 @@
 //! Reads sample profiles that LLVM wrote from the texts in `tests/programs/samples`, in every release and encoding.
 //! Each profile must be equal to the text from which it was written.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
-
 use crate::hashed::hashed;
 use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile};
 use profkit_data::sample::text::TextOptions;

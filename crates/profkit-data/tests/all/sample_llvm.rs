@@ -1,7 +1,5 @@
 //! Compares our sample profiles with those of llvm-profdata: generated profiles, in every encoding and with every
 //! option.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
-
 use crate::hashed::hashed;
 use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile};
 use profkit_data::sample::text::TextOptions;

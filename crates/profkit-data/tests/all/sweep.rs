@@ -16,7 +16,8 @@ use profkit_data::sample::ext_binary::ExtBinaryProfile;
 use profkit_data::sample::{SampleProfile, binary, text};
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_testkit::{
-    CountingAllocator, Rng, fixture, fixtures_with, peak_allocation, short_or_whole, some_or_all,
+    CountingAllocator, Rng, distinct_fixtures_with, fixture, peak_allocation, short_or_whole,
+    some_or_all,
 };
 
 #[global_allocator]
@@ -37,7 +38,7 @@ const EVERY_LENGTH: [usize; 2] = [256, 1024];
 #[test]
 fn no_damage_to_a_fixture_breaks_a_reader() {
     let fixtures = some_or_all(
-        fixtures_with(&[
+        distinct_fixtures_with(&[
             "profraw",
             "profdata",
             "proftext",

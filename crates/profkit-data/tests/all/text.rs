@@ -1,7 +1,5 @@
 //! Compares the text format with llvm-profdata: real profiles of every mode and release, and features that only
 //! hand-written text has.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use profkit_data::instr::text::{TextOptions, TextReader};
 use profkit_data::instr::{FunctionTable, InstrProfile, InstrSource, NewRecord, Record};
 use profkit_testkit::matrix::{self, Compiler, Unavailable};

@@ -1,11 +1,5 @@
 //! What the driver guarantees for every kind of merge: progress is reported, a merge can be cancelled, and each input
 //! is opened once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use profkit_data::instr::raw::RawProfile;
 use profkit_data::mip::MipProfile;
 use profkit_merge::memprof::merge_heap;

@@ -1,11 +1,5 @@
 //! Laws that hold for the real profiles in this repository: the fast path gives the result of the ordinary path, with
 //! any number of threads, and for cut and damaged files.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use crate::common::{Files, indexed, text, threads, whole};
 use profkit_data::instr::raw::RawProfile;
 use profkit_merge::report::LlvmCode;

@@ -1,10 +1,4 @@
 //! Merges profiles of real programs with llvm-profdata and with profkit. The two outputs must have the same bytes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use crate::common::{Files, indexed, text, threads};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_merge::{Policy, ValueWeights};

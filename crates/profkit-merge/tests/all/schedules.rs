@@ -1,7 +1,5 @@
 //! Threads distribute inputs to workers by chance. These tests try every distribution of a few inputs: each must give
 //! the same result.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::common::{Files, threads, whole};
 use profkit_data::bytes::Cursor;
 use profkit_data::instr::indexed::IndexedProfile;

@@ -1,10 +1,4 @@
 //! Temporal traces beyond the size of the reservoir: the sample must be the same as LLVM's.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use crate::common::{Files, text, threads};
 use profkit_merge::{Policy, TraceOptions, TraceSampling};
 use profkit_testkit::require_or_skip;

@@ -1,8 +1,6 @@
 //! Tests the instrumentation for x86-64. Assembly of real compilers is instrumented, assembled, linked with two
 //! linkers, and run. The program must print the same as without instrumentation. The object files and images may differ
 //! only in what the instrumenter promises to add.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
-
 use object::{Object, ObjectSection, ObjectSymbol};
 use profkit_abi::mip::{map_entry, mode, record, section};
 use profkit_mip::instrument::{Counter, Mode, Options, instrument};

@@ -1,5 +1,4 @@
 //! Correlation with damaged and inconsistent binaries: fixtures are changed, and the errors and warnings are compared.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 use object::{Object, ObjectSection};
 use profkit_data::bytes::Endian;
 use profkit_data::instr::raw::{PointerWidth, RawDialect, RecordLayout};

@@ -1,5 +1,4 @@
 //! Finds the debug files of programs whose debug info was split off by real tools.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 use object::Object;
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;

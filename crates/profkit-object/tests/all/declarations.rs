@@ -1,10 +1,4 @@
 //! Compares the declarations of functions with `llvm-symbolizer-22`, for programs with every form of debug info.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use profkit_data::ids::NameRef;
 use profkit_object::debug_files::DebugFolders;

@@ -1,5 +1,4 @@
 //! The index of binaries and its cache file.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 use profkit_object::index::{BinaryIndex, IndexCache};
 use profkit_testkit::fixture_path;
 use std::fs::{self, File};

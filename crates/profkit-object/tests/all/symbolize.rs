@@ -1,10 +1,4 @@
 //! Compares symbolising with `llvm-symbolizer-22`: every address of real programs, and every field of every frame.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
 use object::{Object as _, ObjectSection as _, SectionKind};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::{

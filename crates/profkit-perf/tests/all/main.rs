@@ -1,4 +1,11 @@
-//! The integration tests of this crate, linked as one program: a program for each file took most of the time of a build.
+//! The integration tests of this crate, linked as one program: linking one for each file took most of the time of a build.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod collect;
 mod perf_tool;
 mod simulated;

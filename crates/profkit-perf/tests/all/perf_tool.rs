@@ -1,6 +1,5 @@
 //! Every recording of `shared/data/perf` gives the same records, events, samples, call chains and branch stacks as perf
 //! itself prints with `perf report -D`.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_perf::{Recording, Sample};
 use profkit_testkit::{on_path, perf_recordings, skip};
 use std::fmt::Write as _;

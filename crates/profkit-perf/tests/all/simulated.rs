@@ -1,6 +1,5 @@
 //! Recordings of simulated programs, with several processes, fork, exec, dlopen and the kernel. The counts of a
 //! recording must equal the counts that the simulation itself made.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Place, collect};
 use profkit_testkit::simulate::{Program, Simulation, Step, Truth};

@@ -1,5 +1,4 @@
 //! Tests with recordings that the tests write themselves: both byte orders, all forms, and damage of every kind.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_perf::{Branch, Form, Mode, Recording, Sample};
 use profkit_testkit::{Endian, PerfSample, PerfWriter, Rng, mutate};
 

@@ -1,6 +1,4 @@
 //! Profiles with calling contexts are those of llvm-profgen-22, byte for byte.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
-
 use crate::support::{compiled, recorded_with_text, text_of, theirs};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;

@@ -1,7 +1,5 @@
 //! Profiles of a Linux kernel. The tests use a program that is linked to the addresses of a kernel. It is recorded as
 //! if it were a kernel that was loaded at other addresses.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
-
 use crate::support::text_of_all;
 use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;

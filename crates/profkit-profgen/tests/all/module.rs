@@ -1,7 +1,5 @@
 //! Profiles of kernel modules, which are relocatable files that the kernel links when it loads them. The expected
 //! profile of a module is the profile of the same code linked as a program.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
-
 use crate::support::{recorded, text_of_all, theirs};
 use profkit_data::ErrorKind;
 use profkit_object::build_id::build_id;

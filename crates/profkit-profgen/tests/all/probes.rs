@@ -1,6 +1,4 @@
 //! Profiles by pseudo probe are those of llvm-profgen-22, byte for byte.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
-
 use crate::support::{compiled, counts_of, recorded, text_of, theirs};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;

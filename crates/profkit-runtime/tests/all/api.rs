@@ -1,12 +1,5 @@
 //! The interface for programs without files, in a Rust program that rustc has instrumented.
 #![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests fail by panicking"
-)]
-
 use crate::support::ran;
 use profkit_runtime::link::{library, Compiler};
 use profkit_runtime::{CaptureError, IncompatibleProfile, NoRoom};

@@ -1,6 +1,5 @@
 //! Tests of simulated recordings. perf and llvm-profgen must be able to read them, and must count what the simulation
 //! itself counts.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_testkit::simulate::{PerfFile, PerfScript, Program, Simulation, Step, Truth};
 use profkit_testkit::{Llvm, links_c, on_path, or_skip, repo_root, require_or_skip, skip};
 use std::collections::BTreeMap;

@@ -2,13 +2,6 @@
 //! standard output, standard error and output files must be the same. docs/formats/llvm-profdata.md lists the allowed
 //! differences; where a test meets one of them, a comment names it.
 #![cfg(unix)]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "test support: a panic is how a test fails"
-)]
-
 mod command_line;
 mod compare;
 mod damage;

@@ -32,6 +32,5 @@ mod recording_messages;
 mod sample_compile;
 mod sample_perf;
 mod sampling;
-mod sweep;
 mod terminal;
 mod unreadable;

@@ -1,5 +1,14 @@
 //! Runs the command on damaged files. It must end with code 0 or 1, name the file and the place of the damage, and use
 //! no more memory than it promises. If a merge fails, the old output must still be there.
+//!
+//! This is a program of its own, because Linux counts the memory of the process that starts a command as the command's
+//! own: the other tests would be in every figure.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
+
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,8 @@
 //! (`cargo xtask fuzz` finds them).
 //!
 //! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
-//! the only target to run; with `FUZZ_PART=K/N` every N-th target runs, beginning with the one at index K. An input that fails is written to `fuzz/artifacts`.
+//! the only target to run; with `FUZZ_PART=K/N` every N-th target runs, beginning with the one at index K. An input that
+//! fails is written to `fuzz/artifacts`.
 #![allow(
     clippy::expect_used,
     clippy::panic,

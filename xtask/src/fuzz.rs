@@ -105,7 +105,8 @@ fn build() -> Result<PathBuf> {
         .current_dir(repo_root())
         .args([
             "build",
-            "--release",
+            "--profile",
+            "checked",
             "--package",
             "profkit-fuzz",
             "--bin",
@@ -115,11 +116,10 @@ fn build() -> Result<PathBuf> {
         .arg("--target-dir")
         .arg(&folder)
         .env("RUSTFLAGS", INSTRUMENTATION)
-        .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .status()
         .context("cargo")?;
     ensure!(status.success(), "the fuzzer cannot be built: {status}");
-    Ok(folder.join(host).join("release/coverage"))
+    Ok(folder.join(host).join("checked/coverage"))
 }
 
 fn host() -> Result<String> {

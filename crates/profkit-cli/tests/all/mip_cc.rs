@@ -2,7 +2,7 @@
 //! other without. The exit code, the messages, the files afterwards and the dependency files must be the same. The
 //! objects that profkit makes must be instrumented.
 use object::read::{Object as _, ObjectSection as _};
-use profkit_testkit::{links_c, or_skip};
+use profkit_testkit::{links_c, links_cxx, or_skip};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -178,6 +178,10 @@ fn compare(compiler: &str) {
     // This check uses a C program. It also suits C++ compilers, because they compile C too.
     or_skip!(links_c(compiler, &[]));
     for call in CALLS {
+        // gcc has its C++ compiler in a package of its own.
+        if call.words.contains("-x c++") {
+            or_skip!(links_cxx(compiler, &["-lstdc++"]), continue);
+        }
         let scratch = tempfile::tempdir().unwrap();
         fs::create_dir(scratch.path().join("tmp")).unwrap();
         let run = |name: &str, command: Command| {

@@ -161,8 +161,8 @@ pub const ALL: &[Entry] = &[
     Entry {
         name: "report",
         prepare: inputs::functions,
-        theirs: &["$PROFKIT show --all-functions 1.profdata > $OUT"],
-        ours: &["$PROFKIT report -q 1.profdata -o $OUT"],
+        theirs: &["$PROFKIT show --functions 1.profdata > $OUT"],
+        ours: &["$PROFKIT report 1.profdata -o $OUT"],
         faster: 0.1,
         ..BASE
     },
@@ -281,7 +281,7 @@ pub const ALL: &[Entry] = &[
             "llvm-profgen-22 --format=text --perfdata=program.data --binary=program -o $OUT",
             "create_llvm_prof --format=text --profile=program.data --binary=program --out=$OUT",
         ],
-        ours: &["$PROFKIT sample -q --format=text -o $OUT --binary program program.data"],
+        ours: &["$PROFKIT sample --format=text -o $OUT --binary program program.data"],
         faster: 10.0,
         ..BASE
     },
@@ -290,7 +290,7 @@ pub const ALL: &[Entry] = &[
         folder: "symbolize",
         prepare: programs::recorded,
         theirs: &["cat program.data | wc -l > $OUT"],
-        ours: &["$PROFKIT sample -q --addresses $OUT program.data"],
+        ours: &["$PROFKIT sample --addresses $OUT program.data"],
         faster: 0.2,
         ..BASE
     },

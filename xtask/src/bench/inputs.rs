@@ -92,7 +92,7 @@ fn part_source(part: u64, functions: std::ops::Range<u64>, values: bool) -> Stri
         "static int (*const table[])(int) = {{{}}};",
         table.join(",\n")
     );
-    let (length, groups) = (table.len(), if values { 40 } else { 0 });
+    let (length, groups) = (table.len(), if values { table.len() / 50 + 1 } else { 0 });
     // A value site is a call through a pointer whose target changes, or a copy of memory whose size changes.
     for group in 0..groups {
         let _ = writeln!(

@@ -12,8 +12,9 @@ use anyhow::{Context, Result, ensure};
 use entries::Entry;
 use profkit_testkit::{Llvm, Measured, measure, skip, target_folder};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -128,8 +129,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .collect();
     if arguments.prepare {
         for (entry, place) in chosen.iter().zip(&places) {
+            let began = Instant::now();
             fs::create_dir_all(&place.folder)?;
             (entry.prepare)(place).with_context(|| format!("preparing {}", entry.name))?;
+            eprintln!(
+                "prepared {} in {:.1} s",
+                entry.name,
+                began.elapsed().as_secs_f64()
+            );
         }
         return Ok(());
     }
@@ -254,15 +261,22 @@ fn one_run(entry: &Entry, place: &Place, line: &str, out: &str) -> Result<Measur
     Ok(measured)
 }
 
-/// The first two words of a command, without folders.
+/// The program that a line runs in its folder, or its first two words that are no options; without folders.
 fn label(line: &str) -> String {
-    let word = |word: &str| {
-        Path::new(word)
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-    };
-    let words: Vec<String> = line.split_whitespace().take(2).filter_map(word).collect();
-    words.join(" ").replace("$PROFKIT", "profkit")
+    if let Some(own) = line
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix("./"))
+    {
+        return own.trim_end_matches(';').to_owned();
+    }
+    let words = line
+        .split_whitespace()
+        .filter(|word| !word.starts_with('-'));
+    let words: Vec<&str> = words.take(2).collect();
+    words
+        .join(" ")
+        .replace("$PROFKIT", "profkit")
+        .replace("$EXAMPLES/", "")
 }
 
 fn milliseconds(measured: &Measured) -> f64 {

@@ -378,7 +378,7 @@ pub fn runtime(place: &Place) -> Result<()> {
     })
 }
 
-/// A real program, built plain, by MIP in three modes and by clang with counters, and a script that runs each.
+/// A real program (with `--small` one that does nothing), built plain, by MIP in three modes and by clang with counters, and a script that runs each.
 pub fn mip_cost(place: &Place, real: Real) -> Result<()> {
     let mode = |name: &str| -> Result<Toolchain> {
         let mode = MipMode::named(name).context("a mode")?;
@@ -397,6 +397,15 @@ pub fn mip_cost(place: &Place, real: Real) -> Result<()> {
     ];
     for (name, tools) in tools {
         place.once(&format!("{name}.sh"), || {
+            if place.small {
+                place.write("small.c", "int main(void) { return 0; }\n")?;
+                place.run(&format!(
+                    "{} {} small.c -o small-{name}",
+                    tools.cc,
+                    tools.flags()
+                ))?;
+                return place.write(&format!("{name}.sh"), format!("./small-{name}\n"));
+            }
             let tree = place.folder.join(name);
             real.build(&Sources::new(&place.folder), &tools, &tree)?;
             let lines = real.workload(&tree, place.size(8, 1))?;

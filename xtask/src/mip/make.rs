@@ -11,7 +11,8 @@ use std::process::Command;
 pub struct Toolchain {
     /// The name of the compiler in tables.
     pub label: String,
-    cc: String,
+    /// The words that start the C compiler.
+    pub cc: String,
     cxx: String,
     /// Options for compiling.
     flags: Vec<String>,
@@ -70,7 +71,8 @@ impl Toolchain {
         format!("CXX={}", self.cxx)
     }
 
-    fn flags(&self) -> String {
+    /// The options for compiling.
+    pub fn flags(&self) -> String {
         self.flags.join(" ")
     }
 

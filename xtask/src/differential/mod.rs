@@ -3,6 +3,7 @@
 mod allowed;
 mod cases;
 mod run;
+mod texts;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

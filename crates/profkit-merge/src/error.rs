@@ -103,7 +103,6 @@ impl fmt::Display for GroupConflict {
     }
 }
 
-/// The number of inputs in a group, and the indexes of its first inputs, which messages name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
     count: u64,

@@ -6,7 +6,6 @@ use profkit_files::Inputs;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The kind of an input that has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) input: usize,
@@ -64,8 +63,6 @@ pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box
     Ok(known().fold(InstrKind::UNKNOWN, |all, seen| all | seen.kind))
 }
 
-/// Checks that the families of the inputs may be merged with each other. `seen` are the families of the inputs. `own`
-/// are the families that this merge accepts.
 pub(crate) fn check_families(
     seen: &BTreeMap<Family, Members>,
     own: &[Family],
@@ -99,8 +96,6 @@ pub(crate) fn llvm_kind(kind: InstrKind, version_word: u64) -> InstrKind {
     }
 }
 
-/// Merges the kind of one input into the kind of the result, as `InstrProfWriter::mergeProfileKind` does. Returns
-/// whether the two kinds may be merged.
 pub(crate) fn llvm_merge(into: &mut InstrKind, other: InstrKind) -> bool {
     if into.is_unknown() {
         *into = other;

@@ -166,7 +166,6 @@ pub fn map(length: usize) -> usize {
     map_with(length, MAP_PRIVATE_ANONYMOUS)
 }
 
-/// Returns the address of new memory, like [`map`]. It is faster than `map` if all of the memory will be written.
 pub fn map_all(length: usize) -> usize {
     map_with(length, MAP_PRIVATE_ANONYMOUS | MAP_POPULATE)
 }
@@ -181,7 +180,6 @@ fn map_with(length: usize, flags: usize) -> usize {
     }
 }
 
-/// Maps a file and returns the address of the mapping. Bytes that are written there are written to the file.
 pub fn map_file(file: i32, length: usize) -> Result<usize> {
     // SAFETY: a new shared mapping does not change memory that is in use.
     let address = unsafe { mmap(length, MAP_SHARED, file as usize) };
@@ -192,7 +190,6 @@ pub fn map_file(file: i32, length: usize) -> Result<usize> {
     }
 }
 
-/// Frees memory that [`map`] or [`map_all`] has returned.
 pub fn unmap(start: usize, length: usize) {
     // SAFETY: the callers pass memory that they got from `map` and use no longer.
     let _ = unsafe { call(number::MUNMAP, [start, length, 0, 0, 0]) };
@@ -231,20 +228,17 @@ pub unsafe fn make_folder(path: *const u8, mode: u32) -> bool {
     }
 }
 
-/// Moves the position in a file to the file's end. Returns the size of the file in bytes.
 pub fn end(file: i32) -> Result<usize> {
     const SEEK_END: usize = 2;
     // SAFETY: the call only changes the position in a file.
     unsafe { checked(number::LSEEK, [file as usize, 0, SEEK_END, 0, 0]) }
 }
 
-/// Sets the position in a file, in bytes from its beginning.
 pub fn seek(file: i32, position: usize) -> Result<usize> {
     // SAFETY: the call only changes the position in a file.
     unsafe { checked(number::LSEEK, [file as usize, position, 0, 0, 0]) }
 }
 
-/// Returns the position in a file.
 pub fn position(file: i32) -> Result<usize> {
     const SEEK_CUR: usize = 1;
     // SAFETY: the call does not change anything.
@@ -260,18 +254,14 @@ pub unsafe fn write_all(file: i32, segments: *const Segment, count: usize) -> Re
     unsafe { checked(number::WRITEV, [file as usize, segments as usize, count]) }
 }
 
-/// Changes the size of a file, in bytes.
 pub fn set_size(file: i32, size: usize) -> Result<usize> {
     // SAFETY: the call only changes a file that the runtime has opened for writing.
     unsafe { checked(number::FTRUNCATE, [file as usize, size, 0, 0, 0]) }
 }
 
-/// Facts about a file.
 #[derive(Clone, Copy)]
 pub struct Facts {
-    /// The numbers of the device and the inode, which together identify the file.
     pub identity: [u64; 2],
-    /// The type and the permissions of the file, as in `st_mode`.
     mode: u16,
     user: u32,
     group: u32,
@@ -287,12 +277,10 @@ impl Facts {
         group: 0,
     };
 
-    /// Whether the path was a symbolic link.
     pub fn is_link(&self) -> bool {
         self.mode & FORMAT == 0o120_000
     }
 
-    /// Whether this is a special file, such as a device, a pipe or a socket. No new file may replace it.
     pub fn is_special(&self) -> bool {
         self.mode & FORMAT != 0o100_000
     }
@@ -301,10 +289,8 @@ impl Facts {
 /// The bits of `mode` that contain the type of the file.
 const FORMAT: u16 = 0o170_000;
 
-/// The treatment of a symbolic link at the end of a path.
 #[derive(Clone, Copy)]
 pub enum Links {
-    /// The link is followed: the facts are those of the file to which it leads.
     Follow,
     /// The link is not followed: the facts are those of the link itself.
     Stay,
@@ -332,7 +318,6 @@ pub unsafe fn facts_at(path: *const u8, links: Links) -> Result<Facts> {
     }
 }
 
-/// Returns facts about an open file.
 pub fn facts_of(file: i32) -> Facts {
     const AT_EMPTY_PATH: usize = 0x1000;
     // SAFETY: the path is zero-terminated.
@@ -393,7 +378,6 @@ pub unsafe fn read_link(path: *const u8, buffer: &mut [u8; 4096]) -> Result<usiz
     }
 }
 
-/// Gives a new file the permissions, the owner and the group of an old file, as far as this process may do that.
 pub fn keep_owner(old: &Facts, new: i32) {
     const NOBODY: usize = u32::MAX as usize;
     const PERMISSIONS: u16 = 0o777;
@@ -510,7 +494,6 @@ pub fn unlock(file: i32) {
     let _ = unsafe { call(number::FLOCK, [file as usize, LOCK_UN, 0, 0, 0]) };
 }
 
-/// Sends a signal to this process.
 pub fn raise(signal: i32) {
     // SAFETY: the call has no memory arguments.
     let _ = unsafe { call(number::KILL, [process() as usize, signal as usize, 0, 0, 0]) };

@@ -14,33 +14,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A kind of profile that the command merges.
 pub trait MergeJob {
-    /// The result of the library's merge, apart from the report.
     type Merged;
 
-    /// The file for the result, if the result is a single file.
     fn output(&self) -> Option<&Path>;
 
-    /// Checks that results can be written. Called before any input is read.
-    ///
-    /// # Errors
-    /// If a result cannot be written.
     fn check(&mut self) -> Result<()>;
 
-    /// Calls the library to merge the inputs.
-    ///
-    /// # Errors
-    /// If there is no result.
     fn merge(
         &mut self,
         inputs: &dyn Inputs,
     ) -> std::result::Result<(Self::Merged, Report), NoResult>;
 
-    /// Completes the result of the merge. This is called before the command decides whether the result is written.
-    ///
-    /// # Errors
-    /// If there is no result.
     fn complete(
         &mut self,
         merged: &mut Self::Merged,
@@ -51,10 +36,6 @@ pub trait MergeJob {
         Ok(())
     }
 
-    /// Encodes and writes the result. Writes nothing unless everything can be encoded; [`finish`] helps.
-    ///
-    /// # Errors
-    /// If `--strict` forbids a loss, or if an output cannot be written.
     fn write(
         &mut self,
         merged: Self::Merged,
@@ -64,23 +45,16 @@ pub trait MergeJob {
     ) -> Result<Vec<Written>>;
 }
 
-/// Messages of the command that are not in the library's report.
 #[derive(Debug, Default)]
 pub struct Remarks {
-    /// Notes, one line each.
     pub notes: Vec<String>,
-    /// The modules of raw heap profiles.
     pub heap_modules: Vec<HeapModule>,
-    /// The outputs that were written before another output could not be written.
     pub written: Vec<Written>,
 }
 
-/// The reason why a merge has no result, and what happened to the inputs until then.
 #[derive(Debug)]
 pub struct NoResult {
-    /// What happened to the inputs until the merge stopped.
     pub report: Box<Report>,
-    /// The failure that stopped the merge.
     pub failure: Failure,
     /// Whether the failure's messages already contain everything that the report would add. The report is then not
     /// printed, but only written as JSON.
@@ -98,7 +72,6 @@ impl NoResult {
         }
     }
 
-    /// Makes the result of a merge whose inputs cannot be merged with each other.
     pub fn conflict(failure: Failure, report: Box<Report>) -> Self {
         NoResult {
             report,
@@ -114,31 +87,21 @@ impl From<Failure> for NoResult {
     }
 }
 
-/// The part of a merge's state that does not depend on the kind of profile.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// The options for damaged input and for the report.
     pub args: &'a ReportArgs,
-    /// The messages of the command that were made so far.
     pub remarks: Remarks,
     /// The report of which binary belongs to which raw profile; `None` if no profile needed a binary.
     pub correlation: Option<CorrelationReport>,
-    /// Whether `correlation` has been printed already.
     pub correlation_printed: bool,
-    /// The names of inputs that are also the output: the result replaces these files.
     pub sums: Vec<String>,
-    /// Whether only the report is written, and no profile.
     pub dry_run: bool,
-    /// The limits for the number of dropped inputs.
     pub tolerance: Tolerance,
-    /// The progress bar.
     pub progress: Option<Arc<Progress>>,
-    /// The number of threads, for `--verbose`.
     pub threads: usize,
 }
 
 impl<'a> Run<'a> {
-    /// Starts a run. `notes` were made when the inputs were collected, for example about a file that is named twice.
     pub fn new(args: &'a ReportArgs, notes: Vec<String>) -> Self {
         Run {
             args,
@@ -156,11 +119,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Merges the inputs, writes the result, and reports.
-    ///
-    /// # Errors
-    /// If the result cannot be written, for whatever reason. The report about the inputs has then been printed already,
-    /// if there is one.
     pub fn merge<J: MergeJob>(mut self, mut job: J, inputs: &dyn Inputs) -> Result {
         let profile = job.output().filter(|_| !self.dry_run);
         let outputs = [
@@ -276,7 +234,6 @@ impl<'a> Run<'a> {
         )))
     }
 
-    /// Prints the report if `print` is true, and writes the JSON of `--report`.
     fn put(
         &self,
         report: &Report,
@@ -307,9 +264,6 @@ impl<'a> Run<'a> {
 
 /// Replaces the targets of all outputs, when everything is encoded. If one of them fails, [`Remarks::written`] has those
 /// before it.
-///
-/// # Errors
-/// If a target cannot be replaced.
 pub fn finish(outputs: Vec<(Staged, Written)>, remarks: &mut Remarks) -> Result<Vec<Written>> {
     for (output, written) in outputs {
         let bytes = output.finish()?;
@@ -318,10 +272,6 @@ pub fn finish(outputs: Vec<(Staged, Written)>, remarks: &mut Remarks) -> Result<
     Ok(std::mem::take(&mut remarks.written))
 }
 
-/// Fails if the output would lose data and `--strict` forbids that.
-///
-/// # Errors
-/// If `strict` is true and there are losses.
 pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> {
     match losses {
         [first, rest @ ..] if strict => {

@@ -20,13 +20,10 @@ use profkit_report::merge::{Written, left_out, sample_losses, way_out};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Whether these bytes are the start of a sample profile.
 pub fn is_sample(data: &[u8]) -> bool {
     detect(data).is_sample()
 }
 
-/// Whether the first sound profile among the inputs is a sample profile. The merge then checks that the other inputs
-/// are sample profiles too.
 pub fn are_samples(inputs: &InputStore<'_>) -> bool {
     // Inputs that cannot be read are skipped here; the merge reports them.
     let first = |family: &dyn Fn(&[u8]) -> Option<Family>| {
@@ -37,9 +34,6 @@ pub fn are_samples(inputs: &InputStore<'_>) -> bool {
 }
 
 /// Returns the encoding that the format, the LLVM release or the GCC release asks for.
-///
-/// # Errors
-/// If these contradict each other.
 pub fn form(format: Option<Format>, llvm: Option<Release>, gcc: Option<u32>) -> Result<SampleForm> {
     let version = match gcc {
         Some(release) => Some(GcovVersion::of_gcc(release).ok_or_else(|| {
@@ -80,7 +74,6 @@ fn content(form: SampleForm) -> Content {
     }
 }
 
-/// The name of the format in the report of a merge. The report calls the text of instrumentation profiles `text` too.
 fn format_name(form: SampleForm) -> &'static str {
     match form {
         SampleForm::Text => "sample text",
@@ -88,19 +81,13 @@ fn format_name(form: SampleForm) -> &'static str {
     }
 }
 
-/// A merge of sample profiles, with all options resolved.
 pub struct SampleJob<'a> {
-    /// The options for sample profiles.
     pub args: &'a SampleArgs,
-    /// The encoding to write.
     pub form: SampleForm,
     /// The LLVM release that shall be able to read the result; `None` if the user did not name one.
     pub llvm: Option<Release>,
-    /// The file to write.
     pub output: PathBuf,
-    /// Whether the merge fails if anything would be lost in the output.
     pub strict: bool,
-    /// Threads, progress display, and cancelling.
     pub run: RunOptions,
     /// The table of new names for functions; `None` if functions are not renamed.
     pub remapping: Option<Remapping>,
@@ -207,7 +194,6 @@ impl MergeJob for SampleJob<'_> {
 }
 
 impl SampleJob<'_> {
-    /// The library's options for this merge.
     fn options(&self) -> SampleMergeOptions {
         let mut options = SampleMergeOptions::new();
         options.read = self.args.read_options();

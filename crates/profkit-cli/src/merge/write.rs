@@ -12,24 +12,16 @@ use profkit_merge::Threads;
 use profkit_merge::files::{Output, Staged, write_indexed};
 use profkit_report::merge::{Written, indexed_losses, text_losses};
 
-/// An output format, with its version and options resolved.
 #[derive(Clone, Debug)]
 pub enum Encoding {
-    /// The text format.
     Text(TextOptions),
-    /// The indexed format.
     Indexed(IndexedWriteOptions),
-    /// The heap profile as YAML. It is taken from a MemProf section that is made first; the options choose the version
-    /// of that section.
     MemProfYaml(IndexedWriteOptions),
 }
 
 /// Encodes a profile, and writes it to a temporary file that replaces the output when it is finished. With `strict`,
 /// losses are errors. `heap` is the heap profile that was merged with the profile; the indexed format and YAML have it in
 /// the MemProf section of `profile`.
-///
-/// # Errors
-/// If `strict` forbids a loss, or if the output cannot be written.
 pub fn write_profile(
     output: Output,
     profile: &InstrProfile,

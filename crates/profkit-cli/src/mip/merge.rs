@@ -67,10 +67,6 @@ pub struct MergeArgs {
     threads: Option<NonZeroUsize>,
 }
 
-/// Runs `profkit mip merge`.
-///
-/// # Errors
-/// If the result cannot be written, for whatever reason.
 pub fn run(args: &MergeArgs) -> Result {
     let binaries = binaries(&args.binary)?;
     let (profiles, mut notes) = profiles(args, &binaries)?;
@@ -122,7 +118,6 @@ pub fn run(args: &MergeArgs) -> Result {
     run.merge(job, &inputs)
 }
 
-/// A merge of MIP files.
 struct MipJob<'a> {
     profiles: Profiles,
     options: MipMergeOptions,
@@ -200,7 +195,6 @@ impl MergeJob for MipJob<'_> {
     }
 }
 
-/// Opens the profiles that exist and makes empty ones of the binaries. Also returns notes for the user.
 fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<String>)> {
     let mut profiles = Profiles::new(&args.profile)?;
     for path in profiles.files().to_vec() {

@@ -18,15 +18,12 @@ pub(crate) struct MemProfs {
     seen: Vec<SeenSection>,
 }
 
-/// An input that has a MemProf section.
 #[derive(Clone, Copy)]
 struct SeenSection {
     input: usize,
-    /// Whether the rest of the input (everything but the MemProf section) is sound.
     sound: bool,
 }
 
-/// The sum of several MemProf sections.
 struct Sum {
     profiles: MemProfSum,
     version: u32,
@@ -34,7 +31,6 @@ struct Sum {
 }
 
 impl MemProfs {
-    /// Records that an input has a MemProf section. `sound` is whether the rest of the input is sound.
     pub(crate) fn take(&mut self, opened: &OpenedInput<'_>, section: MemProfSection, sound: bool) {
         let input = opened.index;
         opened.keep_open();
@@ -44,7 +40,6 @@ impl MemProfs {
         }
     }
 
-    /// Adds the MemProf sections that another worker has found.
     pub(crate) fn absorb(&mut self, other: MemProfs) {
         self.seen.extend(other.seen);
         if let Some((input, section)) = other.first
@@ -54,10 +49,6 @@ impl MemProfs {
         }
     }
 
-    /// Returns the MemProf section of the result. Sections, or parts of sections, that could not be added are reported.
-    ///
-    /// # Errors
-    /// If the merge is cancelled.
     pub(crate) fn finish(
         mut self,
         driver: &Driver<'_>,
@@ -116,7 +107,6 @@ impl MemProfs {
 }
 
 impl Sum {
-    /// Adds the MemProf section of an input. An error is added to `faults` for each part that cannot be read.
     fn add(&mut self, data: &[u8], faults: &mut Vec<Error>) -> profkit_data::Result<()> {
         let salvage = IndexedReadOptions::new().salvage(true);
         let profile =

@@ -108,7 +108,6 @@ fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, Me
     strategy.finish(&context, worker, part)
 }
 
-/// Chooses the merge rules for the given options.
 fn strategy(inputs: &dyn Inputs, options: &MergeOptions) -> Box<dyn Strategy> {
     let wanted = options.run.threads.wanted().map(NonZeroUsize::get);
     match options.policy {
@@ -137,9 +136,6 @@ fn weights_as_llvm(inputs: &dyn Inputs, options: &MergeOptions) -> bool {
 /// Runs [`merge_instr`] with [`Policy::Tolerant`] on one thread, but distributes the inputs to workers as several
 /// threads might. `schedule` lists pairs of input and worker in the order in which inputs are read. Workers are joined
 /// in order. Tests use this function to try distributions that real threads rarely produce.
-///
-/// # Errors
-/// The same as [`merge_instr`].
 #[doc(hidden)]
 pub fn merge_scheduled(
     inputs: &(impl Inputs + ?Sized),
@@ -163,7 +159,6 @@ pub fn merge_scheduled(
     finish_tolerant(&context, worker, part)
 }
 
-/// The data that all workers of a merge share.
 pub(crate) struct Context<'c, 'i> {
     pub(crate) driver: &'c Driver<'i>,
     pub(crate) options: &'c MergeOptions,
@@ -299,7 +294,6 @@ fn finish_tolerant(
     })
 }
 
-/// Checks that the inputs may be merged with each other. Returns the kind of each merged profile.
 fn check_inputs(
     context: &Context<'_, '_>,
     worker: &Worker<'_, '_>,

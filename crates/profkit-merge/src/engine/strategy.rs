@@ -14,7 +14,6 @@ use std::io;
 
 /// The rules of a merge of instrumentation profiles: [`Tolerant`], [`AsWriters`] or [`AsLlvm`](super::as_llvm::AsLlvm).
 pub(crate) trait Strategy: Sync {
-    /// Returns the rules for adding records to an accumulator.
     fn rules(&self) -> Rules {
         Rules::TOLERANT
     }
@@ -32,7 +31,6 @@ pub(crate) trait Strategy: Sync {
         false
     }
 
-    /// Returns how inputs are distributed to workers.
     fn schedule(&self) -> Schedule {
         match self.writers() {
             Some(writers) => Schedule::InTurn { writers },
@@ -40,12 +38,10 @@ pub(crate) trait Strategy: Sync {
         }
     }
 
-    /// Returns the log for a worker's events.
     fn log(&self) -> EventLog {
         EventLog::default()
     }
 
-    /// Reads an input record by record, and adds the records that these rules accept.
     fn read(
         &self,
         worker: &mut Worker<'_, '_>,
@@ -69,12 +65,10 @@ pub(crate) trait Strategy: Sync {
         Some(before)
     }
 
-    /// Records that an input has no temporal traces.
     fn no_traces(&self, worker: &mut Worker<'_, '_>, input: usize) {
         worker.no_traces(input);
     }
 
-    /// Counts and reports an input that could not be opened or read.
     fn unreadable(
         &self,
         worker: &mut Worker<'_, '_>,
@@ -87,23 +81,16 @@ pub(crate) trait Strategy: Sync {
         self.no_traces(worker, index);
     }
 
-    /// See [`MergeKind::taken_all`].
     fn taken_all(&self, worker: &mut Worker<'_, '_>, part: &mut ReportPart) -> Next {
         let _ = (worker, part);
         Next::Join
     }
 
-    /// See [`MergeKind::before_join`].
     fn before_join(&self, workers: &mut [Done<Instr<'_, '_>>]) -> Vec<usize> {
         let _ = workers;
         Vec::new()
     }
 
-    /// Adds the state of the worker `later` to the worker `into`. The inputs of `later` count as later than those of
-    /// `into`.
-    ///
-    /// # Errors
-    /// If the inputs cannot be merged with each other.
     fn join<'c, 'i>(
         &self,
         into: &mut Worker<'c, 'i>,
@@ -113,10 +100,6 @@ pub(crate) trait Strategy: Sync {
         Ok(())
     }
 
-    /// Makes the result of the merge from the only worker that is left after joining.
-    ///
-    /// # Errors
-    /// If there is no result.
     fn finish(
         &self,
         context: &Context<'_, '_>,
@@ -127,7 +110,6 @@ pub(crate) trait Strategy: Sync {
     }
 }
 
-/// The rules of [`Policy::Tolerant`](crate::Policy::Tolerant): the order of inputs does not matter.
 #[derive(Debug)]
 pub(crate) struct Tolerant;
 
@@ -178,7 +160,6 @@ fn read_any(
     worker.read_tolerant(input, None, 0, part)
 }
 
-/// The merge of instrumentation profiles, as the driver runs it.
 pub(crate) struct Instr<'c, 'i> {
     pub(crate) context: &'c Context<'c, 'i>,
 }

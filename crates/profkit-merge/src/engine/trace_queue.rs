@@ -7,10 +7,8 @@ use profkit_data::instr::TemporalTraces;
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 
-/// The temporal traces of an input, each group with the build ids of the merged profile that it belongs to.
 pub(crate) type TracesOfParts = Vec<(Vec<BuildId>, TemporalTraces)>;
 
-/// The sampled temporal traces (reservoirs) of all merged profiles, by the build ids of the profile.
 #[derive(Default)]
 pub(crate) struct Reservoirs(BTreeMap<Vec<BuildId>, Reservoir>);
 
@@ -40,7 +38,6 @@ impl Reservoirs {
         }
     }
 
-    /// Removes and returns the sampled traces of a merged profile.
     pub(crate) fn take(&mut self, group: &[BuildId]) -> TemporalTraces {
         let reservoir = self.0.remove(group);
         reservoir.map(Reservoir::finish).unwrap_or_default()
@@ -79,7 +76,6 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Adds the temporal traces of an input that was read again after all others.
     pub(crate) fn late_traces(&self, parts: TracesOfParts, worker: &mut Reservoirs) {
         let mut queue = self.trace_queue();
         let reservoirs = match self.strategy.writers() {

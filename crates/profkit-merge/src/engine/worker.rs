@@ -18,7 +18,6 @@ use profkit_data::instr::{InstrKind, NewRecord, Record};
 use profkit_data::names::SymbolTable;
 use std::collections::BTreeSet;
 
-/// The data of one merged profile while inputs are being added.
 pub(crate) struct Group {
     /// The build ids of the merged profile. Empty if all inputs are merged into one profile.
     pub(crate) ids: Vec<BuildId>,
@@ -31,9 +30,7 @@ pub(crate) struct Group {
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,
-    /// The build ids of the raw inputs.
     pub(crate) raw_ids: BTreeSet<BuildId>,
-    /// The indexed inputs with build ids.
     pub(crate) indexed: Vec<(usize, Vec<BuildId>)>,
     /// With [`Policy::Llvm`](crate::Policy::Llvm): the names of virtual tables, if they are kept.
     pub(crate) vtable_names: VtableNames,
@@ -107,8 +104,6 @@ impl Group {
         as_in_order
     }
 
-    /// Reports each indexed input that has the same build id as a raw input: it was probably made from the raw inputs,
-    /// or from earlier runs of the same program.
     pub(crate) fn report_repeated(&mut self, log: &mut EventLog) {
         for (input, ids) in std::mem::take(&mut self.indexed) {
             let Some(id) = ids.iter().find(|id| self.raw_ids.contains(id)) else {
@@ -122,8 +117,6 @@ impl Group {
         }
     }
 
-    /// Adds the data of another worker for the same merged profile. `disjoint` means that the two workers have no
-    /// function name in common.
     fn absorb(&mut self, other: Group, disjoint: bool) {
         if disjoint {
             self.disjoint.push(other.acc);
@@ -155,10 +148,7 @@ pub(crate) struct Worker<'c, 'i> {
     pub(crate) fast: bool,
     pub(crate) groups: Vec<Group>,
     pub(crate) generations: Generations,
-    /// The inputs whose section with function names is cut off. They are read when the function names of all other inputs
-    /// are known.
     pub(crate) pending: Vec<PendingInput>,
-    /// The indexes of the inputs that are heap profiles.
     pub(crate) heap: Vec<usize>,
     /// Under LLVM's policy: the kind of all inputs so far, as LLVM's writer computes it.
     pub(crate) llvm_kind: InstrKind,
@@ -281,7 +271,6 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Returns the index of the group for inputs with these build ids. A group is added if there is none.
     pub(crate) fn group(&mut self, ids: &[BuildId]) -> usize {
         let mut key = Vec::new();
         if self.context.options.separate_by_build_id {
@@ -296,7 +285,6 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.groups.len() - 1
     }
 
-    /// Adds the state of another worker under the tolerant rules; see [`Group::absorb`].
     pub(crate) fn absorb(&mut self, other: Worker<'_, '_>, disjoint: bool) {
         for group in other.groups {
             match self.groups.iter_mut().find(|mine| mine.ids == group.ids) {
@@ -312,7 +300,6 @@ impl<'c, 'i> Worker<'c, 'i> {
         );
     }
 
-    /// Adds the state of another worker to this worker, except for the records.
     pub(crate) fn absorb_rest(
         &mut self,
         generations: Generations,
@@ -326,10 +313,6 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.reservoirs.absorb(reservoirs, self.context.options);
     }
 
-    /// Reads the inputs whose names are cut off, with the names of all other inputs.
-    ///
-    /// # Errors
-    /// If the merge is cancelled.
     pub(crate) fn read_pending(&mut self, part: &mut ReportPart) -> Result<(), Cancelled> {
         let mut pending = std::mem::take(&mut self.pending);
         if pending.is_empty() {

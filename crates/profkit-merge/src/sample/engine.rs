@@ -166,7 +166,6 @@ fn merge(
     add_up(&kind, worker.into_pieces(), part)
 }
 
-/// Adds groups of inputs to the sum, in the order of the inputs, and finishes the sum.
 pub(super) fn add_up(
     kind: &SampleKind<'_, '_>,
     pieces: impl Iterator<Item = Piece>,
@@ -190,7 +189,6 @@ pub(super) fn add_up(
     Ok(SampleOutcome { profile, report })
 }
 
-/// Applies the options that change the sum: layout, cold contexts, filters.
 fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mut Report) {
     profile.summary_by_context = options.read.summary_by_context;
     let mut outcome = AddOutcome::default();

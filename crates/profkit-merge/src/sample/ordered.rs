@@ -9,12 +9,9 @@ use profkit_data::sample::{
 };
 use profkit_files::Inputs;
 
-/// The sum of all inputs so far, added in their order.
 pub(super) struct OrderedSum<'d, 'a> {
     kind: &'d SampleKind<'d, 'a>,
     profile: SampleProfile,
-    /// The index of the first input that has pseudo probes and of the first that lacks them; then the same for calling
-    /// contexts.
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
     words: LlvmWords,
@@ -37,11 +34,6 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         }
     }
 
-    /// Adds the next group of inputs.
-    ///
-    /// # Errors
-    /// If the group cannot be merged with the earlier inputs, or if an input is damaged and the policy ends the merge
-    /// at a damaged input.
     pub(super) fn add(&mut self, piece: Piece) -> Result<(), SampleMergeError> {
         let (inputs, is_first_time) = match piece {
             Piece::Sum(sum) => match self.add_sum(sum) {
@@ -142,7 +134,6 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         has_checksums && checksums_differ(&self.profile, other)
     }
 
-    /// Returns the sum, and the events and totals for the report.
     pub(super) fn finish(mut self) -> (SampleProfile, ReportPart) {
         let totals = &mut self.part.totals;
         let strategy = self.kind.strategy;
@@ -150,7 +141,6 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         (self.profile, self.part)
     }
 
-    /// Reads an input into a profile of its own, then adds that profile to the sum.
     fn add_input(&mut self, index: usize, data: &[u8]) -> Result<Outcome, SampleMergeError> {
         let mut fresh = SampleProfile::new();
         let SampleKind {

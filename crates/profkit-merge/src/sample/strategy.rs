@@ -22,28 +22,18 @@ pub(super) type OwnNames = FxHashMap<NameRef, NameId>;
 
 /// The rules of a merge of sample profiles: [`Tolerant`] or [`AsLlvm`].
 pub(super) trait Strategy: Sync {
-    /// Returns an empty log for events.
     fn log(&self) -> EventLog {
         EventLog::default()
     }
 
-    /// Returns the event for an input that cannot be opened or read.
-    ///
-    /// # Errors
-    /// If such an input ends the merge.
     fn unreadable(&self, index: usize, error: io::Error) -> Result<Event, SampleMergeError> {
         Ok(unreadable(index, &error))
     }
 
-    /// Whether the sound functions of a damaged input are added.
     fn keeps_sound_functions(&self) -> bool {
         true
     }
 
-    /// Returns the outcome of an input that was read, and the events for its faults.
-    ///
-    /// # Errors
-    /// If one of the faults ends the merge.
     fn judge(
         &self,
         index: usize,
@@ -64,7 +54,6 @@ pub(super) trait Strategy: Sync {
         None
     }
 
-    /// Gives the functions of an input the names that the same functions have in the sum.
     fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
         let _ = (sum, input);
     }
@@ -89,16 +78,13 @@ pub(super) trait Strategy: Sync {
         false
     }
 
-    /// Finishes the profile after all inputs were added.
     fn finish(&self, profile: &mut SampleProfile, words: LlvmWords, totals: &mut Totals);
 
-    /// Whether the merge has a result (an empty profile) even if no input could be used.
     fn has_empty_result(&self) -> bool {
         false
     }
 }
 
-/// Returns the rules for the given options.
 pub(super) fn strategy(options: &SampleMergeOptions) -> Box<dyn Strategy> {
     match options.policy {
         Policy::Tolerant => Box::new(Tolerant),
@@ -109,7 +95,6 @@ pub(super) fn strategy(options: &SampleMergeOptions) -> Box<dyn Strategy> {
     }
 }
 
-/// The rules of a merge under [`Policy::Tolerant`].
 struct Tolerant;
 
 impl Strategy for Tolerant {
@@ -123,7 +108,6 @@ impl Strategy for Tolerant {
 
 /// The rules of a merge under [`Policy::Llvm`].
 struct AsLlvm {
-    /// Whether a damaged input ends the merge.
     stop_at_fault: bool,
     fs_pass: FsPass,
 }
@@ -260,7 +244,6 @@ impl Strategy for AsLlvm {
     }
 }
 
-/// Accepts the sound functions of an input with faults. An input that has faults but no sound functions is dropped.
 fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>) {
     let (action, outcome) = match (report.fault_count, report.functions) {
         (0, _) => return (Outcome::Kept, Vec::new()),

@@ -95,7 +95,6 @@ fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     }
 }
 
-/// Returns the profile and the report of a merge, or its error, as text.
 fn told(outcome: Result<SampleOutcome, SampleMergeError>) -> String {
     match outcome {
         Ok(outcome) => format!("{}\n{:#?}", shown(&outcome.profile), outcome.report),
@@ -103,7 +102,6 @@ fn told(outcome: Result<SampleOutcome, SampleMergeError>) -> String {
     }
 }
 
-/// Merges inputs one by one: each is read into a profile of its own.
 fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
     let list = List(inputs);
     let driver = Driver::new(&list, &options.run);

@@ -8,9 +8,6 @@ use std::process::Command;
 
 /// Compiles a variant of the runtime in `folder`, which is created if necessary. Returns the bytes of the object file.
 /// With `aligned`, the object reads and writes numbers only at multiples of their size.
-///
-/// # Errors
-/// See [`Error`](profkit_rt::compiler::Error).
 pub fn compile(
     rustc: &OsStr,
     target: &str,

@@ -273,7 +273,6 @@ fn is_aligned(triple: &str) -> bool {
     is_bare(triple) && (triple.starts_with("aarch64-") || triple.starts_with("arm64-"))
 }
 
-/// Whether a triple is that of programs without an operating system.
 fn is_bare(triple: &str) -> bool {
     !triple.contains("-linux") && triple.contains("-none")
 }

@@ -110,7 +110,6 @@ pub unsafe fn call<const N: usize>(number: usize, arguments: [usize; N]) -> isiz
     result as isize
 }
 
-/// Returns the arguments of a system call, with zeros after them.
 #[inline(always)]
 fn five<const N: usize>(arguments: [usize; N]) -> [usize; 5] {
     let at = |index: usize| match arguments.get(index) {
@@ -200,13 +199,11 @@ pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
         .map(|file| file as i32)
 }
 
-/// Closes a file.
 pub fn close(file: i32) -> Result<()> {
     // SAFETY: the descriptor is one that the runtime has opened.
     unsafe { checked(number::CLOSE, [file as usize]) }.map(|_| ())
 }
 
-/// Writes some of `bytes` to a file. Returns the number of bytes written.
 pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
     // SAFETY: the kernel reads only bytes of the slice.
     unsafe {
@@ -217,7 +214,6 @@ pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
     }
 }
 
-/// Reads some bytes from a file. Returns the number of bytes read; 0 at the end of the file.
 pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
     // SAFETY: the kernel writes only bytes of the slice.
     unsafe {
@@ -228,7 +224,6 @@ pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
     }
 }
 
-/// Sets the position in a file to its start.
 pub fn rewind(file: i32) -> Result<()> {
     // SAFETY: the call only changes the position in a file.
     unsafe { checked(number::LSEEK, [file as usize, 0, 0]) }.map(|_| ())
@@ -270,13 +265,11 @@ pub fn lock(file: i32) -> Result<()> {
     }
 }
 
-/// Returns the id of this process.
 pub fn process() -> u32 {
     // SAFETY: the system call has no arguments.
     unsafe { call(number::GETPID, []) as u32 }
 }
 
-/// Lets another thread run.
 pub fn pause() {
     // SAFETY: the system call has no arguments.
     let _ = unsafe { call(number::SCHED_YIELD, []) };

@@ -28,10 +28,6 @@ const FLAGS: &[&str] = &[
     "-Cdebuginfo=0",
 ];
 
-/// Compiles the runtime in `folder`, which is created if necessary. Returns the bytes of a static library.
-///
-/// # Errors
-/// See [`Error`].
 pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Result<Vec<u8>, Error> {
     put(
         folder,
@@ -149,7 +145,6 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
     Ok(archive(&members))
 }
 
-/// Returns the C names of the functions in one part of the runtime. The names are taken from the source text.
 fn symbols(part: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (file, text) in source::FILES {

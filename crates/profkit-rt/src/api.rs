@@ -11,6 +11,7 @@ core::arch::global_asm!(
     ".hidden __profkit_mip_copy",
 );
 
+/// Only one raw file at a time may be written through `STREAM`.
 static BUSY: AtomicBool = AtomicBool::new(false);
 static mut STREAM: Stream<Callback> = Stream::unused(Callback {
     function: None,
@@ -21,8 +22,10 @@ static mut STREAM: Stream<Callback> = Stream::unused(Callback {
 #[no_mangle]
 pub static __profkit_mip_hook: usize = 0;
 
+/// Returns 0, or an error number of its own.
 type Function = extern "C" fn(context: *mut u8, bytes: *const u8, length: usize) -> i32;
 
+/// The function is `None` until the first raw file is written.
 struct Callback {
     function: Option<Function>,
     context: *mut u8,

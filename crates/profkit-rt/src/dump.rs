@@ -11,10 +11,12 @@ use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use profkit_abi::mip::DEFAULT_FILE_NAME;
 
+/// Whether the state may be used: `start` was called, and no dump is running. Only one dump at a time may use the state.
 static IDLE: AtomicBool = AtomicBool::new(false);
 /// The id of the process for which the records count calls. If this process has a different id, it was forked without a
 /// call of the fork handler.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// Whether this process is a forked child of a process that already contained this runtime.
 static FORKED: AtomicBool = AtomicBool::new(false);
 static mut STATE: State = State {
     part: Part::UNUSED,

@@ -96,6 +96,7 @@ impl Backend for Elf {
     }
 }
 
+/// Source: Arm Architecture Reference Manual for ARMv7-A, A4.3 and A8.
 fn flow<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     let Instruction {
         mnemonic, operands, ..

@@ -59,7 +59,11 @@ pub fn write_profile(
                 return Err(Failure::input("the inputs hold no heap profile")
                     .with_hint("--output-format text writes the counters"));
             };
-            let (heap, _) = read_section(section).map_err(|error| Failure::file(&name, &error))?;
+            // The records have the order of a section's hash table, as in LLVM's YAML of an indexed profile.
+            let heap = section
+                .encoded()
+                .and_then(|section| Ok(read_section(&section)?.0))
+                .map_err(|error| Failure::file(&name, &error))?;
             written.format = "memprof-yaml";
             written.functions = heap.records().len() as u64;
             let functions = profile

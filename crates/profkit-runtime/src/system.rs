@@ -6,7 +6,6 @@ pub use crate::sys::{
     close, error, lock, open, pass_three_arguments, pause, process, read, rename, rewind, unlink,
     write, Open, Result,
 };
-use core::arch::asm;
 
 #[cfg(target_arch = "x86_64")]
 mod number {
@@ -112,53 +111,19 @@ pub unsafe fn exchange(one: *const u8, other: *const u8) -> Result<()> {
     .map(|_| ())
 }
 
-/// Makes the system call that maps memory. A negative result is an error.
+/// Maps memory at an address that the kernel chooses.
 ///
 /// # Safety
-/// The caller must ensure that mapping a file with these flags is sound. The kernel chooses the address.
-unsafe fn mmap(length: usize, flags: usize, file: usize) -> isize {
-    let result: usize;
-    // SAFETY: the kernel maps new memory at an address that it chooses, and changes only the registers that the code
-    // names.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number::MMAP => result,
-            in("rdi") 0_usize, in("rsi") length, in("rdx") PROT_READ_WRITE,
-            in("r10") flags, in("r8") file, in("r9") 0_usize,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
+/// The caller must ensure that mapping a file with these flags is sound.
+unsafe fn mmap(length: usize, flags: usize, file: usize) -> Result<usize> {
+    // SAFETY: the caller promises that the mapping is sound. Addresses of 32-bit Arm may be above 2 GiB, so that only the
+    // last page of numbers is an error.
+    let address = unsafe { call(number::MMAP, [0, length, PROT_READ_WRITE, flags, file, 0]) };
+    if (-4095..0).contains(&address) {
+        Err(-address as i32)
+    } else {
+        Ok(address as usize)
     }
-    // SAFETY: the same holds as on x86-64.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            "svc 0",
-            in("x8") number::MMAP,
-            inlateout("x0") 0_usize => result, in("x1") length, in("x2") PROT_READ_WRITE,
-            in("x3") flags, in("x4") file, in("x5") 0_usize,
-            options(nostack),
-        );
-    }
-    // SAFETY: the kernel maps new memory at an address that it chooses, and changes only the registers that the code
-    // names. r7 may be the frame pointer, so it is not an operand; the code saves and restores it.
-    #[cfg(target_arch = "arm")]
-    unsafe {
-        asm!(
-            "mov {saved}, r7",
-            "mov r7, {number}",
-            "svc 0",
-            "mov r7, {saved}",
-            saved = out(reg) _,
-            number = in(reg) number::MMAP,
-            inlateout("r0") 0_usize => result, in("r1") length, in("r2") PROT_READ_WRITE,
-            in("r3") flags, in("r4") file, in("r5") 0_usize,
-            options(nostack),
-        );
-    }
-    result as isize
 }
 
 /// Returns the address of new memory, whose bytes are zero; 0 if there is none.
@@ -172,22 +137,15 @@ pub fn map_all(length: usize) -> usize {
 
 fn map_with(length: usize, flags: usize) -> usize {
     // SAFETY: new private memory belongs to the caller alone.
-    let address = unsafe { mmap(length, flags, usize::MAX) };
-    if (-4095..0).contains(&address) {
-        0
-    } else {
-        address as usize
+    match unsafe { mmap(length, flags, usize::MAX) } {
+        Ok(address) => address,
+        Err(_) => 0,
     }
 }
 
 pub fn map_file(file: i32, length: usize) -> Result<usize> {
     // SAFETY: a new shared mapping does not change memory that is in use.
-    let address = unsafe { mmap(length, MAP_SHARED, file as usize) };
-    if (-4095..0).contains(&address) {
-        Err(-address as i32)
-    } else {
-        Ok(address as usize)
-    }
+    unsafe { mmap(length, MAP_SHARED, file as usize) }
 }
 
 pub fn unmap(start: usize, length: usize) {

@@ -1,6 +1,6 @@
 //! Merges and writes instrumentation profiles, and heap profiles that are among the same inputs.
 use super::args::{Format, VersionArgs};
-use super::run::{MergeJob, NoResult, Remarks, finish};
+use super::run::{MergeJob, NoResult, Remarks, StagedProfile};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
@@ -12,10 +12,7 @@ use profkit_data::memprof::MemProfile;
 use profkit_data::releases::{FrontEndScheme, Release};
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
-use profkit_merge::{
-    Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
-};
-use profkit_report::merge::{Written, way_out};
+use profkit_merge::{Inputs, MergeOptions, MergedProfile, Reason, Report, merge_instr};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -146,30 +143,13 @@ impl MergeJob for Job<'_> {
         &mut self,
         inputs: &dyn Inputs,
     ) -> std::result::Result<(Self::Merged, Report), NoResult> {
-        match merge_instr(inputs, &self.options) {
-            Ok(MergeOutcome {
-                profiles,
-                heap,
-                report,
-            }) => {
-                let merged = Merged {
-                    profiles,
-                    heap_parts: heap,
-                    heap: None,
-                };
-                Ok((merged, report))
-            }
-            Err(error) => {
-                let failure = Failure::input(&error);
-                Err(match error {
-                    MergeError::NothingLeft(report) => NoResult::nothing_left(failure, report),
-                    MergeError::Groups(conflict, report) => {
-                        NoResult::conflict(failure.with_hint(way_out(&conflict)), report)
-                    }
-                    error => failure.with_hints(error.hint()).into(),
-                })
-            }
-        }
+        let outcome = merge_instr(inputs, &self.options)?;
+        let merged = Merged {
+            profiles: outcome.profiles,
+            heap_parts: outcome.heap,
+            heap: None,
+        };
+        Ok((merged, outcome.report))
     }
 
     fn complete(
@@ -191,13 +171,12 @@ impl MergeJob for Job<'_> {
         Ok(())
     }
 
-    fn write(
+    fn encode(
         &mut self,
         merged: Merged,
-        _: &dyn Inputs,
         report: &Report,
         remarks: &mut Remarks,
-    ) -> Result<Vec<Written>> {
+    ) -> Result<Vec<StagedProfile>> {
         let notes = &mut remarks.notes;
         let mut ready = Vec::with_capacity(merged.profiles.len());
         for mut one in merged.profiles {
@@ -228,7 +207,7 @@ impl MergeJob for Job<'_> {
                 self.strict,
             )?);
         }
-        finish(ready, remarks)
+        Ok(ready)
     }
 }
 

@@ -7,8 +7,11 @@ use crate::exit::{Failure, Result, Status};
 use crate::print::{grouped, plural};
 use profkit_merge::files::{Content, Output, Staged, check_outputs, may_become_report};
 use profkit_merge::report::{Shortfall, Tolerance};
-use profkit_merge::{Inputs, Reason, Report};
-use profkit_report::merge::{CorrelationReport, HeapModule, MergeReport, Written, name_commands};
+use profkit_merge::sample::SampleConflict;
+use profkit_merge::{Inputs, MergeError, Reason, Report};
+use profkit_report::merge::{
+    CorrelationReport, HeapModule, MergeReport, Written, name_commands, way_out,
+};
 use profkit_report::seconds;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,20 +39,26 @@ pub trait MergeJob {
         Ok(())
     }
 
-    fn write(
+    /// Encodes the result, and stages each file of it.
+    fn encode(
         &mut self,
         merged: Self::Merged,
-        inputs: &dyn Inputs,
         report: &Report,
         remarks: &mut Remarks,
-    ) -> Result<Vec<Written>>;
+    ) -> Result<Vec<StagedProfile>>;
+}
+
+/// An encoded profile. The file of its name is not replaced yet.
+#[derive(Debug)]
+pub struct StagedProfile {
+    pub file: Staged,
+    pub written: Written,
 }
 
 #[derive(Debug, Default)]
 pub struct Remarks {
     pub notes: Vec<String>,
     pub heap_modules: Vec<HeapModule>,
-    pub written: Vec<Written>,
 }
 
 #[derive(Debug)]
@@ -61,29 +70,42 @@ pub struct NoResult {
     pub says_all: bool,
 }
 
-impl NoResult {
-    /// Makes the result of a merge in which no input could be used. The report is printed too, because it has the
-    /// warnings and hints about single inputs.
-    pub fn nothing_left(failure: Failure, report: Box<Report>) -> Self {
+impl From<Failure> for NoResult {
+    fn from(failure: Failure) -> Self {
         NoResult {
-            report,
             failure,
-            says_all: false,
-        }
-    }
-
-    pub fn conflict(failure: Failure, report: Box<Report>) -> Self {
-        NoResult {
-            report,
-            failure,
+            report: Box::new(Report::new()),
             says_all: true,
         }
     }
 }
 
-impl From<Failure> for NoResult {
-    fn from(failure: Failure) -> Self {
-        NoResult::conflict(failure, Box::new(Report::new()))
+impl From<MergeError> for NoResult {
+    fn from(error: MergeError) -> Self {
+        let failure = Failure::input(&error);
+        let says_all = !matches!(error, MergeError::NothingLeft(_));
+        let failure = match &error {
+            // The report has the hints about single inputs.
+            MergeError::NothingLeft(_) => failure,
+            MergeError::Groups(conflict, _) => failure.with_hint(way_out(conflict)),
+            MergeError::Kinds {
+                what: SampleConflict::Contexts,
+                ..
+            } => failure.with_hint(
+                "`profkit convert --layout nest` turns a profile with contexts into one without",
+            ),
+            error => failure.with_hints(error.hint()),
+        };
+        NoResult {
+            failure,
+            report: match error {
+                MergeError::Groups(_, report)
+                | MergeError::NothingLeft(report)
+                | MergeError::Kinds { report, .. } => report,
+                _ => Box::new(Report::new()),
+            },
+            says_all,
+        }
     }
 }
 
@@ -151,25 +173,41 @@ impl<'a> Run<'a> {
             event.reason != Reason::MayCountTwice || !self.sums.contains(&event.file)
         });
         let mut written = Vec::new();
-        let done = merged.and_then(|merged| {
-            self.check_result(&mut job, merged, &report)
-                .and_then(|merged| {
-                    if !self.dry_run {
-                        let start = Instant::now();
-                        let done = job.write(merged, inputs, &report, &mut self.remarks);
-                        written = std::mem::take(&mut self.remarks.written);
-                        written.extend(done?);
-                        if let Some(progress) = &self.progress {
-                            let time = seconds(start.elapsed());
-                            let count = plural(written.len() as u64, "profile");
-                            progress.say(format_args!("encoded and wrote {count} in {time}"));
-                        }
-                    }
-                    self.most_were_dropped(&report, &written)
-                })
-        });
+        let done = merged
+            .and_then(|merged| self.check_result(&mut job, merged, &report))
+            .and_then(|merged| {
+                if !self.dry_run {
+                    self.write(job, merged, &report, &mut written)?;
+                }
+                self.most_were_dropped(&report, &written)
+            });
         self.put(&report, &written, done.as_ref().err(), print)?;
         done.map(|()| Status::Done)
+    }
+
+    /// Writes all files of the result, or none if one of them cannot be encoded. If a file cannot be replaced, `written`
+    /// has those before it.
+    fn write<J: MergeJob>(
+        &mut self,
+        mut job: J,
+        merged: J::Merged,
+        report: &Report,
+        written: &mut Vec<Written>,
+    ) -> Result<()> {
+        let start = Instant::now();
+        for profile in job.encode(merged, report, &mut self.remarks)? {
+            let bytes = profile.file.finish()?;
+            written.push(Written {
+                bytes,
+                ..profile.written
+            });
+        }
+        if let Some(progress) = &self.progress {
+            let time = seconds(start.elapsed());
+            let count = plural(written.len() as u64, "profile");
+            progress.say(format_args!("encoded and wrote {count} in {time}"));
+        }
+        Ok(())
     }
 
     /// Completes the result of the merge, and fails if the result must not be written.
@@ -260,16 +298,6 @@ impl<'a> Run<'a> {
         self.args.annotate.write(|list| list.merge(report));
         Ok(())
     }
-}
-
-/// Replaces the targets of all outputs, when everything is encoded. If one of them fails, [`Remarks::written`] has those
-/// before it.
-pub fn finish(outputs: Vec<(Staged, Written)>, remarks: &mut Remarks) -> Result<Vec<Written>> {
-    for (output, written) in outputs {
-        let bytes = output.finish()?;
-        remarks.written.push(Written { bytes, ..written });
-    }
-    Ok(std::mem::take(&mut remarks.written))
 }
 
 pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> {

@@ -1,5 +1,5 @@
 //! Encodes a merged profile and writes it.
-use super::run::refuse_losses;
+use super::run::{StagedProfile, refuse_losses};
 use crate::exit::{Failure, Result};
 use crate::print::plural;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
@@ -9,7 +9,7 @@ use profkit_data::memprof::MemProfile;
 use profkit_data::memprof::indexed::read_section;
 use profkit_data::memprof::yaml::{self, YamlOptions};
 use profkit_merge::Threads;
-use profkit_merge::files::{Output, Staged, write_indexed};
+use profkit_merge::files::{Output, write_indexed};
 use profkit_report::merge::{Written, indexed_losses, text_losses};
 
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub fn write_profile(
     encoding: &Encoding,
     threads: &Threads,
     strict: bool,
-) -> Result<(Staged, Written)> {
+) -> Result<StagedProfile> {
     let name = output.name().to_owned();
     let mut written = Written {
         path: name.clone(),
@@ -37,7 +37,7 @@ pub fn write_profile(
         build_ids: profile.binary_ids.iter().map(ToString::to_string).collect(),
         ..Written::default()
     };
-    let staged = match encoding {
+    let file = match encoding {
         Encoding::Text(options) => {
             let mut tables = profile.tables.iter();
             let only_heap = tables.all(|table| table.function_count() == 0);
@@ -91,5 +91,5 @@ pub fn write_profile(
             output.stage(|sink| write_indexed(&plan, threads, sink))?
         }
     };
-    Ok((staged, written))
+    Ok(StagedProfile { file, written })
 }

@@ -4,7 +4,7 @@ use super::source::Source;
 use super::worker::Worker;
 use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
-use crate::kinds::Seen;
+use crate::kinds::InputKind;
 use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
 use crate::{MergeOptions, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
@@ -79,7 +79,7 @@ impl<'x> Adder<'x> {
             weight: context.weight(input),
             origin: 0,
             remapping: context.options.remapping.as_ref(),
-            site_rule: context.strategy.rules().sites,
+            site_rule: context.strategy.rules.sites,
             added: false,
         }
     }
@@ -422,7 +422,7 @@ impl Worker<'_, '_> {
         if of_use(stats.kept) {
             self.generations.note(input, kind, word, is_raw);
         }
-        let mut seen: Vec<usize> = Vec::new();
+        let mut used: Vec<usize> = Vec::new();
         let mut traces_of_parts = Vec::new();
         for part in &stats.parts {
             let Some(group) = self.groups.get_mut(part.group) else {
@@ -436,7 +436,7 @@ impl Worker<'_, '_> {
                 weigh_traces(&mut traces, is_raw, context.weight(input));
                 traces_of_parts.push((group.ids.clone(), traces));
             }
-            if seen.contains(&part.group) {
+            if used.contains(&part.group) {
                 continue;
             }
             group.symbols.extend(reader.symbols());
@@ -446,8 +446,8 @@ impl Worker<'_, '_> {
                 (stats.kept, kind)
             };
             if of_use(kept) {
-                group.seen.push(Seen { input, kind });
-                seen.push(part.group);
+                group.inputs.push(InputKind { input, kind });
+                used.push(part.group);
             }
         }
         if let Some(section) = memprof

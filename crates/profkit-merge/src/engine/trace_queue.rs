@@ -57,7 +57,7 @@ impl Context<'_, '_> {
     /// Adds the temporal traces of an input that was read. If the merge imitates several of LLVM's writers, the traces
     /// are sampled at once into the reservoirs of `worker`.
     pub(crate) fn traces_of(&self, input: usize, parts: TracesOfParts, worker: &mut Reservoirs) {
-        if self.strategy.writers().is_some() {
+        if self.strategy.writers.is_some() {
             for (group, traces) in parts {
                 worker.feed(&group, traces, self.options);
             }
@@ -78,7 +78,7 @@ impl Context<'_, '_> {
 
     pub(crate) fn late_traces(&self, parts: TracesOfParts, worker: &mut Reservoirs) {
         let mut queue = self.trace_queue();
-        let reservoirs = match self.strategy.writers() {
+        let reservoirs = match self.strategy.writers {
             Some(_) => worker,
             None => &mut queue.reservoirs,
         };

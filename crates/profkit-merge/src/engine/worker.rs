@@ -4,11 +4,11 @@ use super::read::PendingInput;
 use super::trace_queue::Reservoirs;
 use super::version::Generations;
 use super::vtables::VtableNames;
-use super::{Context, all_names};
+use super::{Context, all_names, as_llvm};
 use crate::Weight;
 use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
 use crate::driver::{Cancelled, OpenedInput, Outcome, ReportPart, unreadable};
-use crate::kinds::Seen;
+use crate::kinds::InputKind;
 use crate::layout::LayoutSums;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_abi::variant;
@@ -34,7 +34,7 @@ pub(crate) struct Group {
     pub(crate) indexed: Vec<(usize, Vec<BuildId>)>,
     /// With [`Policy::Llvm`](crate::Policy::Llvm): the names of virtual tables, if they are kept.
     pub(crate) vtable_names: VtableNames,
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) inputs: Vec<InputKind>,
     pub(crate) memprof: MemProfs,
 }
 
@@ -42,7 +42,7 @@ impl Group {
     pub(crate) fn new(ids: Vec<BuildId>, context: &Context<'_, '_>) -> Self {
         Group {
             ids,
-            acc: Accumulator::new(context.strategy.rules()),
+            acc: Accumulator::new(context.strategy.rules),
             disjoint: Vec::new(),
             sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
@@ -50,7 +50,7 @@ impl Group {
             raw_ids: BTreeSet::new(),
             indexed: Vec::new(),
             vtable_names: VtableNames::default(),
-            seen: Vec::new(),
+            inputs: Vec::new(),
             memprof: MemProfs::default(),
         }
     }
@@ -89,11 +89,11 @@ impl Group {
             };
             // Under LLVM's rules, the sums of values depend on the order of inputs. The choice of the input that is
             // reported for a fault depends on this order, too.
-            if context.strategy.rules().sites == SiteRule::Llvm {
+            if context.strategy.rules.sites == SiteRule::Llvm {
                 as_in_order &= values.is_none() || !acc.may_have_values(&incoming);
             }
             let fault = acc.add(incoming);
-            as_in_order &= fault.is_none() || !context.strategy.faults_have_inputs();
+            as_in_order &= fault.is_none() || !context.strategy.is_llvm;
         });
         for blob in sums.vtable_names() {
             // Reading the names cannot fail: they come from a profile whose names were already read without an error.
@@ -134,8 +134,8 @@ impl Group {
         self.binary_ids.extend(other.binary_ids);
         self.raw_ids.extend(other.raw_ids);
         self.indexed.extend(other.indexed);
-        self.seen.extend(other.seen);
-        self.seen.sort_unstable_by_key(|seen| seen.input);
+        self.inputs.extend(other.inputs);
+        self.inputs.sort_unstable_by_key(|one| one.input);
         self.memprof.absorb(other.memprof);
     }
 }
@@ -209,10 +209,13 @@ impl<'c, 'i> Worker<'c, 'i> {
             // A profile with time stamps is read record by record, because traces are made from the time stamps.
             return false;
         }
-        let strategy = context.strategy;
-        let Some(llvm_kind) = strategy.kind_with(context, self.llvm_kind, kind, word) else {
-            return false;
-        };
+        let mut llvm_kind = self.llvm_kind;
+        if context.strategy.is_llvm {
+            match as_llvm::kind_with(context, llvm_kind, kind, word) {
+                Some(kind) => llvm_kind = kind,
+                None => return false,
+            }
+        }
         let group_index = self.group(&ids);
         let Some(group) = self.groups.get_mut(group_index) else {
             return false;
@@ -225,7 +228,7 @@ impl<'c, 'i> Worker<'c, 'i> {
                 &profile,
                 input,
                 weight,
-                context.strategy.rules().sites,
+                context.strategy.rules.sites,
             )
             .is_none()
         {
@@ -234,10 +237,10 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.llvm_kind = llvm_kind;
         group.raw_ids.extend(ids.iter().cloned());
         group.binary_ids.extend(ids);
-        group.seen.push(Seen { input, kind });
+        group.inputs.push(InputKind { input, kind });
         self.generations.note(input, kind, word, true);
         part.totals.fast_profiles += 1;
-        strategy.no_traces(self, input);
+        self.no_traces(input);
         true
     }
 

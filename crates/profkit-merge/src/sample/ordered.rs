@@ -1,8 +1,9 @@
 //! Adds sample profiles in the order of the inputs. Where possible, the sum of several neighbouring inputs is added at
 //! once. If the order matters for these inputs, they are read again and added one by one.
-use super::engine::{SampleConflict, SampleMergeError};
+use super::engine::SampleConflict;
 use super::worker::{LlvmWords, Piece, SampleKind, Sum};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
+use crate::error::MergeError;
 use crate::report::{Action, Event, Reason};
 use profkit_data::sample::{
     self, Extremes, ProfileKind, SampleProfile, absorb, checksums_differ, remap, scale,
@@ -34,7 +35,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         }
     }
 
-    pub(super) fn add(&mut self, piece: Piece) -> Result<(), SampleMergeError> {
+    pub(super) fn add(&mut self, piece: Piece) -> Result<(), MergeError> {
         let (inputs, is_first_time) = match piece {
             Piece::Sum(sum) => match self.add_sum(sum) {
                 Ok(()) => return Ok(()),
@@ -71,7 +72,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         Ok(())
     }
 
-    fn add_opened(&mut self, input: &OpenedInput<'_>) -> Result<Outcome, SampleMergeError> {
+    fn add_opened(&mut self, input: &OpenedInput<'_>) -> Result<Outcome, MergeError> {
         self.add_input(input.index, input.bytes())
     }
 
@@ -141,7 +142,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         (self.profile, self.part)
     }
 
-    fn add_input(&mut self, index: usize, data: &[u8]) -> Result<Outcome, SampleMergeError> {
+    fn add_input(&mut self, index: usize, data: &[u8]) -> Result<Outcome, MergeError> {
         let mut fresh = SampleProfile::new();
         let SampleKind {
             options, strategy, ..
@@ -222,7 +223,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         Ok(read)
     }
 
-    fn check_kind(&mut self, index: usize, kind: ProfileKind) -> Result<(), SampleMergeError> {
+    fn check_kind(&mut self, index: usize, kind: ProfileKind) -> Result<(), MergeError> {
         let [probes, contexts] = family(kind);
         // LLVM checks pseudo probes before calling contexts.
         for (what, has, seen) in [
@@ -237,7 +238,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
             slot.get_or_insert(index);
             if let (Some(with), Some(without)) = (*with, *without) {
                 let named = |index| (index, self.kind.driver.inputs.name(index).into_owned());
-                return Err(SampleMergeError::Kinds {
+                return Err(MergeError::Kinds {
                     what,
                     with: named(with),
                     without: named(without),

@@ -1,9 +1,9 @@
 //! Merges sample profiles with the common driver. Each worker sums up neighbouring inputs.
-use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use super::ordered::family;
 use super::strategy::Strategy;
 use crate::driver::{Driver, MergeKind, OpenedInput, Outcome, ReportPart, Schedule};
+use crate::error::MergeError;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_data::sample::{
     self, AddOutcome, ProfileKind, ReadReport, SampleEncoding, SampleProfile, absorb, remap, scale,
@@ -22,7 +22,7 @@ const MOST_ODD: usize = 4;
 pub(super) struct SampleKind<'d, 'a> {
     pub(super) driver: &'d Driver<'a>,
     pub(super) options: &'d SampleMergeOptions,
-    pub(super) strategy: &'d dyn Strategy,
+    pub(super) strategy: Strategy,
 }
 
 #[allow(
@@ -92,7 +92,7 @@ impl SampleWorker {
 
 impl MergeKind for SampleKind<'_, '_> {
     type Worker = SampleWorker;
-    type Error = SampleMergeError;
+    type Error = MergeError;
 
     /// Each worker gets a contiguous range of the inputs. If functions contradict each other, the first one is kept, so
     /// the sums of the workers must be joined in the order of the inputs.
@@ -162,7 +162,7 @@ impl MergeKind for SampleKind<'_, '_> {
         &self,
         (worker, part): (&mut SampleWorker, &mut ReportPart),
         (mut later, later_part): (SampleWorker, ReportPart),
-    ) -> Result<(), SampleMergeError> {
+    ) -> Result<(), MergeError> {
         worker.close();
         later.close();
         worker.pieces.append(&mut later.pieces);
@@ -227,7 +227,7 @@ impl SampleKind<'_, '_> {
         }
         let outcome = match (report.fault_count, report.functions) {
             (0, _) => Outcome::Kept,
-            _ if !self.strategy.keeps_sound_functions() => return Err(Odd),
+            _ if self.strategy.is_llvm() => return Err(Odd),
             (_, 0) if before == (sum.profile.names.len(), sum.profile.symbol_count()) => {
                 sum.profile.kind = kind_before;
                 Outcome::Dropped

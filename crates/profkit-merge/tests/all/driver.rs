@@ -4,7 +4,7 @@ use profkit_data::instr::raw::RawProfile;
 use profkit_data::mip::MipProfile;
 use profkit_merge::memprof::merge_heap;
 use profkit_merge::mip::{MipMergeOptions, MipTarget, merge_mip};
-use profkit_merge::sample::{SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::sample::{SampleMergeOptions, merge_sample};
 use profkit_merge::{
     InputData, Inputs, MergeError, MergeOptions, Policy, Progress, RunOptions, Threads, merge_instr,
 };
@@ -122,7 +122,7 @@ fn instr(inputs: &Counted, options: MergeOptions) -> End {
 fn sample(inputs: &Counted, run: RunOptions) -> End {
     match merge_sample(inputs, &SampleMergeOptions::new().run(run)) {
         Ok(_) => End::Done,
-        Err(SampleMergeError::Cancelled) => End::Cancelled,
+        Err(MergeError::Cancelled) => End::Cancelled,
         Err(error) => panic!("{error}"),
     }
 }

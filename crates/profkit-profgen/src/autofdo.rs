@@ -7,7 +7,7 @@
 //! the highest address counts. Functions with few samples are left out, together with the calls to and from them.
 use crate::checked::{Figures, add};
 use crate::finish::{Density, density};
-use crate::lines::{Made, line_at};
+use crate::lines::{FinishedProfile, line_at};
 use crate::program::Program;
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
 use profkit_data::sample::{
@@ -52,7 +52,7 @@ pub fn autofdo_profile(
     symbols: &[CodeSymbol],
     counts: &[(&Sums, Numbering)],
     decode: bool,
-) -> Made {
+) -> FinishedProfile {
     let mut figures = Figures::default();
     let mut functions = functions(symbols);
     let all = distribute(program, &mut functions, counts, &mut figures);
@@ -94,7 +94,7 @@ pub fn autofdo_profile(
         add_aliases(&mut profile, function);
     }
     let density = density(&profile, Density::CUTOFF);
-    Made {
+    FinishedProfile {
         profile,
         figures,
         density,

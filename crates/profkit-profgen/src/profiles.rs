@@ -7,24 +7,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The profiles of one run. [`Outcome::add`](crate::Outcome::add) adds to them.
+/// The profiles of one run: one for all binaries, or one for each.
 #[derive(Clone, Debug, Default)]
-pub struct Profiles {
+pub(crate) struct Profiles {
     separate: bool,
     list: Vec<(usize, SampleProfile)>,
     owners: FxHashMap<BinaryKey, String>,
 }
 
 impl Profiles {
-    /// Makes an empty list of profiles for a run in which all binaries share one profile.
-    pub fn merged() -> Self {
-        Profiles::default()
-    }
-
-    /// Makes an empty list of profiles for a run in which each binary has a profile of its own.
-    pub fn separate() -> Self {
+    pub(crate) fn new(separate: bool) -> Self {
         Profiles {
-            separate: true,
+            separate,
             ..Profiles::default()
         }
     }
@@ -73,10 +67,6 @@ impl Profiles {
         let separate = self.separate;
         let list = self.list.into_iter();
         list.filter(move |(_, profile)| !separate || !profile.functions().is_empty())
-    }
-
-    pub(crate) fn is_separate(&self) -> bool {
-        self.separate
     }
 }
 

@@ -5,7 +5,7 @@ use super::trie::{NodeId, ROOT, Trie};
 use super::{ContextFigures, ContextOptions};
 use crate::checked::Figures;
 use crate::finish::{density, drop_ambiguous};
-use crate::lines::{Made, raise_lines_to_targets, total_of_lines};
+use crate::lines::{FinishedProfile, raise_lines_to_targets, total_of_lines};
 use profkit_data::sample::{
     AddOutcome, ColdContexts, Frame, Function, ProfileKind, SampleProfile, nest, summarize,
     trim_cold,
@@ -33,7 +33,7 @@ pub fn finish(
     kind: ProfileKind,
     options: &ContextOptions,
     figures: &mut ContextFigures,
-) -> Made {
+) -> FinishedProfile {
     let summary = summary(&trie);
     if let Some(how) = options.preinline {
         let thresholds = (&summary, &options.thresholds);
@@ -50,7 +50,7 @@ pub fn finish(
     }
     drop_ambiguous(&mut profile);
     let density = density(&profile, options.density_cutoff);
-    Made {
+    FinishedProfile {
         profile,
         figures: Figures::default(),
         density,

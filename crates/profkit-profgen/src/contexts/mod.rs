@@ -21,7 +21,7 @@ pub use unsymbolized::{read_contexts, write_contexts};
 pub use unwind::{Samples, is_complete, unwind, unwind_samples};
 
 use crate::checked::add;
-use crate::lines::Made;
+use crate::lines::FinishedProfile;
 use crate::probes::probes_of;
 use crate::program::Program;
 use profkit_data::Result;
@@ -263,7 +263,7 @@ pub fn make_profile(
     program: &Program<'_>,
     contexts: &Contexts,
     options: &ContextOptions,
-) -> Result<(Made, ContextFigures)> {
+) -> Result<(FinishedProfile, ContextFigures)> {
     let mut figures = contexts.figures.clone();
     figures.contexts = contexts.counts.len() as u64;
     let mut trie = trie::Trie::default();
@@ -290,7 +290,7 @@ pub fn finish_again(
     program: &Program<'_>,
     mut profile: SampleProfile,
     options: &ContextOptions,
-) -> Result<(Made, ContextFigures)> {
+) -> Result<(FinishedProfile, ContextFigures)> {
     let mut kind = profile.kind.without(ProfileKind::FS_DISCRIMINATORS);
     let mut trie = trie::Trie::of(&mut profile);
     let sizes = if sizes::Sizes::is_wanted(options) {

@@ -40,7 +40,7 @@ pub struct LineOptions {
 /// A finished profile.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Made {
+pub struct FinishedProfile {
     /// The profile.
     pub profile: SampleProfile,
     /// The numbers of ranges, branches and samples that were used or left out.
@@ -61,7 +61,7 @@ pub fn make_profile(
     program: &Program<'_>,
     counts: &[(&Sums, Numbering)],
     options: &LineOptions,
-) -> Result<Made> {
+) -> Result<FinishedProfile> {
     let mut figures = Figures::default();
     let mut checked = CheckedCounts::default();
     for (sums, numbering) in counts {
@@ -70,7 +70,7 @@ pub fn make_profile(
     let (mut profile, warnings) = profile_of(program, checked, options, &mut figures)?;
     drop_ambiguous(&mut profile);
     let density = density(&profile, Density::CUTOFF);
-    Ok(Made {
+    Ok(FinishedProfile {
         profile,
         figures,
         density,

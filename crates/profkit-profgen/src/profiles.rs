@@ -23,8 +23,7 @@ impl Profiles {
         }
     }
 
-    /// Removes from `counts` those that were given to earlier binaries. Returns the path of one of these binaries;
-    /// `None` if no counts are removed.
+    /// Removes the counts of earlier binaries. Returns the path of one of these; `None` if nothing is removed.
     pub(crate) fn leave_unclaimed(&self, counts: &mut Vec<&BinaryCounts>) -> Option<String> {
         let owner = counts.iter().find_map(|it| self.owners.get(&it.key));
         counts.retain(|it| !self.owners.contains_key(&it.key));
@@ -81,9 +80,8 @@ pub struct NamedProfile {
     pub binaries: Vec<usize>,
 }
 
-/// Returns the names of the files for the profiles of binaries, which are given by path and build id. A file is named
-/// after its binary. If several binaries have one name, their files also have the build ids, and if that is not enough,
-/// numbers. Letters of either case are equal, as they are for some file systems.
+/// A file is named after its binary. Binaries of one name also get build ids, and if need be numbers. Letters of either
+/// case are equal, as for some file systems.
 pub(crate) fn file_names<'b>(
     binaries: impl Iterator<Item = (&'b Path, Option<&'b BuildId>)> + Clone,
     form: SampleForm,

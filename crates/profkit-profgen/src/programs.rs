@@ -28,8 +28,7 @@ pub struct UnusableBinary {
 }
 
 impl<'a> Programs<'a> {
-    /// Finds the binaries of a run. These are all binaries that the user named one by one. A binary from a folder or
-    /// server is also used if there are samples of this binary.
+    /// All binaries that the user named, and those of folders and servers that have samples.
     pub fn find(named: &[PathBuf], binaries: &'a Binaries, counts: &Counts) -> Self {
         let mut paths = named.to_vec();
         for counted in &counts.binaries {

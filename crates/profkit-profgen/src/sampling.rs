@@ -44,8 +44,8 @@ fn last_part(path: &[u8]) -> &[u8] {
         .unwrap_or(path)
 }
 
-/// Finds the counts of a binary: by its build id, or else by its file name among the counts without a build id. `only`
-/// is true if the user named no other binary. Counts without a binary's name are then taken too.
+/// Finds the counts of a binary by its build id, or among those without one by its file name. If the user named no
+/// other binary (`only`), counts without a name are taken too.
 pub fn find<'c>(
     counts: &'c Counts,
     path: &Path,
@@ -158,19 +158,15 @@ pub struct BinaryOutcome {
     pub file_path: PathBuf,
     /// How the counts of the binary were found; `None` if there are no counts.
     pub found_by: Option<FoundBy>,
-    /// The path of an earlier binary that has the counts that this binary would get; otherwise `None`. The earlier
-    /// binary is the same build, or it has the same file name and the counts have no build id.
+    /// An earlier binary that has these counts: the same build, or the same file name and no build id.
     pub counted_for: Option<String>,
-    /// Why there is no profile of the binary although the inputs have counts of it; `None` if there is a profile, or if
-    /// another binary has the counts.
+    /// Why there is no profile although there are counts that no other binary has.
     pub left_out: Option<Error>,
-    /// The file with the binary's profile; `None` if no file has samples of this binary. The command that writes the
-    /// files sets it.
+    /// The file with the binary's profile. The command that writes the files sets it.
     pub file: Option<String>,
     /// The number of binaries in the input with the same file name but another build id.
     pub other_builds: usize,
-    /// The number of branches in the binaries that `other_builds` counts. If there are no branches, the number of
-    /// samples.
+    /// The branches in `other_builds`, or if there are none, the samples.
     pub of_other_builds: u64,
     /// The number of branches in the counts of this binary. If there are no branches, the number of samples.
     pub counted: u64,
@@ -182,8 +178,7 @@ pub struct BinaryOutcome {
     pub functions: usize,
     /// Whether the profile is by pseudo probe. Otherwise it is by source line.
     pub by_probes: bool,
-    /// The numbers of samples that were used or left out for calling contexts. `None` if the profile was made without
-    /// contexts.
+    /// The samples that were used or left out for calling contexts, if there are contexts.
     pub contexts: Option<ContextFigures>,
     /// The errors in debug info that could not be read.
     pub warnings: Vec<Error>,
@@ -219,8 +214,7 @@ pub struct MakeOptions {
     pub program: ProgramOptions,
     /// How samples are counted.
     pub lines: LineOptions,
-    /// The options for calling contexts; `None` if no contexts are wanted. An unsymbolized profile that has contexts
-    /// always gives a profile with contexts.
+    /// The options for calling contexts, which unsymbolized profiles with contexts always give.
     pub contexts: Option<ContextOptions>,
     /// The tool whose way of counting is used. With [`CountingTool::Autofdo`], `lines` and `contexts` have no effect.
     pub tool: CountingTool,
@@ -231,9 +225,7 @@ pub struct MakeOptions {
 }
 
 impl MakeOptions {
-    /// Makes options. With `ips`, the sampled addresses are counted instead of the branch stacks. With `lines`, the
-    /// profile is by source line even if the program has pseudo probes. With `contexts`, the profile has calling
-    /// contexts.
+    /// With `ips`, sampled addresses are counted. With `lines`, pseudo probes are ignored.
     pub fn new(ips: bool, lines: bool, contexts: bool) -> Self {
         let mut options = MakeOptions::default();
         options.program.ignore_probes = lines;
@@ -338,9 +330,8 @@ pub struct Outcome {
     pub with_contexts: bool,
     /// Whether each binary has a profile of its own.
     pub separate: bool,
-    /// How often all call chains and branch stacks were cut to half of their length to save memory
-    /// ([`Stacks::halvings`](profkit_perf::collect::Stacks::halvings)). The next field is the number of samples that
-    /// were shortened by this.
+    /// How often call chains and branch stacks were halved to save memory
+    /// ([`Stacks::halvings`](profkit_perf::collect::Stacks::halvings)), and how many samples became shorter.
     pub halvings: u32,
     /// See [`halvings`](Self::halvings).
     pub shortened: u64,
@@ -355,8 +346,7 @@ pub struct Encoded {
     pub file: String,
     /// The encoding.
     pub form: SampleForm,
-    /// What was left out because the encoding cannot hold it. The totals of functions, which GCC computes itself, are not
-    /// counted.
+    /// What the encoding cannot hold, without the totals of functions, which GCC computes.
     pub losses: FormLosses,
 }
 
@@ -443,9 +433,8 @@ impl<'a> Sampling<'a> {
         Ok(())
     }
 
-    /// Notes a binary of which no profile can be made, for example because it has no debug info. This is called after
-    /// the profiles of all other binaries were added: then one of them may have the counts of this binary, because it is
-    /// the same build.
+    /// Notes a binary without a profile, when all profiles were added: one of them may have its counts, as the same
+    /// build.
     pub(crate) fn leave_out(&mut self, binary: (&Path, Option<BuildId>), error: Error) {
         let (found, mut result) = self.unclaimed(binary, false);
         result.left_out = found.by.is_some().then_some(error);
@@ -457,8 +446,7 @@ impl<'a> Sampling<'a> {
         binaries.any(|it| it.found_by.is_some())
     }
 
-    /// Returns the results, and the profiles that are to be written, with the names of their files. A single profile of
-    /// all binaries has the name of the first binary.
+    /// The results, and the profiles with names for files. A profile of all binaries is named after the first.
     pub fn finish(self) -> (Outcome, Vec<NamedProfile>) {
         let binaries = self.outcome.binaries.iter();
         let paths = binaries.map(|it| (it.file_path.as_path(), it.build_id.as_ref()));
@@ -506,8 +494,7 @@ impl NamedProfile {
 }
 
 impl Outcome {
-    /// Makes an outcome without results of binaries. It has only what the counts themselves show: the binaries that
-    /// occur in the inputs, and the losses.
+    /// What the counts themselves show, without results of binaries.
     pub fn of(counts: &Counts, options: &MakeOptions) -> Self {
         Outcome {
             seen: recorded_binaries(counts),

@@ -111,8 +111,7 @@ pub fn compiler_at(words: &[OsString]) -> usize {
     launchers.count()
 }
 
-/// Returns the family of a compiler (GCC or Clang), if its name shows it. `None` for names such as `cc`, which mean
-/// different compilers on different systems.
+/// Returns the family that the name shows; `None` for names such as `cc`, which mean several compilers.
 pub fn family(compiler: &OsStr) -> Option<Family> {
     let name = Path::new(compiler)
         .file_name()?

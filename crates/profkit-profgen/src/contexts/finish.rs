@@ -12,8 +12,7 @@ use profkit_data::sample::{
 };
 use profkit_data::summary::Summary;
 
-/// Adjusts the samples of each context. If the options ask for it, the total becomes the sum of the lines. In a profile
-/// by source line, the count of a line becomes at least the number of the calls that the line makes.
+/// If asked for, the total becomes the sum of the lines. By source line, a line counts at least the calls in it.
 pub fn sum_up(trie: &mut Trie, kind: ProfileKind, options: &ContextOptions) {
     for id in trie.breadth_first() {
         if let Some(samples) = &mut trie.node_mut(id).samples {
@@ -58,8 +57,7 @@ pub fn finish(
     }
 }
 
-/// Computes the profile summary. All contexts of a function are added up before: each of them alone has lower counts,
-/// and would look cold.
+/// All contexts of a function are added up before: each of them alone would look cold.
 fn summary(trie: &Trie) -> Summary {
     let mut sum = SampleProfile::new();
     let mut outcome = AddOutcome::default();

@@ -31,8 +31,7 @@ int main(void) {
 }
 ";
 
-/// A sink that records a program as the kernel. `moved` is the distance from the address to which the program was
-/// linked to the address at which the kernel was loaded.
+/// Records a program as the kernel, loaded `moved` bytes after the address to which it was linked.
 struct AsKernel {
     writer: PerfWriter,
     program: String,
@@ -77,8 +76,6 @@ impl PerfSink for AsKernel {
     }
 }
 
-/// Returns the counts of a recording in which the kernel was loaded `moved` bytes after the address to which it was
-/// linked.
 fn counts(program: &Program, moved: u64) -> Counts {
     let simulation = Simulation::new(3).depth(16);
     let mut sink = AsKernel {

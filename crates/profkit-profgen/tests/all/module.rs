@@ -17,13 +17,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The address to which the program with the module's code is linked. The next constant is the address at which the
-/// kernel loads the module.
+/// Where the program with the module's code is linked, and where the kernel loads the module.
 const LINKED: u64 = 0x40_0000;
 const LOADED: u64 = 0xffff_ffff_c012_3000;
 
-/// A module with functions in several sections and with data. It calls a function of the kernel and a function in
-/// another source file of the module.
+/// Functions in several sections, data, and calls of the kernel and of another source file.
 const SOURCE: &str = "
 extern int register_thing(int);
 extern int other(int);

@@ -76,8 +76,7 @@ pub fn theirs(binary: &Path, input: &[&str]) -> Option<String> {
     theirs_of("llvm-profgen-22", binary, input)
 }
 
-/// Runs `tool`, which must have the options of llvm-profgen, and returns the text of the profile that it writes. If the
-/// tool is not installed, prints this and returns `None`.
+/// Runs `tool`, which has the options of llvm-profgen. `None` if it is not installed.
 pub fn theirs_of(tool: &str, binary: &Path, input: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");

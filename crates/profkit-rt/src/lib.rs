@@ -86,8 +86,7 @@ impl Variant {
     }
 }
 
-/// The options with which rustc compiles [`source::FILES`] to the object file of the runtime, in addition to those of
-/// `compiler::Compiler`.
+/// The options of rustc for the MIP runtime, in addition to those of `compiler::Compiler`.
 pub const COMPILE_FLAGS: &[&str] = &[
     "--crate-name=profkit_rt",
     "--cfg=profkit_rt_object",

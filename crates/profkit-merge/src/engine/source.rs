@@ -19,8 +19,7 @@ pub(crate) enum Source<'data> {
 }
 
 impl<'data> Source<'data> {
-    /// Opens an input with the reader for its content. If `tolerant` is set, a damaged raw or indexed file is read as
-    /// far as it is sound.
+    /// With `tolerant`, a damaged raw or indexed file is read as far as it is sound.
     pub(crate) fn open(
         input: &'data OpenedInput<'_>,
         tolerant: bool,
@@ -77,9 +76,7 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// Returns LLVM's error for an indexed file that has a function without a name. If the table of functions is
-    /// damaged, only the names before the damage are checked. Returns `None` if every checked name is sound, or if the
-    /// file is not an indexed file.
+    /// LLVM's error for an indexed file that has a function without a name, as far as its table of functions is sound.
     pub(crate) fn empty_name(&self) -> Option<Error> {
         let Source::Indexed(reader) = self else {
             return None;
@@ -121,8 +118,7 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// Returns the temporal traces of the file. If `separate` is set, there is one entry for each profile of a raw
-    /// file.
+    /// With `separate`, there is one entry for each profile of a raw file.
     pub(crate) fn traces(&mut self, separate: bool) -> Result<Vec<TemporalTraces>, Error> {
         match self {
             Source::Raw(reader) if separate => Ok(reader.traces_of_profiles()),
@@ -130,8 +126,7 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// Returns a number for the position of the record that was read last; it is larger for a later record. `ordinal`
-    /// is the number of records of the file that were read before this one.
+    /// A number that is larger for a later record. `ordinal` is the number of records of the file before this one.
     pub(crate) fn place(&self, ordinal: u64) -> u64 {
         match self {
             // An entry of the hash table is longer than 8 bytes, so the offset divided by 8 is different for each name.
@@ -142,8 +137,7 @@ impl<'data> Source<'data> {
     }
 }
 
-/// Returns the error for a file that is not an instrumentation profile. For every such file, LLVM's text is
-/// "unrecognized format" (`InstrProfReader::create`).
+/// For every file that is no profile, LLVM's text is "unrecognized format" (`InstrProfReader::create`).
 fn not_a_profile(kind: FileKind) -> Error {
     let error = |message: &'static str| Error::new(ErrorKind::UnrecognizedFormat, message);
     match kind {
@@ -175,8 +169,7 @@ fn not_a_profile(kind: FileKind) -> Error {
     }
 }
 
-/// If [`MergeOptions::read_as`](crate::MergeOptions) names an LLVM release that does not read this version of the file,
-/// returns the error of that release. `word` is the version word of the file.
+/// The error of the LLVM release in [`MergeOptions::read_as`](crate::MergeOptions), if it does not read this version.
 pub(crate) fn llvm_refuses(context: &Context<'_, '_>, kind: FileKind, word: u64) -> Option<Error> {
     let release = context.options.read_as?;
     let facts = release.facts()?;

@@ -135,8 +135,7 @@ fn programs_with_a_new_layout_do_what_they_did() {
     assert!(with_cold > 0);
 }
 
-/// A program that was compiled with a layout has functions in several parts. Its recording must still fit its blocks,
-/// so that it can get a layout again.
+/// Functions then are in several parts. A recording must still fit the blocks.
 #[test]
 fn a_program_with_a_new_layout_can_be_laid_out_again() {
     let llvm = require_or_skip!(22);

@@ -2,7 +2,7 @@
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::{Heap, ThresholdArgs};
-use crate::print::{self, Format, RowFormat, stdout_for};
+use crate::print::{self, RowFormat};
 use crate::show::is_given;
 use crate::spelling::pattern;
 use clap::{ArgMatches, Args, ValueEnum};
@@ -14,7 +14,6 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::{Input, is_stdio};
 use profkit_report::diff::{DiffReport, HeapDiff, gate};
 use profkit_report::typed::{between, percent};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -177,23 +176,13 @@ impl DiffArgs {
     /// Ends a command that has printed the differences. Reports names in the selection that no function of either
     /// profile has. If there are no such names, reports a share that is too large for `--fail-over`.
     fn finish(&self, missing: &[String], moved: Option<f64>, unit: &str) -> exit::Result {
-        if let Some((first, more)) = missing.split_first() {
+        if !missing.is_empty() {
             let none = |name| format!("neither profile has a function `{name}`");
-            let failure = more
-                .iter()
-                .map(none)
-                .fold(Failure::input(none(first)), Failure::and);
             let hint = "--function-contains TEXT finds functions whose name contains the text";
-            return Err(failure.with_hint(hint));
+            return Err(Failure::inputs(missing.iter().map(none)).with_hint(hint));
         }
-        match self.fail_over.and_then(|most| gate(moved, most, unit)) {
-            Some(reason) => {
-                // A failed write is ignored. It means that stderr is closed.
-                let _ = writeln!(print::stderr(), "gate: {reason}");
-                Ok(Status::GateFailed)
-            }
-            None => Ok(Status::Done),
-        }
+        let reason = self.fail_over.and_then(|most| gate(moved, most, unit));
+        Ok(exit::gate(reason).unwrap_or(Status::Done))
     }
 }
 
@@ -234,7 +223,7 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
         // The errors are part of the JSON, so they are not printed as text.
         let shown = args.format != RowFormat::Json;
         for error in profile.damage.first.iter().filter(|_| shown) {
-            let _ = writeln!(print::stderr(), "warning: {name}: {error}");
+            print::say(format_args!("warning: {name}: {error}"));
         }
         profiles.push(profile);
     }
@@ -255,13 +244,7 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
         diff: &diff,
         spelling: args.mangled.into(),
     };
-    let mut out = stdout_for(args.format.document());
-    let printed = match (args.format.rows(), args.format.document()) {
-        (Some(form), _) => report.rows(form, out),
-        (None, Format::Text) => report.text(&mut out),
-        (None, Format::Json) => report.json(&mut out),
-    };
-    printed.map_err(|error| Failure::print(&error))?;
+    print::answer(&report, args.format)?;
     match args.finish(&diff.missing, diff.moved, report.unit())? {
         Status::Done if report.is_damaged() => Ok(Status::InputBad),
         status => Ok(status),
@@ -291,13 +274,7 @@ fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
         thresholds,
         top: args.most(),
     };
-    let mut out = stdout_for(args.format.document());
-    match (args.format.rows(), args.format.document()) {
-        (Some(form), _) => report.rows(form, out),
-        (None, Format::Text) => report.text(&mut out),
-        (None, Format::Json) => report.json(&mut out),
-    }
-    .map_err(|error| Failure::print(&error))?;
+    print::answer(&report, args.format)?;
     // Text and JSON have the notes in them.
     if args.format.rows().is_some() {
         print::notes(old.notes.iter().chain(&new.notes));

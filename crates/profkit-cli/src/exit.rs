@@ -12,12 +12,13 @@
 //! An error is one or more lines on stderr that begin with `error: `. If the user can do something about the error, a
 //! line that begins with `hint: ` follows.
 use crate::print;
+use profkit_analysis::faults::Faults;
 use profkit_data::path_text;
 use profkit_data::stored::{MemberError, StoredError, split_member};
 use profkit_merge::files::system_text;
 use profkit_report::quoted;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -56,6 +57,16 @@ impl Failure {
         Failure {
             code: INPUT_BAD,
             messages: vec![message.to_string()],
+            hints: Vec::new(),
+        }
+    }
+
+    /// Makes a failure for bad inputs, with a message for each.
+    #[cold]
+    pub fn inputs(messages: impl IntoIterator<Item = impl fmt::Display>) -> Self {
+        Failure {
+            code: INPUT_BAD,
+            messages: messages.into_iter().map(|it| it.to_string()).collect(),
             hints: Vec::new(),
         }
     }
@@ -115,6 +126,15 @@ impl Failure {
             Self::reader_gone()
         } else {
             Self::io("cannot be written", "standard output", error)
+        }
+    }
+
+    fn say(&self) {
+        for message in &self.messages {
+            print::say(format_args!("error: {message}"));
+        }
+        for hint in &self.hints {
+            print::say(format_args!("hint: {hint}"));
         }
     }
 
@@ -220,16 +240,27 @@ fn nearest_name(folder: &Path, path: &Path) -> Option<PathBuf> {
     )
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for message in &self.messages {
-            writeln!(f, "error: {message}")?;
-        }
-        for hint in &self.hints {
-            writeln!(f, "hint: {hint}")?;
-        }
-        Ok(())
+/// The errors of a file as messages, with the name of the file.
+pub fn lines_of(name: &str, faults: &Faults) -> impl Iterator<Item = String> {
+    let first = faults.first.iter().map(ToString::to_string);
+    let more = Some(faults.more()).filter(|more| *more > 0);
+    let all = first.chain(more.map(|more| format!("and {more} more errors")));
+    all.map(move |error| format!("{name}: {error}"))
+}
+
+/// The result of a command that has collected its messages: done, unless there are messages.
+pub fn done_unless(failure: Failure) -> Result {
+    match failure.messages.is_empty() {
+        true => Ok(Status::Done),
+        false => Err(failure),
     }
+}
+
+/// Prints the bounds that are not met. Returns [`Status::GateFailed`] if there are any.
+pub fn gate(reasons: impl IntoIterator<Item = impl fmt::Display>) -> Option<Status> {
+    let reasons = reasons.into_iter();
+    let said = reasons.map(|reason| print::say(format_args!("gate: {reason}")));
+    (said.count() > 0).then_some(Status::GateFailed)
 }
 
 /// Ends the program: prints a failure, and decides the exit code.
@@ -240,8 +271,7 @@ pub fn finish(result: Result) -> ExitCode {
         Ok(Status::GateFailed) => GATE_FAILED,
         Ok(Status::Ran(code)) => code,
         Err(failure) => {
-            // A failed write is ignored. It means that stderr is closed. The exit code still shows the failure.
-            let _ = write!(print::stderr(), "{failure}");
+            failure.say();
             failure.code
         }
     };
@@ -251,7 +281,7 @@ pub fn finish(result: Result) -> ExitCode {
 /// Ends the program after it caught a signal, and prints why. The program ends by the same signal, so that a shell sees
 /// the exit code 128 + `signal` and also ends the script that runs the command.
 pub fn by_signal(failure: &Failure, signal: i32) {
-    let _ = write!(print::stderr(), "{failure}");
+    failure.say();
     let _ = signal_hook::low_level::emulate_default_handler(signal);
 }
 

@@ -12,7 +12,6 @@ use profkit_perf::collect::Counts;
 use profkit_profgen::layout::{CodeMap, Flow, FunctionOrder, Layout, LayoutOptions, counts_of};
 use profkit_report::layout::{document, lines};
 use profkit_report::recording::recording_damage;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -127,10 +126,6 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     for output in staged {
         output.finish()?;
     }
-    // A failed write is ignored. It means that stderr is closed.
-    let mut stderr = print::stderr();
-    for line in lines(&layout) {
-        let _ = writeln!(stderr, "{line}");
-    }
+    lines(&layout).into_iter().for_each(print::say);
     Ok(Status::Done)
 }

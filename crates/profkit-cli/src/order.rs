@@ -7,7 +7,6 @@ use profkit_data::path_text;
 use profkit_merge::files::{Content, Output, check_outputs, is_stdio};
 use profkit_object::code_symbols::read_code_symbols;
 use profkit_report::order::{Order, OrderReport, warnings};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -97,8 +96,7 @@ pub fn run(args: &OrderArgs) -> exit::Result {
         let added = startup.add(&input);
         let added = added.map_err(|error| Failure::file(input.name(), &error))?;
         for warning in warnings(&added) {
-            // A failed write is ignored. It means that stderr is closed.
-            let _ = writeln!(print::stderr(), "warning: {}: {warning}", input.name());
+            print::say(format_args!("warning: {}: {warning}", input.name()));
         }
     }
     let mut order = startup.order(args.linker.into());
@@ -113,7 +111,7 @@ pub fn run(args: &OrderArgs) -> exit::Result {
     let binary = symbols.as_deref().map(|symbols| (symbols, args.page_size));
     let report = OrderReport::new(&startup, &order, args.linker.into(), binary);
     if order.names().is_empty() {
-        let _ = write!(print::stderr(), "{report}");
+        let _ = report.document().print(&mut print::stderr());
         let failure = Failure::input("no function is left to order, so nothing is written");
         return Err(failure.with_hint(
             "perhaps the profile is of another program: `profkit match PROFILE PROGRAM` checks that",
@@ -129,13 +127,17 @@ pub fn run(args: &OrderArgs) -> exit::Result {
 /// If the file cannot be written.
 pub fn write(output: Output, stdout: bool, format: Format, order: &dyn Order) -> exit::Result {
     if stdout && format == Format::Json {
-        output.write(|sink| sink.put(format!("{}\n", order.json(true)).as_bytes()))?;
+        let mut bytes = Vec::new();
+        order
+            .json(true, &mut bytes)
+            .map_err(|error| Failure::print(&error))?;
+        output.write(|sink| sink.put(&bytes))?;
         return Ok(Status::Done);
     }
     output.write(|sink| sink.put(&order.file()))?;
     let _ = match format {
-        Format::Json => writeln!(print::json_stderr(), "{}", order.json(false)),
-        Format::Text => write!(print::stderr(), "{order}"),
+        Format::Json => order.json(false, &mut print::json_stderr()),
+        Format::Text => order.document().print(&mut print::stderr()),
     };
     Ok(Status::Done)
 }

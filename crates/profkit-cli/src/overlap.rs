@@ -1,11 +1,10 @@
 //! `profkit overlap`: how alike profiles are.
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, Format, stdout_for};
+use crate::print::{self, Format};
 use clap::Args;
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_data::path_text;
 use profkit_report::overlap::OverlapReport;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -65,8 +64,7 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     for (input, profile) in inputs.iter().zip(ComparedProfile::open_all(&bytes)) {
         let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
         for error in &profile.damage.first {
-            // A failed write is ignored. It means that stderr is closed.
-            let _ = writeln!(print::stderr(), "warning: {}: {error}", input.name());
+            print::say(format_args!("warning: {}: {error}", input.name()));
         }
         profiles.push((input.name().to_owned(), profile));
     }
@@ -77,19 +75,10 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
             .with_hint("`profkit doctor FILE` shows the kind of a profile")
     })?;
     report.mangled = args.mangled;
-    let mut out = stdout_for(args.format);
-    let printed = match args.format {
-        Format::Text => write!(out, "{report}"),
-        Format::Json => writeln!(out, "{}", report.json()),
-    };
-    printed.map_err(|error| Failure::print(&error))?;
-    if let Some(reason) = args.fail_under.and_then(|least| report.gate(least)) {
-        let _ = writeln!(print::stderr(), "gate: {reason}");
-        return Ok(Status::GateFailed);
-    }
-    Ok(if report.is_damaged() {
-        Status::InputBad
-    } else {
-        Status::Done
-    })
+    print::answer(&report, args.format)?;
+    let reason = args.fail_under.and_then(|least| report.gate(least));
+    Ok(exit::gate(reason).unwrap_or(match report.is_damaged() {
+        true => Status::InputBad,
+        false => Status::Done,
+    }))
 }

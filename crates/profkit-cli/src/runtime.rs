@@ -3,7 +3,7 @@ use crate::exit::{Failure, Result, Status};
 use crate::print::stdout;
 use clap::Args;
 use profkit_merge::files::{Content, Output};
-use profkit_runtime::link::{Compiler, Error, library};
+use profkit_runtime::link::{Compiler, library};
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -52,16 +52,4 @@ pub fn run(args: &RuntimeArgs) -> Result {
         .and_then(|()| out.flush())
         .map_err(|error| Failure::print(&error))?;
     Ok(Status::Done)
-}
-
-impl From<Error> for Failure {
-    #[cold]
-    fn from(error: Error) -> Self {
-        let failure = if error.is_usage() {
-            Failure::usage(&error)
-        } else {
-            Failure::input(&error)
-        };
-        failure.with_hints(error.hint())
-    }
 }

@@ -1,4 +1,5 @@
 //! Rows for programs: CSV with a header, or one JSON object per line.
+use crate::show::json::without_nulls;
 use profkit_analysis::ranking::{Group, GroupBy};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -108,16 +109,13 @@ pub fn group_word(by: GroupBy) -> &'static str {
 
 /// Returns a group as JSON. `total` is the sum of all groups.
 pub fn group_json(group: &Group, total: u128) -> Value {
-    let mut value = json!({
+    without_nulls(json!({
+        "group": group.name,
         "functions": group.functions,
         "entered": group.entered,
         "sum": number(group.sum),
         "share": profkit_data::share(group.sum, total),
-    });
-    if let (Some(name), Some(members)) = (&group.name, value.as_object_mut()) {
-        members.insert("group".to_owned(), name.as_str().into());
-    }
-    value
+    }))
 }
 
 /// Returns a sum as a JSON number. A sum of more than 64 bits, which is rare, becomes the nearest floating-point

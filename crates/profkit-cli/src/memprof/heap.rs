@@ -1,6 +1,7 @@
 //! Heap profiles of any form: opens them, and reports their errors.
 use crate::correlate::args::BinaryArgs;
-use crate::exit::{self, Failure, Status, must_exist};
+use crate::exit::{self, Failure};
+use crate::io::add_binaries;
 use crate::print::{grouped, plural};
 use clap::Args;
 use profkit_analysis::heap::{HeapProfile, IndexedBinaries, LoadedHeap, load_heap};
@@ -103,11 +104,7 @@ impl Heap {
             return Ok(());
         }
         let mut functions = BinaryFunctions::for_names();
-        for path in &binaries.binaries {
-            must_exist(path)?;
-            let opened = functions.open(path);
-            opened.map_err(|error| Failure::file(profkit_data::path_text(path), &error))?;
-        }
+        add_binaries(&mut functions, &binaries.binaries)?;
         let (named, unnamed) = self.heap.add_names(&functions);
         if named + unnamed > 0 {
             self.notes.push(format!(
@@ -155,23 +152,9 @@ impl Heap {
     /// # Errors
     /// If a file has errors.
     pub fn finish(files: &[(&Input, &Heap)]) -> exit::Result {
-        let mut failure: Option<Failure> = None;
-        for (input, shown) in files {
-            let damage = &shown.heap.damage;
-            let first = damage.first.iter().map(ToString::to_string);
-            let more = damage.more();
-            let more = (more > 0).then(|| format!("and {more} more errors"));
-            for error in first.chain(more) {
-                let line = format!("{}: {error}", input.name());
-                failure = Some(match failure {
-                    Some(failure) => failure.and(line),
-                    None => Failure::input(line),
-                });
-            }
-        }
-        match failure {
-            Some(failure) => Err(failure),
-            None => Ok(Status::Done),
-        }
+        let files = files.iter();
+        let lines =
+            files.flat_map(|(input, shown)| exit::lines_of(input.name(), &shown.heap.damage));
+        exit::done_unless(Failure::inputs(lines))
     }
 }

@@ -3,12 +3,11 @@
 use super::flame::{self, Weight};
 use super::heap::{Heap, ThresholdArgs};
 use crate::exit::{self, Failure, Status};
-use crate::print::{RowFormat, stdout_for};
+use crate::print::{self, RowFormat};
 use crate::show::files::Groups;
 use crate::show::{ShowArgs, Sort};
 use clap::Args;
 use profkit_merge::files::Input;
-use profkit_report::RowForm;
 use profkit_report::flame::{HeapWeight, of_heap, print_folded, unit};
 use profkit_report::heap::HeapShow;
 use std::io::Write;
@@ -94,23 +93,21 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         let file = flame::title(input);
         let svg = of_heap(&shown.heap, &file, drawn, &thresholds, mangled);
         flame::write(path, input, svg, unit(drawn))?;
-        crate::print::notes(&shown.notes);
+        print::notes(&shown.notes);
         return Heap::finish(&[(input, &shown)]);
     }
-    let mut out = stdout_for(format.document());
-    let printed = match (folded, format) {
-        (Some(weight), _) => print_folded(&shown.heap, weight, mangled, &mut out),
-        (None, RowFormat::Text) => view.text(&mut out),
-        (None, RowFormat::Json) => view.json(&mut out),
-        (None, RowFormat::Jsonl) => view.rows(RowForm::JsonLines, &mut out),
-        (None, RowFormat::Csv) => view.rows(RowForm::Csv, &mut out),
-    };
-    printed
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::print(&error))?;
+    match folded {
+        Some(weight) => {
+            let mut out = print::stdout();
+            print_folded(&shown.heap, weight, mangled, &mut out)
+                .and_then(|()| out.flush())
+                .map_err(|error| Failure::print(&error))?;
+        }
+        None => print::answer(&view, format)?,
+    }
     // Text and JSON have the notes in them.
-    if folded.is_some() || matches!(format, RowFormat::Jsonl | RowFormat::Csv) {
-        crate::print::notes(&shown.notes);
+    if folded.is_some() || format.rows().is_some() {
+        print::notes(&shown.notes);
     }
     match format {
         // The errors are part of the JSON, so they are not printed as text.

@@ -8,7 +8,6 @@ use profkit_data::mip::ProfileVersion;
 use profkit_data::path_text;
 use profkit_merge::files::check_outputs;
 use profkit_object::build_id::parse_build_id;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -70,15 +69,13 @@ pub fn run(args: &CreateArgs) -> Result {
         let (name, runs) = (path_text(&args.profile), plural(replaced, "run"));
         print::notes([format!("replaced {name}, which had the counts of {runs}")]);
     }
-    let mut stderr = print::stderr();
     for dropped in &made.dropped {
-        let _ = writeln!(stderr, "warning: {dropped}");
+        print::say(format_args!("warning: {dropped}"));
     }
-    let _ = writeln!(
-        stderr,
-        "wrote {}: an empty profile of {}",
-        path_text(&args.profile),
-        plural(made.profile.function_counts().0, "function")
-    );
+    let functions = plural(made.profile.function_counts().0, "function");
+    let name = path_text(&args.profile);
+    print::say(format_args!(
+        "wrote {name}: an empty profile of {functions}"
+    ));
     Ok(Status::Done)
 }

@@ -5,7 +5,6 @@ use crate::print;
 use clap::{Args, ValueEnum};
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_mip::instrument::{Target, instrument};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -69,25 +68,16 @@ pub fn run(args: &InstrumentArgs) -> Result {
         instrument(input.bytes(), input.name(), args.target, &options).map_err(Failure::input)?;
     output.write(|sink| sink.put(&made.text))?;
     if args.verbose {
-        let mut stderr = print::stderr();
-        // A failed write is ignored. It means that stderr is closed.
+        let name = input.name();
         for skipped in &made.skipped {
-            let _ = writeln!(
-                stderr,
-                "{}:{}: {} {}",
-                input.name(),
-                skipped.line,
-                skipped.name,
-                skipped.reason
-            );
+            let (line, function, reason) = (skipped.line, &skipped.name, &skipped.reason);
+            print::say(format_args!("{name}:{line}: {function} {reason}"));
         }
-        let _ = writeln!(
-            stderr,
-            "{}: functions instrumented: {}, left alone: {}",
-            input.name(),
+        print::say(format_args!(
+            "{name}: functions instrumented: {}, left alone: {}",
             made.functions,
             made.skipped_functions()
-        );
+        ));
     }
     Ok(Status::Done)
 }

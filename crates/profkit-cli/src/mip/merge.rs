@@ -220,15 +220,3 @@ fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<Str
     }
     Ok((profiles, notes))
 }
-
-impl From<profkit_mip::profiles::Error> for Failure {
-    #[cold]
-    fn from(error: profkit_mip::profiles::Error) -> Self {
-        let failure = if error.is_usage() {
-            Failure::usage(&error)
-        } else {
-            Failure::input(&error)
-        };
-        failure.with_hints(error.hint())
-    }
-}

@@ -10,8 +10,7 @@ use profkit_analysis::order::{
 };
 use profkit_data::mip::{FunctionId, MipProfile};
 use profkit_merge::files::{Content, Output, check_outputs, is_stdio};
-use profkit_report::order::MipOrderReport;
-use std::io::Write as _;
+use profkit_report::order::{MipOrderReport, Order};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -97,8 +96,7 @@ pub fn run(args: &OrderArgs) -> Result {
     }
     let report = MipOrderReport::new(&profile, &order, args.linker.into(), args.page_size);
     if order.is_empty() {
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = write!(print::stderr(), "{report}");
+        let _ = report.document().print(&mut print::stderr());
         let failure = Failure::input("no function is left to order, so nothing is written");
         return Err(failure.with_hint(match regex {
             Some(_) => "--regex is matched against mangled names, as `profkit mip show --mangled` prints them",

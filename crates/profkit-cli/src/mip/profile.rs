@@ -10,7 +10,6 @@ use profkit_data::mip::{
 };
 use profkit_merge::files::{Content, Input, Output, Staged};
 use profkit_mip::create::{self, CreateOptions, create};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// A version of the profile's format that can be written.
@@ -153,16 +152,7 @@ pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<
 pub fn locate(profile: &mut MipProfile, path: &Path, arch: Option<&str>) -> Result<()> {
     let located = create::locate(profile, path, arch)?;
     for note in located.apply(profile) {
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = writeln!(print::stderr(), "warning: {note}");
+        print::say(format_args!("warning: {note}"));
     }
     Ok(())
-}
-
-impl From<create::Error> for Failure {
-    #[cold]
-    fn from(error: create::Error) -> Self {
-        let failure = Failure::input(&error);
-        failure.with_hints(error.hint())
-    }
 }

@@ -49,15 +49,3 @@ pub fn run(args: &RuntimeArgs) -> Result {
     output.write(|sink| sink.put(&bytes))?;
     Ok(Status::Done)
 }
-
-impl From<runtime::Error> for Failure {
-    #[cold]
-    fn from(error: runtime::Error) -> Self {
-        let failure = if error.is_usage() {
-            Failure::usage(&error)
-        } else {
-            Failure::input(&error)
-        };
-        failure.with_hints(error.hint())
-    }
-}

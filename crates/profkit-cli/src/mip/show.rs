@@ -1,13 +1,12 @@
 //! `profkit mip show`: the results of the runs, function by function.
 use super::profile::{ImageArgs, locate, open_any};
-use crate::exit::{Failure, Result, Status};
-use crate::print::{Format, stdout_for};
+use crate::exit::{Result, Status};
+use crate::print::{self, Format};
 use crate::show::By;
 use crate::spelling::pattern;
 use clap::Args;
 use profkit_analysis::ranking::GroupBy;
 use profkit_report::mip::MipFunctions;
-use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -68,13 +67,8 @@ pub fn run(args: &ShowArgs) -> Result {
         },
         mangled: args.mangled,
         by: args.by.map(|by| GroupBy::from(by).into()),
+        most: usize::MAX,
     };
-    let mut out = stdout_for(args.format);
-    match args.format {
-        Format::Text => view.text(&mut out),
-        Format::Json => view.json(&mut out),
-    }
-    .and_then(|()| out.flush())
-    .map_err(|error| Failure::print(&error))?;
+    print::answer(&view, args.format)?;
     Ok(Status::Done)
 }

@@ -13,7 +13,6 @@ use profkit_mip::use_::sample::{MadeProfile, sample_profile};
 use profkit_object::binary::BinaryFile;
 use profkit_object::symbolize::Options;
 use profkit_report::merge::{output_name, sample_losses};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -132,8 +131,6 @@ fn blocks(args: &UseArgs, profile: &MipProfile, version: ListVersion, output: Ou
 
 fn report_blocks(list: &BlockList<'_>, format: Format) {
     let (cold, cold_bytes) = (list.cold_blocks(), list.cold_bytes());
-    // A failed write is ignored. It means that stderr is closed.
-    let mut stderr = print::stderr();
     let names = |names: &[&[u8]]| -> Vec<String> {
         names
             .iter()
@@ -155,14 +152,13 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
             "without_blocks": list.without_blocks,
             "without_ids": list.without_ids,
         });
-        let _ = writeln!(stderr, "{report:#}");
+        print::say(format_args!("{report:#}"));
         return;
     }
-    let _ = writeln!(
-        stderr,
+    print::say(format_args!(
         "{} functions split: {cold} cold blocks with {cold_bytes} bytes",
         list.functions.len()
-    );
+    ));
     for (count, what) in [
         (list.whole, "without a cold block"),
         (list.never_called, "never called, and not listed"),
@@ -170,7 +166,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         (list.without_ids, "without block ids in the binary"),
     ] {
         if count > 0 {
-            let _ = writeln!(stderr, "{count} functions {what}");
+            print::say(format_args!("{count} functions {what}"));
         }
     }
     for (which, what) in [
@@ -182,7 +178,11 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         (&list.ambiguous, "names that several functions have"),
     ] {
         if !which.is_empty() {
-            let _ = writeln!(stderr, "{} {what}: {}", which.len(), first_names(which));
+            print::say(format_args!(
+                "{} {what}: {}",
+                which.len(),
+                first_names(which)
+            ));
         }
     }
 }
@@ -229,8 +229,6 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, losses: &[String],
         .iter()
         .filter(|function| function.is_covered())
         .count();
-    // A failed write is ignored. It means that stderr is closed.
-    let mut stderr = print::stderr();
     if args.format == Format::Json {
         let report = serde_json::json!({
             "schema": "profkit-mip-use-samples",
@@ -242,18 +240,17 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, losses: &[String],
             "edges_without_lines": samples.edges_without_lines,
             "losses": losses,
         });
-        let _ = writeln!(stderr, "{report:#}");
+        print::say(format_args!("{report:#}"));
         return;
     }
     let name = profkit_data::path_text(&args.output);
     for loss in losses {
-        let _ = writeln!(stderr, "warning: {}: {loss}", output_name(&name));
+        print::say(format_args!("warning: {}: {loss}", output_name(&name)));
     }
-    let _ = writeln!(
-        stderr,
+    print::say(format_args!(
         "{} functions in the sample profile, of {called} that were called",
         samples.profile.functions().len()
-    );
+    ));
     for (count, what) in [
         (
             samples.without_lines,
@@ -269,7 +266,7 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, losses: &[String],
         ),
     ] {
         if count > 0 {
-            let _ = writeln!(stderr, "{count} {what}");
+            print::say(format_args!("{count} {what}"));
         }
     }
 }

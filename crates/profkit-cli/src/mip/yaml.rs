@@ -6,7 +6,6 @@ use crate::print::plural;
 use clap::Args;
 use profkit_data::mip::{MipWriteOptions, yaml};
 use profkit_merge::files::{Content, Output, check_outputs};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const TO_EXAMPLES: &str = "\
@@ -88,12 +87,8 @@ pub fn from_yaml(args: &FromYamlArgs) -> Result {
         yaml::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
     let version = args.format_version.map_or(version, Into::into);
     stage(&args.profile, &profile, version)?.finish()?;
-    // A failed write is ignored. It means that stderr is closed.
-    let _ = writeln!(
-        print::stderr(),
-        "wrote {}: a profile of {}",
-        profkit_data::path_text(&args.profile),
-        plural(profile.functions.len() as u64, "function")
-    );
+    let name = profkit_data::path_text(&args.profile);
+    let functions = plural(profile.functions.len() as u64, "function");
+    print::say(format_args!("wrote {name}: a profile of {functions}"));
     Ok(Status::Done)
 }

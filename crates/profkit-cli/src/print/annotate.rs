@@ -32,7 +32,6 @@ impl AnnotateArgs {
         };
         let mut list = Annotations::default();
         fill(&mut list);
-        // A failed write is ignored. It means that stderr is closed.
         let _ = write!(print::stderr(), "{list}");
     }
 

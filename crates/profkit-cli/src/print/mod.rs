@@ -5,7 +5,10 @@ mod outputs;
 mod pager;
 
 pub use annotate::AnnotateArgs;
-pub use outputs::{StandardOutput, json_stderr, json_stdout, notes, stderr, stdout, stdout_for};
+pub use outputs::{
+    StandardOutput, answer, json_stderr, json_stdout, notes, report, say, stderr, stdout,
+    stdout_for,
+};
 pub use profkit_report::{Console, grouped, percent, plural};
 
 use anstream::{AutoStream, ColorChoice};
@@ -154,6 +157,15 @@ impl RowFormat {
             RowFormat::Text | RowFormat::Json => None,
             RowFormat::Jsonl => Some(RowForm::JsonLines),
             RowFormat::Csv => Some(RowForm::Csv),
+        }
+    }
+}
+
+impl From<Format> for RowFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Text => RowFormat::Text,
+            Format::Json => RowFormat::Json,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Standard output and standard error. Both escape control characters, so that control characters from a file never
 //! reach a terminal.
 use super::pager::Pager;
-use super::{Console, Format, stderr_look, stdout_look};
+use super::{Console, Format, RowFormat, stderr_look, stdout_look};
+use crate::exit::{Failure, Result};
+use profkit_report::Answer;
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write as _};
 
@@ -43,12 +45,42 @@ pub fn json_stderr() -> Console<io::StderrLock<'static>> {
     Console::json(io::stderr().lock())
 }
 
+/// Prints a line, or several lines, on standard error. If standard error is closed, nothing is printed: the exit code
+/// still says how the command ended.
+pub fn say(text: impl Display) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// Prints a JSON document, or text for people, on standard error, like [`say`].
+pub fn report(format: Format, answer: &impl Answer) {
+    let _ = match format {
+        Format::Json => answer.json(&mut json_stderr()),
+        Format::Text => answer.text(&mut stderr()),
+    };
+}
+
 /// Prints notes on standard error.
 pub fn notes(notes: impl IntoIterator<Item = impl Display>) {
     for note in notes {
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = writeln!(stderr(), "note: {note}");
+        say(format_args!("note: {note}"));
     }
+}
+
+/// Prints an answer on standard output.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn answer(answer: &impl Answer, format: impl Into<RowFormat>) -> Result<()> {
+    let format = format.into();
+    let mut out = stdout_for(format.document());
+    let printed = match (format.rows(), format.document()) {
+        (Some(form), _) => answer.rows(form).write(form, &mut out),
+        (None, Format::Text) => answer.text(&mut out),
+        (None, Format::Json) => answer.json(&mut out),
+    };
+    printed
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::print(&error))
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ impl Pager {
         if let Some(text) = kept
             && pager.wait()?.code() == Some(NOT_FOUND)
         {
-            let _ = writeln!(super::stderr(), "note: $PAGER names no program");
+            super::say("note: $PAGER names no program");
             return self.stdout.write_all(&text);
         }
         self.state = State::Left { pager };

@@ -3,7 +3,7 @@ use super::args::ShowArgs;
 use super::files::Groups;
 use crate::exit::{self, Failure};
 use crate::memprof::flame;
-use crate::print::{self, Format};
+use crate::print;
 use profkit_analysis::samples::SampleView;
 use profkit_merge::files::Input;
 use profkit_report::flame::{of_samples, print_folded_samples};
@@ -50,13 +50,7 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
             by: groups.as_ref().map(Groups::grouping),
         },
     };
-    let mut out = print::stdout_for(args.format.document());
-    let printed = match (args.format.rows(), args.format.document()) {
-        (Some(form), _) => show.rows(form, out),
-        (None, Format::Text) => show.text(&mut out),
-        (None, Format::Json) => show.json(&mut out),
-    };
-    printed.map_err(|error| Failure::print(&error))?;
+    print::answer(&show, args.format)?;
     finish(args, input, &view)
 }
 

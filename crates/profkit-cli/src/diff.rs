@@ -62,7 +62,6 @@ const OF_HEAPS: [&str; 8] = [
     "no-index-cache",
 ];
 
-/// Arguments of `profkit diff`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DiffArgs {
@@ -120,16 +119,13 @@ pub struct DiffArgs {
     )]
     by: Option<By>,
 
-    /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     thresholds: ThresholdArgs,
 
-    /// The options that name the binaries of raw heap profiles.
     #[command(flatten)]
     binaries: BinaryArgs,
 }
 
-/// The quantity by which contexts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
     /// Bytes allocated
@@ -186,10 +182,6 @@ impl DiffArgs {
     }
 }
 
-/// Compares two profiles. `matches` shows which options are on the command line.
-///
-/// # Errors
-/// If a file cannot be read, if the profiles cannot be compared, or if the result cannot be printed.
 pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
     if is_stdio(&args.old) && is_stdio(&args.new) {
         return Err(Failure::usage(
@@ -251,7 +243,6 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
     }
 }
 
-/// Compares two heap profiles.
 fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
     let [old_input, new_input] = inputs;
     let mut old = Heap::open(&args.binaries, old_input)?;

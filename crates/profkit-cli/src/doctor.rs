@@ -29,7 +29,6 @@ Examples:
   profkit doctor runs/ --annotate github
   profkit doctor --format json /ci/profiles | jq '.files[] | select(.verdict != \"sound\")'";
 
-/// Arguments of `profkit doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DoctorArgs {
@@ -53,7 +52,6 @@ pub struct DoctorArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Whether to print annotations, which a build server (such as GitHub Actions) shows beside its job.
     #[command(flatten)]
     pub annotate: AnnotateArgs,
 
@@ -62,17 +60,12 @@ pub struct DoctorArgs {
     pub threads: Option<NonZeroUsize>,
 }
 
-/// The files that `--only` selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Only {
     /// Files that are damaged, cannot be read or are not profiles
     Bad,
 }
 
-/// Examines files and folders.
-///
-/// # Errors
-/// If standard output cannot be written. Faults of files are not errors of this function: they are printed.
 pub fn run(args: &DoctorArgs) -> exit::Result {
     let counts = report(args).map_err(|error| Failure::print(&error))?;
     Ok(match (counts.files(), counts.bad()) {

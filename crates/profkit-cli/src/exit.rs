@@ -43,7 +43,6 @@ pub struct Failure {
     hints: Vec<String>,
 }
 
-/// The result of a command.
 pub type Result<T = Status> = std::result::Result<T, Failure>;
 
 const INPUT_BAD: u8 = 1;
@@ -119,7 +118,6 @@ impl Failure {
         }
     }
 
-    /// Makes the failure for an error while standard output was written.
     #[cold]
     pub fn print(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -138,7 +136,6 @@ impl Failure {
         }
     }
 
-    /// The messages. Each message is one line.
     pub fn messages(&self) -> &[String] {
         &self.messages
     }
@@ -156,7 +153,6 @@ impl Failure {
         hints.into_iter().fold(self, Failure::with_hint)
     }
 
-    /// Adds a hint: a line that tells the user what to do.
     #[must_use]
     pub fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         self.hints.push(hint.to_string());
@@ -166,9 +162,6 @@ impl Failure {
 
 /// Checks that a file or folder exists. A command calls this before a library function that has another message for a
 /// missing file, so that all commands print the same message.
-///
-/// # Errors
-/// If the file or folder does not exist, or if the folder that contains it cannot be searched.
 pub fn must_exist(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(_) => Ok(()),

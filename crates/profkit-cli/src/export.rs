@@ -31,7 +31,6 @@ Examples:
   profkit export samples.prof --to speedscope -o samples.speedscope.json
   profkit export app.profdata --to parquet --table counters -o counters.parquet";
 
-/// Arguments of `profkit export`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportArgs {
@@ -55,7 +54,6 @@ pub struct ExportArgs {
     #[arg(long)]
     memory: bool,
 
-    /// The options that name the binaries of raw heap profiles.
     #[command(flatten)]
     binaries: BinaryArgs,
 }
@@ -122,10 +120,6 @@ impl Form {
     }
 }
 
-/// Writes the file.
-///
-/// # Errors
-/// If the profile cannot be read or has no counts, or if the file cannot be written.
 pub fn run(args: &ExportArgs) -> exit::Result {
     if args.table.is_some() && !args.to.is_table() {
         return Err(Failure::usage(
@@ -175,7 +169,6 @@ pub fn run(args: &ExportArgs) -> exit::Result {
     Ok(status)
 }
 
-/// Writes a table to memory.
 fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<()> {
     let written = match form {
         #[cfg(feature = "arrow")]

@@ -27,7 +27,6 @@ Examples:
       -Wl,--symbol-ordering-file=app.ld,--no-warn-symbol-ordering … -o app
 clang 13 to 18 have -fbasic-block-sections=labels in place of -fbasic-block-address-map.";
 
-/// Arguments of `profkit layout`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LayoutArgs {
@@ -73,10 +72,6 @@ enum Functions {
     Original,
 }
 
-/// Runs `profkit layout`.
-///
-/// # Errors
-/// If an input or the program cannot be read, if no branch fits the program, or if a file cannot be written.
 pub fn run(args: &LayoutArgs) -> exit::Result {
     let outputs = [
         ("the order of blocks", args.cc_profile.as_deref()),

@@ -24,7 +24,6 @@ Examples:
   profkit order --for coff app.mip -o order.txt
       then: link /ORDER:@order.txt …";
 
-/// Arguments of `profkit order`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct OrderArgs {
@@ -54,7 +53,6 @@ pub struct OrderArgs {
     format: Format,
 }
 
-/// The linker that is to read an order file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Linker {
     /// lld for ELF: --symbol-ordering-file
@@ -82,10 +80,6 @@ impl From<Linker> for OrderFile {
     }
 }
 
-/// Runs `profkit order`.
-///
-/// # Errors
-/// If a file cannot be read or has no order of calls, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> exit::Result {
     let read = args.inputs.iter().chain(&args.binary);
     check_outputs(&[("the order", Some(&args.output))], read)?;
@@ -122,9 +116,6 @@ pub fn run(args: &OrderArgs) -> exit::Result {
 
 /// Writes the order file, and the report to standard error. If `stdout` is true and the format is JSON, writes only one
 /// JSON document, which has the report and the order.
-///
-/// # Errors
-/// If the file cannot be written.
 pub fn write(output: Output, stdout: bool, format: Format, order: &dyn Order) -> exit::Result {
     if stdout && format == Format::Json {
         let mut bytes = Vec::new();

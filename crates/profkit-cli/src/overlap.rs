@@ -19,7 +19,6 @@ Examples:
   profkit overlap --top 20 old.profdata new.profdata
   profkit overlap --fail-under 90 --format json trained.profdata shard-*.profdata";
 
-/// Arguments of `profkit overlap`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct OverlapArgs {
@@ -44,10 +43,6 @@ pub struct OverlapArgs {
     mangled: bool,
 }
 
-/// Runs `profkit overlap`.
-///
-/// # Errors
-/// If a profile cannot be read, or if two profiles cannot be compared.
 pub fn run(args: &OverlapArgs) -> exit::Result {
     if let [alone] = &*args.profiles {
         let text = format_args!(

@@ -49,7 +49,6 @@ Examples:
   profkit report heap.memprofraw --binaries builds/ -o heap.html
   profkit report --size-limit 2000000 app.profdata -o small.html";
 
-/// Arguments of `profkit report`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
@@ -77,19 +76,13 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR", requires = "binaries")]
     source: Option<PathBuf>,
 
-    /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     thresholds: ThresholdArgs,
 
-    /// The options that name the binaries of raw profiles.
     #[command(flatten)]
     binaries: BinaryArgs,
 }
 
-/// Writes the page.
-///
-/// # Errors
-/// If a file cannot be read or is no profile, if the profiles cannot be compared, or if the page cannot be written.
 pub fn run(args: &ReportArgs) -> exit::Result {
     let old = args.old.as_deref();
     if is_stdio(&args.file) && old.is_some_and(is_stdio) {
@@ -261,7 +254,6 @@ fn worse(one: Status, other: Status) -> Status {
     if one == Status::Done { other } else { one }
 }
 
-/// Adds to the page what changed between two profiles.
 fn compare(page: &mut Page, old: &Input, new: &Input) -> exit::Result {
     let names = [old.name(), new.name()];
     let mut profiles = ComparedProfile::open_all(&[old.bytes(), new.bytes()]).into_iter();

@@ -15,7 +15,6 @@ Examples:
       RUSTFLAGS=\"-Cinstrument-coverage $(profkit runtime --for rustc -o libprofkit_profile.a)\" cargo build
   profkit runtime --for raw-10 --target aarch64-linux-gnu -o libprofkit_profile.a";
 
-/// Arguments of `profkit runtime`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RuntimeArgs {
@@ -37,10 +36,6 @@ pub struct RuntimeArgs {
     output: PathBuf,
 }
 
-/// Runs `profkit runtime`.
-///
-/// # Errors
-/// If there is no runtime for the compiler or the target, or the library cannot be written.
 pub fn run(args: &RuntimeArgs) -> Result {
     let compiler: Compiler = args.compiler.parse()?;
     let version = compiler.raw_version()?;

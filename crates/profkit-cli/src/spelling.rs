@@ -15,9 +15,6 @@ const SPELLINGS: &str = include_str!("spellings.txt");
 /// Rejects spellings that the parser would take for something else: long options after one dash, and values glued to a
 /// short option, with `=` or without. Without this check, `-output=x` would be read as the option `-o` with the value
 /// `utput=x`.
-///
-/// # Errors
-/// The first such spelling.
 pub fn check(root: &Command, args: &[OsString]) -> Result<(), Failure> {
     let (command, names) = command_of(root, args);
     // `mip cc` and `llvm-profdata` pass their arguments on to other parsers, which have other rules for spelling.
@@ -47,16 +44,12 @@ pub fn check(root: &Command, args: &[OsString]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the command has an option for which `is_it` returns true, and this option takes a value.
 fn takes_value(command: &Command, is_it: impl Fn(&Arg) -> bool) -> bool {
     let option = command.get_arguments().find(|option| is_it(option));
     option.is_some_and(|option| matches!(option.get_action(), ArgAction::Set | ArgAction::Append))
 }
 
 /// Checks a word that begins with one dash; `text` is the word without it.
-///
-/// # Errors
-/// If the word is a long option, or a short option together with its value.
 fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
     let name = text.split('=').next().unwrap_or_default();
     let first = name.chars().next();
@@ -120,7 +113,6 @@ fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
     }
 }
 
-/// Returns what the user can write instead of an option that a command does not have; `None` if there is no advice.
 fn advice(command: &str, name: &str) -> Option<&'static str> {
     SPELLINGS.lines().find_map(|line| {
         let (option, advice) = line.split_once(": ")?;
@@ -133,7 +125,6 @@ pub fn is_help(error: &clap::Error) -> bool {
     error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
-/// Converts an error of the parser to a failure with profkit's own message and hint.
 pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -323,7 +314,6 @@ fn option_that_needs(command: &Command, args: &[OsString], missing: &str) -> Opt
     })
 }
 
-/// Returns the usage of a command, for a hint.
 fn form(command: &Command, name: &str) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
@@ -393,9 +383,6 @@ fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a
 
 /// Compiles the regular expression of an option. It may match anywhere in a name. Names are bytes and need not be
 /// UTF-8.
-///
-/// # Errors
-/// If the text is not a regular expression.
 pub fn pattern(option: &str, text: Option<&str>) -> exit::Result<Option<regex::bytes::Regex>> {
     let Some(text) = text else { return Ok(None) };
     let built = regex::bytes::RegexBuilder::new(text).unicode(false).build();

@@ -129,9 +129,6 @@ impl<W: Write> Console<W> {
     }
 
     /// Writes text in a style.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn styled(&mut self, style: Style, text: impl Display) -> io::Result<()> {
         if !self.look.colour {
             return write!(self, "{text}");

@@ -16,9 +16,6 @@ pub trait Answer {
     fn document(&self) -> Document;
 
     /// Writes the answer as one JSON document.
-    ///
-    /// # Errors
-    /// If the writer fails.
     fn json(&self, out: &mut dyn Write) -> io::Result<()>;
 
     /// The rows of the answer for programs. CSV may have members that JSON has no need of.
@@ -27,9 +24,6 @@ pub trait Answer {
     }
 
     /// Writes the answer for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
     fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()>
     where
         Self: Sized,
@@ -66,9 +60,6 @@ impl<'a> Rows<'a> {
     }
 
     /// Writes the rows.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn write(self, form: RowForm, out: impl Write) -> io::Result<()> {
         let mut writer = RowWriter::new(out, form, self.columns);
         self.rows
@@ -192,9 +183,6 @@ impl Document {
     }
 
     /// Prints the document as text.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn print<W: Write>(self, out: &mut Console<W>) -> io::Result<()> {
         for block in self.0 {
             match block {

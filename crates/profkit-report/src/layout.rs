@@ -6,7 +6,6 @@ use crate::{grouped, plural};
 use profkit_profgen::layout::Layout;
 use serde_json::{Value, json};
 
-/// The sums over all functions of a layout.
 struct Totals {
     hot: u64,
     cold: u64,

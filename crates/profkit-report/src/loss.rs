@@ -30,10 +30,8 @@ pub(crate) const SAMPLE: &str = "{sample|samples}";
 pub(crate) const BRANCH: &str = "{branch|branches}";
 pub(crate) const RANGE: &str = "{range|ranges}";
 
-/// One kind of loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loss {
-    /// How many things are lost.
     number: u64,
     /// The number of all samples, branches or ranges, of which `number` are lost; 0 if it is not known.
     all: u64,
@@ -61,12 +59,10 @@ impl Loss {
         }
     }
 
-    /// Whether so many things are lost that the profile cannot be trusted.
     pub(crate) fn is_large(self) -> bool {
         self.number.saturating_mul(Self::ONE_IN) > self.all
     }
 
-    /// Returns the line about this loss; `None` if nothing is lost.
     pub(crate) fn line(self) -> Option<String> {
         let Self { number, all, .. } = self;
         if number == 0 {

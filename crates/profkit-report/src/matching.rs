@@ -33,12 +33,9 @@ pub struct MatchReport {
     binaries: Vec<BinaryReport>,
     /// Programs and libraries that were found in a folder, but whose functions could not be read.
     skipped: Vec<Skipped>,
-    /// The numbers of functions in the binaries, by whether they match the profile.
     functions: Matched<FunctionShares>,
-    /// The sums of the profile's counts, by how their functions match.
     counts: Matched<CountShares>,
     hot_lost: Vec<Lost>,
-    /// The number of lost hot functions that are not listed.
     hot_lost_more: u64,
     /// Whether [`text`](Self::text) writes names as they are in the profile, without demangling them.
     #[serde(skip)]
@@ -61,7 +58,6 @@ struct BinaryReport {
     functions: u64,
     /// The state of the debug info, in which inlined functions are looked for: `absent`, `unread`, `read` or `damaged`.
     debug_info: &'static str,
-    /// The reason why the debug info is damaged; `None` if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     debug_info_error: Option<String>,
     /// The stage of instrumentation, `ir` or `front-end`. `None` if the binary is not instrumented, or if the binary
@@ -89,16 +85,13 @@ struct Matched<T> {
 
 #[derive(Clone, Debug, Serialize)]
 struct Lost {
-    /// The function's name as it is in the profile.
     function: String,
-    /// The demangled name of the function, which people read.
     demangled: String,
     count: u64,
     percent: Option<f64>,
     outcome: Outcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     successor: Option<Succeeding>,
-    /// Whether the profile has only the hash of the name.
     #[serde(skip)]
     is_name_hash: bool,
 }
@@ -206,12 +199,10 @@ impl MatchReport {
 }
 
 impl MatchReport {
-    /// The parts of the profile's counts.
     fn parts(&self) -> CountShares {
         self.counts.of
     }
 
-    /// Whether all binaries have other counters than the profile.
     fn is_other_everywhere(&self) -> bool {
         self.binaries
             .iter()
@@ -517,11 +508,8 @@ impl MatchReport {
 pub struct MatchList {
     schema: &'static str,
     schema_version: u32,
-    /// The path of the folder, archive or list that names the profiles.
     from: String,
-    /// The profiles that were compared.
     profiles: Vec<MatchReport>,
-    /// The profiles that cannot be read.
     unreadable: Vec<Skipped>,
 }
 

@@ -24,9 +24,6 @@ pub trait Order {
     fn document(&self) -> Document;
 
     /// Writes the report as JSON. `alone` is true if no order file is written; then the JSON has to contain the order.
-    ///
-    /// # Errors
-    /// If the writer fails.
     fn json(&self, alone: bool, out: &mut dyn Write) -> io::Result<()>;
 }
 
@@ -45,9 +42,7 @@ pub fn warnings(added: &Added) -> Vec<String> {
     warnings
 }
 
-/// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
-/// The largest number of missing functions, and of traces, that the text lists.
 const MOST: usize = 10;
 
 /// An order, in the form in which it is reported.
@@ -57,7 +52,6 @@ pub struct OrderReport {
     schema_version: u32,
     linker: String,
     traces: usize,
-    /// The number of functions in the order file.
     functions: usize,
     /// The number of functions in traces whose names are not known.
     nameless: usize,
@@ -69,7 +63,6 @@ pub struct OrderReport {
     /// How much machine code the start of the program touches. `None` without `--binary`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Text>,
-    /// The symbols, in order.
     order: Vec<String>,
     #[serde(skip)]
     contents: Vec<u8>,

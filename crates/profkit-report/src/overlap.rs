@@ -12,7 +12,6 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
 
 /// The comparison of several profiles, in the form in which it is printed. Each pair of profiles is compared.
@@ -295,7 +294,6 @@ impl Answer for OverlapReport {
 }
 
 impl OverlapReport {
-    /// Adds a matrix with the overlap of each pair of profiles.
     fn add_matrix(&self, document: &mut Document) {
         let numbers = (1..=self.profiles.len()).map(|number| format!(" {number:>7}"));
         document.line(format_args!("\nOverlap{}", numbers.collect::<String>()));

@@ -26,10 +26,8 @@ pub struct RecordingShow<'a> {
     pub top: Option<usize>,
 }
 
-/// The usual number of binaries and of processes on the first screen.
 const MOST: usize = 10;
 
-/// The columns of binaries.
 const COLUMNS: [&str; 5] = ["path", "build_id", "kernel", "samples", "branches"];
 
 /// Returns one message for each kind of damage in a recording, without a full stop. Empty if the whole recording was

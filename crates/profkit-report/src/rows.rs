@@ -46,9 +46,6 @@ impl<'c, W: Write> RowWriter<'c, W> {
     }
 
     /// Writes a row, which is given as a JSON object. A member that is absent becomes an empty field in CSV.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn row(&mut self, row: &Value) -> io::Result<()> {
         if self.form == RowForm::JsonLines {
             return writeln!(self.out, "{row}");
@@ -68,9 +65,6 @@ impl<'c, W: Write> RowWriter<'c, W> {
     }
 
     /// Ends the output. CSV gets its line of column names even if there were no rows.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn end(&mut self) -> io::Result<()> {
         if self.form == RowForm::Csv {
             self.begin()?;

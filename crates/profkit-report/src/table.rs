@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The number of spaces before each row of a table.
 const INDENT: usize = 2;
-/// The number of spaces between two columns.
 const GAP: usize = 2;
 /// The smallest width of the last column, in characters. If the terminal leaves less room, the optional columns are not
 /// printed.
@@ -169,9 +167,6 @@ impl Table {
     }
 
     /// Prints the table.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn print<W: Write>(mut self, out: &mut Console<W>) -> io::Result<()> {
         let look = out.look();
         for row in &mut self.rows {

@@ -65,19 +65,12 @@ impl From<ListError> for Failure {
 }
 
 /// Opens a file. If only its first bytes can be read, a warning says why.
-///
-/// # Errors
-/// If it cannot be opened or read.
 pub fn open(path: &Path) -> Result<Input> {
     let input = Input::open(path)?;
     warn_of_front(&input);
     Ok(input)
 }
 
-/// Adds the functions of binaries.
-///
-/// # Errors
-/// If a binary cannot be read.
 pub fn add_binaries(functions: &mut BinaryFunctions, paths: &[PathBuf]) -> Result<()> {
     for path in paths {
         must_exist(path)?;
@@ -87,7 +80,6 @@ pub fn add_binaries(functions: &mut BinaryFunctions, paths: &[PathBuf]) -> Resul
     Ok(())
 }
 
-/// Warns if only the first bytes of a file can be read.
 pub fn warn_of_front(input: &Input) {
     if let Some(problem) = input.problem() {
         let name = input.name();

@@ -46,7 +46,6 @@ Examples:
   profkit match train.profdata build/app --fail-under 90 --annotate github
   profkit match runs/ build/app --fail-under 90";
 
-/// Arguments of `profkit match`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MatchArgs {
@@ -79,10 +78,6 @@ pub struct MatchArgs {
     mangled: bool,
 }
 
-/// Runs `profkit match`.
-///
-/// # Errors
-/// If the profile or a binary cannot be read.
 pub fn run(args: &MatchArgs) -> exit::Result {
     args.annotate.failure("profkit match", compare(args))
 }
@@ -202,7 +197,6 @@ fn warn_of_damage<'a>(profiles: impl IntoIterator<Item = (&'a str, &'a Faults)>)
     is_damaged
 }
 
-/// Writes the annotations, and fails if the condition of `--fail-under` is not met.
 fn finish(
     args: &MatchArgs,
     annotations: Annotations,

@@ -14,7 +14,6 @@ use profkit_merge::files::{Input, SingleInput};
 use profkit_merge::{MergeError, RunOptions};
 use profkit_report::heap::HeapView;
 
-/// The limits that decide which contexts are cold or hot.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Heap profiles")]
 pub struct ThresholdArgs {
@@ -32,7 +31,6 @@ pub struct ThresholdArgs {
 }
 
 impl ThresholdArgs {
-    /// Returns the limits as the type that profkit-data uses.
     pub fn thresholds(&self) -> Thresholds {
         Thresholds {
             cold_density: self.cold_density,
@@ -50,10 +48,6 @@ pub struct Heap {
 
 impl Heap {
     /// Opens a heap profile of any form.
-    ///
-    /// # Errors
-    /// If the file is not a heap profile, if nothing of the profile can be read, or if the profile is raw and its
-    /// binaries are not given.
     pub fn open(binaries: &BinaryArgs, input: &Input) -> Result<Self, Failure> {
         if detect(input.bytes()) == FileKind::InstrIndexed {
             let mut heap = Self::open_indexed(input)?;
@@ -96,9 +90,6 @@ impl Heap {
     }
 
     /// Gives names to functions for which the profile has only hashes. The names come from the binaries that the user named.
-    ///
-    /// # Errors
-    /// If a binary cannot be read.
     fn add_names(&mut self, binaries: &BinaryArgs) -> Result<(), Failure> {
         if binaries.binaries.is_empty() {
             return Ok(());
@@ -135,7 +126,6 @@ impl Heap {
         }
     }
 
-    /// The heap profile as the type that profkit-report prints.
     pub fn view<'a>(&'a self, input: &'a Input, spelling: Spelling) -> HeapView<'a> {
         HeapView {
             path: input.name(),
@@ -148,9 +138,6 @@ impl Heap {
 
     /// Ends a command that has printed the sound parts of its files: reports the errors of each file, with the file's
     /// name.
-    ///
-    /// # Errors
-    /// If a file has errors.
     pub fn finish(files: &[(&Input, &Heap)]) -> exit::Result {
         let files = files.iter();
         let lines =

@@ -13,7 +13,6 @@ use profkit_report::heap::HeapShow;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Options of heap profiles.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Heap profiles")]
 pub struct HeapArgs {
@@ -46,22 +45,16 @@ pub struct HeapArgs {
     )]
     pub flamegraph_weight: Weight,
 
-    /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     pub thresholds: ThresholdArgs,
 }
 
 impl HeapArgs {
-    /// Whether the options ask for the heap profile of an indexed profile.
     pub fn asks_for_heap(&self) -> bool {
         self.memory || self.folded.is_some() || self.flamegraph.is_some()
     }
 }
 
-/// Shows a heap profile.
-///
-/// # Errors
-/// If nothing of the profile can be read, or if the profile is raw and its binaries are not given.
 pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
     let (args, format, mangled) = (&show.heap, show.format, show.mangled);
     let shown = Heap::open(&show.correlation, input)?;

@@ -18,7 +18,6 @@ Examples:
   profkit mip covered -p program.mip --paths | sort -u
   profkit mip covered -p program.mip --debug program --lines -r '^ns::'";
 
-/// Arguments of `profkit mip covered`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CoveredArgs {
@@ -46,10 +45,6 @@ pub struct CoveredArgs {
     mangled: bool,
 }
 
-/// Runs `profkit mip covered`.
-///
-/// # Errors
-/// If the profile or the debug info cannot be read, or if source locations are asked for and there are none.
 pub fn run(args: &CoveredArgs) -> Result {
     let regex = pattern("--regex", args.regex.as_deref())?;
     let mut opened = open(&args.profile)?;

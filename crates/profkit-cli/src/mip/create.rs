@@ -19,7 +19,6 @@ Examples:
   profkit mip create -p program.mip program
   profkit mip create -p program.mip --debug program.debug --build-id 8c2f…01 program.mipmap";
 
-/// Arguments of `profkit mip create`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CreateArgs {
@@ -43,10 +42,6 @@ pub struct CreateArgs {
     format_version: FormatVersion,
 }
 
-/// Runs `profkit mip create`.
-///
-/// # Errors
-/// If the input is neither a binary with a map nor a map, or the profile cannot be written.
 pub fn run(args: &CreateArgs) -> Result {
     let read = [&args.input].into_iter().chain(&args.image.debug);
     check_outputs(&[("the profile", Some(&args.profile))], read)?;

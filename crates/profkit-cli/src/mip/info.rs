@@ -11,7 +11,6 @@ Examples:
   profkit mip info -p program.mip
   profkit mip info -p program.mip --format json";
 
-/// Arguments of `profkit mip info`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InfoArgs {
@@ -24,10 +23,6 @@ pub struct InfoArgs {
     format: Format,
 }
 
-/// Runs `profkit mip info`.
-///
-/// # Errors
-/// If the profile cannot be read.
 pub fn run(args: &InfoArgs) -> Result {
     let opened = open(&args.profile)?;
     let info = MipInfo::new(&opened.profile, opened.version);

@@ -13,7 +13,6 @@ Examples:
   rustc -O --emit asm -o - foo.rs | profkit mip instrument - -o foo.s
   profkit mip instrument --mode calls,block --target x86_64-linux-gnu foo.s -o foo.mip.s";
 
-/// Arguments of `profkit mip instrument`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InstrumentArgs {
@@ -44,7 +43,6 @@ pub struct InstrumentArgs {
     mode: ModeArgs,
 }
 
-/// The code models that change the instrumentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CodeModel {
     /// Every model but the large one: tiny, small, kernel, medium
@@ -54,10 +52,6 @@ enum CodeModel {
     Large,
 }
 
-/// Runs `profkit mip instrument`.
-///
-/// # Errors
-/// If the assembly cannot be read, instrumented or written.
 pub fn run(args: &InstrumentArgs) -> Result {
     check_outputs(&[("the output", Some(&args.output))], [&args.input])?;
     let mut options = args.mode.options()?;

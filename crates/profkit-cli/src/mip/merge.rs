@@ -26,7 +26,6 @@ Examples:
   profkit mip merge -p program.mip --binary program runs/
   profkit mip merge -p profiles/ --binary bin/ --strict -f list.txt";
 
-/// Arguments of `profkit mip merge`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
@@ -67,10 +66,6 @@ pub struct MergeArgs {
     threads: Option<NonZeroUsize>,
 }
 
-/// Runs `profkit mip merge`.
-///
-/// # Errors
-/// If the result cannot be written, for whatever reason.
 pub fn run(args: &MergeArgs) -> Result {
     let binaries = binaries(&args.binary)?;
     let (profiles, mut notes) = profiles(args, &binaries)?;
@@ -122,7 +117,6 @@ pub fn run(args: &MergeArgs) -> Result {
     run.merge(job, &inputs)
 }
 
-/// A merge of MIP files.
 struct MipJob<'a> {
     profiles: Profiles,
     options: MipMergeOptions,

@@ -21,7 +21,6 @@ Examples:
       then: clang -fuse-ld=gold -ffunction-sections -Wl,--section-ordering-file=sections.txt …
   profkit mip order app.mip --algorithm balanced run1.mipraw run2.mipraw -o order.txt";
 
-/// Arguments of `profkit mip order`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct OrderArgs {
@@ -68,10 +67,6 @@ enum Algorithm {
     Balanced,
 }
 
-/// Runs `profkit mip order`.
-///
-/// # Errors
-/// If a file cannot be read, if a run is of another build, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> Result {
     let read = args.runs.iter().chain([&args.profile]);
     check_outputs(&[("the order", Some(&args.output))], read)?;

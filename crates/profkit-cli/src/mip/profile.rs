@@ -12,7 +12,6 @@ use profkit_merge::files::{Content, Input, Output, Staged};
 use profkit_mip::create::{self, CreateOptions, create};
 use std::path::{Path, PathBuf};
 
-/// A version of the profile's format that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatVersion {
     /// The format of LLVM's unreleased MIP tool, for profiles that were created from maps of that format
@@ -32,7 +31,6 @@ impl From<FormatVersion> for ProfileVersion {
     }
 }
 
-/// The options for reading maps and debug info.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ImageArgs {
     /// Take source locations from this program or debug file, instead of from the binary itself
@@ -52,7 +50,6 @@ impl ImageArgs {
     }
 }
 
-/// A MIP profile, with the name of its file and its version.
 #[derive(Debug)]
 pub struct Opened {
     pub name: String,
@@ -60,18 +57,11 @@ pub struct Opened {
     pub version: ProfileVersion,
 }
 
-/// Opens a profile.
-///
-/// # Errors
-/// If the file cannot be read, or is not a MIP profile.
 pub fn open(path: &Path) -> Result<Opened> {
     of(&crate::io::open(path)?)
 }
 
 /// Opens a profile, its YAML, or a map. A map becomes an empty profile. Returns the name of the file too.
-///
-/// # Errors
-/// If the file cannot be read, or is none of these.
 pub fn open_any(path: &Path) -> Result<(String, MipProfile, MipForm)> {
     let input = crate::io::open(path)?;
     let opened = MipProfile::open(&input).map_err(|error| failure(input.name(), &error));
@@ -79,9 +69,6 @@ pub fn open_any(path: &Path) -> Result<(String, MipProfile, MipForm)> {
 }
 
 /// Reads the profile in an input that is already open.
-///
-/// # Errors
-/// If it is not a MIP profile, or is damaged.
 pub fn of(input: &Input) -> Result<Opened> {
     let opened = MipProfile::parse_versioned(input);
     let (profile, version) = opened.map_err(|error| failure(input.name(), &error))?;
@@ -103,9 +90,6 @@ fn failure(name: &str, error: &profkit_data::Error) -> Failure {
 }
 
 /// Encodes a profile, and writes it to a temporary file that replaces the file at `path` when it is finished.
-///
-/// # Errors
-/// If the version cannot represent the profile, or if the file cannot be written.
 pub fn stage(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<Staged> {
     let output = Output::new(path, Content::Binary)?;
     let mut bytes = Vec::new();
@@ -128,9 +112,6 @@ pub struct Made {
 }
 
 /// Creates an empty profile from a binary or a map. A map does not hold a build id; `build_id` supplies it.
-///
-/// # Errors
-/// If the file is damaged, or is neither a binary nor a map.
 pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<Made> {
     let made = create(path, &args.options().build_id(build_id))?;
     let name = profkit_data::path_text(path);
@@ -146,9 +127,6 @@ pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<
 
 /// Finds the source locations where the functions of a profile begin, and makes them those of the profile. Prints
 /// warnings about them.
-///
-/// # Errors
-/// If the file is not a program or debug file, or is from another build.
 pub fn locate(profile: &mut MipProfile, path: &Path, arch: Option<&str>) -> Result<()> {
     let located = create::locate(profile, path, arch)?;
     for note in located.apply(profile) {

@@ -18,7 +18,6 @@ Examples:
   profkit mip show -p program.mip --by file
   profkit mip show -p program.mip --format json | jq '.functions[] | select(.called_runs > 0)'";
 
-/// Arguments of `profkit mip show`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
@@ -46,10 +45,6 @@ pub struct ShowArgs {
     format: Format,
 }
 
-/// Runs `profkit mip show`.
-///
-/// # Errors
-/// If the profile or the debug info cannot be read, or if the output cannot be printed.
 pub fn run(args: &ShowArgs) -> Result {
     let regex = pattern("--regex", args.regex.as_deref())?;
     let (name, mut profile, form) = open_any(&args.profile)?;

@@ -24,7 +24,6 @@ Examples:
       built with -g -fdebug-info-for-profiling
       then: clang -O2 -g -fdebug-info-for-profiling -fprofile-sample-use=app.prof …";
 
-/// Arguments of `profkit mip use`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("what").required(true))]
 pub struct UseArgs {
@@ -65,7 +64,6 @@ pub struct UseArgs {
     format: Format,
 }
 
-/// The encodings of sample profiles that LLVM reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Encoding {
     /// Text
@@ -90,10 +88,6 @@ impl From<Encoding> for SampleForm {
     }
 }
 
-/// Runs `profkit mip use`.
-///
-/// # Errors
-/// If the profile or the binary cannot be read, if they do not fit together, or if the result cannot be written.
 pub fn run(args: &UseArgs) -> Result {
     let read = [&args.profile, &args.binary].into_iter().chain(&args.debug);
     check_outputs(&[("the output", Some(&args.output))], read)?;
@@ -276,7 +270,6 @@ fn open(path: &Path) -> Result<BinaryFile> {
         .map_err(|error| Failure::io("cannot be read", profkit_data::path_text(path), &error))
 }
 
-/// Makes the failure for a binary that cannot be used, with a hint.
 fn failure(path: &Path, error: BinaryError) -> Failure {
     let name = profkit_data::path_text(path);
     match &error {

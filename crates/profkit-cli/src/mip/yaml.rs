@@ -20,7 +20,6 @@ Examples:
   profkit mip yaml2mip -p program.mip program.yaml
   sed 's/old/new/' program.yaml | profkit mip yaml2mip -p program.mip";
 
-/// Arguments of `profkit mip mip2yaml`.
 #[derive(Debug, Args)]
 #[command(after_help = TO_EXAMPLES)]
 pub struct ToYamlArgs {
@@ -36,7 +35,6 @@ pub struct ToYamlArgs {
     image: ImageArgs,
 }
 
-/// Arguments of `profkit mip yaml2mip`.
 #[derive(Debug, Args)]
 #[command(after_help = FROM_EXAMPLES)]
 pub struct FromYamlArgs {
@@ -53,10 +51,6 @@ pub struct FromYamlArgs {
     format_version: Option<FormatVersion>,
 }
 
-/// Runs `profkit mip mip2yaml`.
-///
-/// # Errors
-/// If the profile cannot be read, or if the YAML cannot be written.
 pub fn to_yaml(args: &ToYamlArgs) -> Result {
     let read = [&args.profile].into_iter().chain(&args.image.debug);
     check_outputs(&[("the YAML", Some(&args.output))], read)?;
@@ -76,10 +70,6 @@ pub fn to_yaml(args: &ToYamlArgs) -> Result {
     Ok(Status::Done)
 }
 
-/// Runs `profkit mip yaml2mip`.
-///
-/// # Errors
-/// If the YAML is not a MIP profile, or if the profile cannot be written.
 pub fn from_yaml(args: &FromYamlArgs) -> Result {
     check_outputs(&[("the profile", Some(&args.profile))], [&args.input])?;
     let input = crate::io::open(&args.input)?;

@@ -13,17 +13,14 @@ const BUFFER: usize = 256 << 10;
 /// Standard output. The text goes through a pager if standard output is a terminal and the text is long.
 pub type StandardOutput = Console<BufWriter<Pager>>;
 
-/// Standard output for text. [`Failure::print`](crate::exit::Failure::print) turns its errors into failures.
 pub fn stdout() -> StandardOutput {
     Console::text(paged_stdout(), stdout_look())
 }
 
-/// Standard output for JSON.
 pub fn json_stdout() -> StandardOutput {
     Console::json(paged_stdout())
 }
 
-/// Standard output for a command whose output has this format.
 pub fn stdout_for(format: Format) -> StandardOutput {
     match format {
         Format::Text => stdout(),
@@ -35,12 +32,10 @@ fn paged_stdout() -> BufWriter<Pager> {
     BufWriter::with_capacity(BUFFER, Pager::new())
 }
 
-/// Standard error for messages.
 pub fn stderr() -> Console<io::StderrLock<'static>> {
     Console::text(io::stderr().lock(), stderr_look())
 }
 
-/// Standard error for a JSON document.
 pub fn json_stderr() -> Console<io::StderrLock<'static>> {
     Console::json(io::stderr().lock())
 }
@@ -51,15 +46,6 @@ pub fn say(text: impl Display) {
     let _ = writeln!(stderr(), "{text}");
 }
 
-/// Prints a JSON document, or text for people, on standard error, like [`say`].
-pub fn report(format: Format, answer: &impl Answer) {
-    let _ = match format {
-        Format::Json => answer.json(&mut json_stderr()),
-        Format::Text => answer.text(&mut stderr()),
-    };
-}
-
-/// Prints notes on standard error.
 pub fn notes(notes: impl IntoIterator<Item = impl Display>) {
     for note in notes {
         say(format_args!("note: {note}"));
@@ -67,9 +53,6 @@ pub fn notes(notes: impl IntoIterator<Item = impl Display>) {
 }
 
 /// Prints an answer on standard output.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub fn answer(answer: &impl Answer, format: impl Into<RowFormat>) -> Result<()> {
     let format = format.into();
     let mut out = stdout_for(format.document());

@@ -11,10 +11,8 @@ use profkit_report::show::Details;
 use profkit_report::typed::between;
 use std::path::PathBuf;
 
-/// The largest value of --top.
 const MOST_ROWS: usize = 1_000_000_000;
 
-/// The number of functions that are listed if --top is not given.
 const MOST_FUNCTIONS: usize = 10;
 
 const EXAMPLES: &str = "\
@@ -38,7 +36,6 @@ Examples:
   profkit show --folded bytes heap.memprofraw --binaries program | inferno-flamegraph > heap.svg
   profkit show --flamegraph heap.svg heap.memprofraw --binaries program";
 
-/// An order of functions or contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// Functions: the largest sum of counters or samples first
@@ -58,7 +55,6 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// The order of functions; `None` for an order of contexts.
     pub fn of_functions(self) -> Option<FunctionOrder> {
         match self {
             Sort::Sum => Some(FunctionOrder::Sum),
@@ -69,7 +65,6 @@ impl Sort {
         }
     }
 
-    /// The order of contexts; `None` for an order of functions.
     pub fn of_contexts(self) -> Option<ContextOrder> {
         match self {
             Sort::Bytes => Some(ContextOrder::Bytes),
@@ -80,7 +75,6 @@ impl Sort {
     }
 }
 
-/// What functions are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// Source file
@@ -101,7 +95,6 @@ impl From<By> for GroupBy {
     }
 }
 
-/// Arguments of `profkit show`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
@@ -200,17 +193,14 @@ pub struct ShowArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: RowFormat,
 
-    /// Options of heap profiles.
     #[command(flatten)]
     pub heap: HeapArgs,
 
-    /// The options that name the binaries of raw profiles without metadata, and of raw heap profiles.
     #[command(flatten)]
     pub correlation: BinaryArgs,
 }
 
 impl ShowArgs {
-    /// The functions to print.
     pub fn selection(&self) -> Selection {
         Selection {
             all: self.functions || (self.shows_functions() || self.by.is_some()) && !self.filters(),
@@ -220,7 +210,6 @@ impl ShowArgs {
         }
     }
 
-    /// Whether an option selects functions by name.
     pub fn filters(&self) -> bool {
         !self.function.is_empty() || !self.function_contains.is_empty()
     }
@@ -239,12 +228,10 @@ impl ShowArgs {
         self.functions || self.filters() || self.asks_for_details()
     }
 
-    /// The order of functions.
     pub fn order(&self) -> Option<FunctionOrder> {
         self.sort.and_then(Sort::of_functions)
     }
 
-    /// How names are printed.
     pub fn spelling(&self) -> Spelling {
         if self.keep_hashes {
             Spelling::WithHashes
@@ -268,7 +255,6 @@ impl ShowArgs {
         }
     }
 
-    /// Whether all records have to be read.
     pub fn needs_all_records(&self) -> bool {
         !self.filters()
             || self.functions

@@ -21,9 +21,6 @@ pub struct Groups {
 impl Groups {
     /// Reads the debug info of the binaries if `--by file` is given with binaries. `None` if `--by` is not given. Files
     /// that could not be read are reported on standard error.
-    ///
-    /// # Errors
-    /// If a binary cannot be read, or if no binary has debug info.
     pub fn of(args: &ShowArgs) -> Result<Option<Self>> {
         let Some(by) = args.by else {
             return Ok(None);
@@ -37,7 +34,6 @@ impl Groups {
         Ok(Some(Groups { by, declarations }))
     }
 
-    /// How functions are grouped.
     pub fn grouping(&self) -> Grouping<'_> {
         Grouping {
             by: self.by,

@@ -102,16 +102,12 @@ const FITS: [(&str, &[Kind]); 30] = [
 /// The options that fit all kinds of profiles if `--by file` is given.
 const FOR_FILES: [&str; 2] = ["binaries", "debug-file-directory"];
 
-/// Whether an option is on the command line.
 pub fn is_given(matches: &ArgMatches, option: &str) -> bool {
     let id = option.replace('-', "_");
     matches.value_source(&id) == Some(ValueSource::CommandLine)
 }
 
 /// Refuses options that do not fit the kind of the profile.
-///
-/// # Errors
-/// The first such option.
 pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -> Result<()> {
     if kind != Kind::Recording {
         check_sort(args, kind, input)?;
@@ -195,7 +191,6 @@ fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     .with_hint(format_args!("--sort can be {orders} for a {}", kind.name())))
 }
 
-/// Refuses a weight that does not fit the kind of the profile.
 fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     let heap = &args.heap;
     let drawn = heap.flamegraph.as_ref().map(|_| heap.flamegraph_weight);
@@ -225,7 +220,6 @@ fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     Err(Failure::usage(what).with_hint(hint))
 }
 
-/// Refuses options for parts of the output that do not exist in the format that is asked for.
 fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
     const WITHOUT_ROWS: [&str; 8] = [
         "traces",
@@ -256,7 +250,6 @@ fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
     }
 }
 
-/// Joins words: "a, b and c".
 fn in_words(words: &[String], and: &str) -> String {
     match words.split_last() {
         Some((last, [])) => last.clone(),

@@ -37,11 +37,6 @@ use profkit_report::show::text::TextPrinter;
 use profkit_report::show::{Head, Layout, Printer, Rest, RowPrinter};
 use std::io::{self, Write};
 
-/// Shows a profile. `matches` shows which options are on the command line.
-///
-/// # Errors
-/// If the file cannot be opened, if an option does not fit the kind of the profile, or if nothing of the profile can be
-/// read. If only a later part of the file is damaged, the result is not an error, but [`Status::InputBad`].
 pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let drawn = ("the flame graph", args.heap.flamegraph.as_deref());
     let read = args.correlation.binaries.iter().chain([&args.file]);
@@ -99,7 +94,6 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     finish(args, &input, &faults, &missing)
 }
 
-/// Shows a MIP profile.
 fn mip(args: &ShowArgs, input: &Input) -> exit::Result {
     let opened = mip_profile(input)?;
     if let Some(groups) = files::Groups::of(args)? {
@@ -249,7 +243,6 @@ impl Show<'_> {
         Ok((rest.faults, missing))
     }
 
-    /// What stands after the records.
     fn rest<'r>(
         &mut self,
         source: &mut InstrReader<'_>,

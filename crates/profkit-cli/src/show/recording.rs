@@ -41,10 +41,6 @@ pub fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
         .collect()
 }
 
-/// Shows a recording.
-///
-/// # Errors
-/// If it cannot be opened. If records are damaged, the sound ones are shown and the damage is reported.
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
     let parts = if args.file.is_dir() {
         parts(&args.file)?

@@ -10,11 +10,6 @@ use profkit_report::flame::{of_samples, print_folded_samples};
 use profkit_report::show::sample::{SampleParts, SampleShow};
 use std::io::Write;
 
-/// Shows a sample profile.
-///
-/// # Errors
-/// If nothing of the profile can be read, if an option names a function that is not in the profile, or if the output
-/// cannot be printed.
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
     let drawn = args.heap.flamegraph.is_some() || args.heap.folded.is_some();
     let lazy = !args.needs_all_records() && !args.symbols && !drawn;
@@ -54,7 +49,6 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
     finish(args, input, &view)
 }
 
-/// Reports the errors of the file, and the names that no function has.
 fn finish(args: &ShowArgs, input: &Input, view: &SampleView<'_>) -> exit::Result {
     super::finish(args, input, &view.faults(), &view.missing(&args.function))
 }

@@ -26,7 +26,6 @@ pub struct HeapDiff<'a> {
     pub top: usize,
 }
 
-/// The columns of rows.
 const COLUMNS: [&str; 8] = [
     "change",
     "old_bytes",
@@ -38,7 +37,6 @@ const COLUMNS: [&str; 8] = [
     "stack",
 ];
 
-/// The name of a quantity.
 fn measure_name(by: Measure) -> &'static str {
     match by {
         Measure::Bytes => "bytes",

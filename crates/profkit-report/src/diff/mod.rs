@@ -229,7 +229,6 @@ impl DiffReport<'_> {
         blocks.chain(function.targets.iter().map(target)).collect()
     }
 
-    /// The number of functions for each kind of change.
     fn changes(&self) -> Table {
         let with_shares = self.has_shares();
         let mut columns = vec!["<", ">functions", ">moved"];

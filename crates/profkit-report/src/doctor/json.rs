@@ -14,9 +14,6 @@ use std::io::{self, Write};
 pub const SCHEMA_VERSION: u32 = 4;
 
 /// Writes the beginning of the document.
-///
-/// # Errors
-/// If the writer fails.
 pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     write!(
         out,
@@ -25,9 +22,6 @@ pub fn begin(out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes the diagnosis of one file. `first` says that no file was written before.
-///
-/// # Errors
-/// If the writer fails.
 pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool) -> io::Result<()> {
     out.write_all(if first { b"\n" } else { b",\n" })?;
     let head = match (diagnosis.facts(), diagnosis.size) {
@@ -76,9 +70,6 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
 }
 
 /// Writes the totals and the end of the document.
-///
-/// # Errors
-/// If the writer fails.
 pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
     let counts = json!({
         "sound": counts.sound,

@@ -5,13 +5,9 @@ use crate::{Cell, Document, Style, grouped, plural, quoted, size};
 use profkit_analysis::doctor::{Counts, Diagnosis, Group, Support, Verdict, What};
 use profkit_analysis::names::printable;
 
-/// The largest number of files that a suggested command for a group of files names one by one.
 const MOST_IN_COMMAND: u64 = 3;
-/// The largest number of damaged files of a group that are listed one by one.
 const MOST_LISTED: usize = 5;
-/// The largest number of faults that are listed for one file if several files are examined.
 const MOST_FAULTS: usize = 3;
-/// The largest number of build ids that are listed for a group.
 const MOST_IDS: usize = 3;
 
 /// The diagnosis of one file.
@@ -156,7 +152,6 @@ fn add_title(document: &mut Document, what: &str, diagnosis: &Diagnosis) {
     document.pieces([Cell::styled(Style::Heading, what), ": ".into(), verdict]);
 }
 
-/// Adds the facts that are the same for all files of a group.
 fn add_facts(
     document: &mut Document,
     diagnosis: &Diagnosis,
@@ -192,7 +187,6 @@ fn add_facts(
     }
 }
 
-/// Returns the heading of the list of faults.
 fn heading(diagnosis: &Diagnosis) -> &'static str {
     match diagnosis.verdict {
         Verdict::Unsupported | Verdict::Unreadable | Verdict::Foreign => "reason",
@@ -244,7 +238,6 @@ fn functions(diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// Adds a table of the releases of LLVM that can use the file.
 fn add_support(document: &mut Document, diagnosis: &Diagnosis) {
     let mut row = |name: &str, cell: &dyn Fn(&Support) -> String| {
         let cells = diagnosis

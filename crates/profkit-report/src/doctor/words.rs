@@ -93,7 +93,6 @@ fn short_kind(kind: &What) -> String {
     }
 }
 
-/// What a program is called.
 const OBJECT_FILE: &str = "program or object file";
 
 fn compact_binary(version: u64) -> String {

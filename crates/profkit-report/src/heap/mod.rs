@@ -37,7 +37,6 @@ pub fn hotness_name(hotness: Hotness) -> &'static str {
     }
 }
 
-/// The style of contexts of this hotness.
 fn hotness_style(hotness: Hotness) -> Style {
     match hotness {
         Hotness::Cold => Style::Cold,

@@ -37,12 +37,10 @@ pub struct HeapShow<'a> {
     pub by: Option<Grouping<'a>>,
 }
 
-/// The number of contexts that are shown if no other number is asked for.
 const MOST_CONTEXTS: usize = 10;
 
 const CONTEXT_TITLES: GroupTitles = ["Contexts", "contexts", "allocations", "bytes"];
 
-/// The columns of contexts.
 const COLUMNS: [&str; 7] = [
     "kind",
     "bytes",
@@ -261,7 +259,6 @@ impl Answer for HeapShow<'_> {
     }
 }
 
-/// The columns of a table of groups of contexts.
 const GROUP_COLUMNS_OF_HEAP: [&str; 5] = ["group", "contexts", "allocations", "bytes", "share"];
 
 /// A group of contexts as JSON. `total` is the number of bytes of all contexts.

@@ -9,15 +9,11 @@ use std::io::{self, Write};
 
 /// The largest number of events per reason in the text. The JSON of `--report` has up to a hundred times as many.
 const LINES_PER_REASON: usize = 10;
-/// The largest number of events per input in the text.
 const LINES_PER_FILE: usize = 3;
 
 impl MergeReport<'_> {
     /// Prints text for people: notes, warnings and hints, then a line about what was written. Tables of the files and
     /// of the functions follow, unless all of them were merged unchanged.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let mut document = Document::default();
         for note in self.notes.iter().filter(|_| !self.quiet) {
@@ -56,7 +52,6 @@ impl MergeReport<'_> {
         document.print(out)
     }
 
-    /// Adds the line that says what was written, how many functions were written, and from how many files.
     fn add_line(&self, document: &mut Document) {
         let totals = &self.report.totals;
         let mut pieces: Vec<Cell> = match self.outputs {

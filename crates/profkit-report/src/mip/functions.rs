@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::io::{self, Write};
 
-/// The number of blocks that are printed per line.
 const BLOCKS_PER_LINE: usize = 8;
 
 /// A MIP profile, and the options for showing it function by function.

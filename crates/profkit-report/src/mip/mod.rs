@@ -58,7 +58,6 @@ pub struct MipShow<'a> {
     pub top: Option<usize>,
 }
 
-/// The columns of functions.
 const COLUMNS: [&str; 8] = [
     "name",
     "demangled",
@@ -70,7 +69,6 @@ const COLUMNS: [&str; 8] = [
     "covered_blocks",
 ];
 
-/// The largest number of functions in the list on the first screen.
 const MOST_FUNCTIONS: usize = 10;
 
 impl MipShow<'_> {

@@ -36,7 +36,6 @@ impl<W: Write> Members<W> {
         Members { out, open: None }
     }
 
-    /// Writes the first members.
     pub(crate) fn begin(&mut self, head: &Value) -> io::Result<()> {
         let head = head.to_string();
         write!(self.out, "{}", head.strip_suffix('}').unwrap_or(&head))
@@ -101,7 +100,6 @@ impl<W: Write> JsonPrinter<W> {
     }
 }
 
-/// Writes names of functions as JSON.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JsonNames(pub(crate) Spelling);
 

@@ -98,14 +98,8 @@ pub struct Rest<'a> {
 /// A printer of instrumentation profiles.
 pub trait Printer {
     /// Prints what stands before the records. Called first.
-    ///
-    /// # Errors
-    /// If the writer fails.
     fn head(&mut self, head: &Head<'_>) -> io::Result<()>;
     /// Prints a record; `source` has the names of functions.
-    ///
-    /// # Errors
-    /// If the writer fails.
     fn record(
         &mut self,
         record: &Record,
@@ -113,9 +107,6 @@ pub trait Printer {
         source: &InstrReader<'_>,
     ) -> io::Result<()>;
     /// Prints what stands after the records. Called last.
-    ///
-    /// # Errors
-    /// If the writer fails.
     fn rest(&mut self, rest: &Rest<'_>, source: &InstrReader<'_>) -> io::Result<()>;
 }
 

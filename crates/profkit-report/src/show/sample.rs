@@ -21,7 +21,6 @@ use std::io::{self, Write};
 
 const GROUP_TITLES: GroupTitles = ["Functions", "functions", "sampled", "own samples"];
 
-/// The columns of functions.
 const COLUMNS: [&str; 6] = ["name", "context", "total", "self", "max_line", "head"];
 
 /// The parts of a sample profile that are shown, and options for showing them.
@@ -116,7 +115,6 @@ impl SampleShow<'_> {
         self.view.name(id, self.spelling)
     }
 
-    /// The functions to show.
     fn shown(&self) -> Vec<&Function> {
         match self.parts.functions {
             true => self.sorted(&self.parts.selection),
@@ -139,12 +137,10 @@ impl SampleShow<'_> {
         Some((by, groups, total))
     }
 
-    /// The summary; `None` if it is not asked for.
     fn summary(&self) -> Option<Summary> {
         self.parts.summary.then(|| self.view.summary())
     }
 
-    /// What stands before the functions.
     fn head(&self) -> Document {
         let mut document = Document::default();
         let encoding = encoding_name(self.view);
@@ -177,7 +173,6 @@ impl SampleShow<'_> {
         document
     }
 
-    /// What stands after the functions.
     fn rest(&self) -> Document {
         let mut document = Document::default();
         if self.parts.symbols {
@@ -307,7 +302,6 @@ impl SampleShow<'_> {
         self.add_top(document, order, by_self, total, by);
     }
 
-    /// Adds one list of functions with their shares and bars.
     fn add_top(
         &self,
         document: &mut Document,
@@ -385,7 +379,6 @@ impl SampleShow<'_> {
     }
 }
 
-/// A list; `None` if it is empty.
 fn some(list: impl Iterator<Item = Value>) -> Option<Vec<Value>> {
     let list: Vec<_> = list.collect();
     Some(list).filter(|list| !list.is_empty())

@@ -16,11 +16,8 @@ use profkit_data::summary::Summary;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// The number of counters that are printed per row.
 const ROW: usize = 8;
-/// The largest number of build ids that are listed if `--binary-ids` is not given.
 const MOST_IDS: usize = 3;
-/// The number of bitmap bytes that are printed per row.
 const BITMAP_ROW: usize = 32;
 
 /// Prints text.
@@ -338,7 +335,6 @@ impl Text {
     }
 }
 
-/// Adds the summaries of the records without and with context sensitivity.
 fn summaries(
     document: &mut Document,
     first: &Summary,

@@ -62,7 +62,6 @@ impl CodeArgs {
     }
 }
 
-/// Returns the words between the subcommand's name and the command that it runs, as they were typed.
 pub fn typed_words(subcommand: &str) -> Vec<OsString> {
     std::env::args_os()
         .skip_while(|word| word != subcommand)

@@ -63,7 +63,6 @@ enum CounterArg {
 }
 
 impl ModeArgs {
-    /// The instrumenter's options.
     pub fn options(&self) -> Result<Options> {
         let asks = |mode| self.mode.contains(&mode);
         let mut options = Options::default();

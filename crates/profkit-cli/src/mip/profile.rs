@@ -68,7 +68,6 @@ pub fn open_any(path: &Path) -> Result<(String, MipProfile, MipForm)> {
     opened.map(|(profile, form)| (input.name().to_owned(), profile, form))
 }
 
-/// Reads the profile in an input that is already open.
 pub fn of(input: &Input) -> Result<Opened> {
     let opened = MipProfile::parse_versioned(input);
     let (profile, version) = opened.map_err(|error| failure(input.name(), &error))?;
@@ -89,7 +88,6 @@ fn failure(name: &str, error: &profkit_data::Error) -> Failure {
     failure
 }
 
-/// Encodes a profile, and writes it to a temporary file that replaces the file at `path` when it is finished.
 pub fn stage(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<Staged> {
     let output = Output::new(path, Content::Binary)?;
     let mut bytes = Vec::new();
@@ -102,7 +100,6 @@ pub fn stage(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Resu
     Ok(output.stage(|sink| sink.put(&bytes))?)
 }
 
-/// An empty profile, with messages about its creation.
 #[derive(Debug)]
 pub struct Made {
     pub profile: MipProfile,
@@ -111,7 +108,6 @@ pub struct Made {
     pub dropped: Vec<String>,
 }
 
-/// Creates an empty profile from a binary or a map. A map does not hold a build id; `build_id` supplies it.
 pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<Made> {
     let made = create(path, &args.options().build_id(build_id))?;
     let name = profkit_data::path_text(path);
@@ -125,8 +121,6 @@ pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<
     })
 }
 
-/// Finds the source locations where the functions of a profile begin, and makes them those of the profile. Prints
-/// warnings about them.
 pub fn locate(profile: &mut MipProfile, path: &Path, arch: Option<&str>) -> Result<()> {
     let located = create::locate(profile, path, arch)?;
     for note in located.apply(profile) {

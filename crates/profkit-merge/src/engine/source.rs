@@ -12,7 +12,6 @@ use profkit_data::instr::{InstrKind, InstrSource, MemProfSection, TemporalTraces
 use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// The reader of an input: raw, indexed or text.
 pub(crate) enum Source<'data> {
     Raw(Box<RawReader<'data>>),
     Indexed(Box<IndexedReader<'data>>),
@@ -103,7 +102,6 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// The build ids of the profile that is being read.
     pub(crate) fn current_ids(&mut self) -> Vec<BuildId> {
         match self {
             Source::Raw(reader) => reader
@@ -114,7 +112,6 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// Returns the kind of the profile that is being read.
     pub(crate) fn current_kind(&mut self) -> InstrKind {
         match self {
             Source::Raw(reader) => reader.profile().map_or(reader.kind(), |profile| {

@@ -32,7 +32,7 @@ Examples:
   perf record -b -o perf.data ./app
   profkit sample perf.data --binary app -o app.prof
   clang -O2 -fprofile-sample-use=app.prof …
-  profkit sample perf.data --binaries build/ --format text -o app.txt
+  profkit sample perf.data --binaries build/ --to text -o app.txt
   profkit sample perf.data --binaries build/ -o profiles/
   perf record -b --call-graph fp ./app && profkit sample perf.data --contexts --binary app -o app.prof
   profkit sample perf.data --addresses monday.addresses
@@ -63,8 +63,8 @@ pub struct SampleArgs {
 
     /// The encoding of the profile: text, binary, compact-binary (LLVM 7 to 16), ext-binary, gcov (GCC 12 to 15), or
     /// gcov:N for another GCC
-    #[arg(long, value_parser = str::parse::<SampleForm>, default_value = "ext-binary", value_name = "FORMAT")]
-    format: SampleForm,
+    #[arg(long = "to", alias = "format", value_parser = str::parse::<SampleForm>, default_value = "ext-binary", value_name = "FORMAT")]
+    to: SampleForm,
 
     /// Write the counts by address, before they are symbolised, to this file, and stop if there is no --output
     #[arg(long, value_name = "FILE")]
@@ -102,7 +102,7 @@ pub struct SampleArgs {
     context_memory: u64,
 
     /// Count like another tool: profgen (llvm-profgen of LLVM 22), or autofdo (create_llvm_prof 0.19, and create_gcov with
-    /// --format gcov)
+    /// --to gcov)
     #[arg(long, value_parser = str::parse::<Like>, default_value = "profgen", value_name = "TOOL", conflicts_with_all = ["ips", "contexts"])]
     like: Like,
 
@@ -141,7 +141,7 @@ pub struct SelectArgs {
 }
 
 pub fn run(args: &SampleArgs) -> exit::Result {
-    let content = match args.format {
+    let content = match args.to {
         SampleForm::Text => Content::Text,
         _ => Content::Binary,
     };
@@ -205,7 +205,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     write_counts()?;
     let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
     options.like = args.like;
-    options.whole_discriminators = matches!(args.format, SampleForm::Gcov(_));
+    options.whole_discriminators = matches!(args.to, SampleForm::Gcov(_));
     let unusable = |it: UnusableBinary| Failure::file(path_text(&it.path), &it.error);
     let first = found.make(&counts, &options, &mut profiles, &mut outcome);
     let first = first.map_err(unusable)?.map(unusable);
@@ -219,7 +219,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     let refusal = refusal(&outcome).or_else(lost);
     let (mut files, mut encoded) = (Vec::new(), Ok(()));
     if refusal.is_none() && first.is_none() {
-        for made in outcome.name_profiles(profiles, args.format) {
+        for made in outcome.name_profiles(profiles, args.to) {
             let path = output.path(&made.name);
             let [_, counts, report] = outputs;
             let this = ("the profile of a binary", path.as_deref());
@@ -227,7 +227,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
             check_outputs(&[this, counts, report], read)?;
             let replaces = path.is_some_and(|path| path.exists());
             let file = output.file(&made.name)?;
-            match outcome.encode(&made, args.format, file.name()) {
+            match outcome.encode(&made, args.to, file.name()) {
                 Ok(bytes) => files.push((file, made, bytes, replaces)),
                 Err(error) => {
                     let failure = Failure::file(output_name(file.name()), &error);

@@ -12,9 +12,8 @@ use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 /// another command of profkit. Each line has the form `command option: advice`; the advice says what to write instead.
 const SPELLINGS: &str = include_str!("spellings.txt");
 
-/// Rejects spellings that the parser would take for something else: long options after one dash, and values glued to a
-/// short option, with `=` or without. Without this check, `-output=x` would be read as the option `-o` with the value
-/// `utput=x`.
+/// Rejects long options after one dash. Without this check, `-output=x` would be read as the option `-o` with the value
+/// `utput=x`. Values may be glued to a short option: `-j4`, `-oFILE`.
 pub fn check(root: &Command, args: &[OsString]) -> Result<(), Failure> {
     let (command, names) = command_of(root, args);
     // `mip cc` and `llvm-profdata` pass their arguments on to other parsers, which have other rules for spelling.
@@ -35,50 +34,38 @@ pub fn check(root: &Command, args: &[OsString]) -> Result<(), Failure> {
         if let Some(long) = text.strip_prefix('-') {
             is_value = !long.contains('=')
                 && takes_value(command, |option| option.get_long() == Some(long));
-        } else {
-            check_short(command, &names.join(" "), text)?;
-            let last = text.chars().next_back();
-            is_value = last.is_some() && takes_value(command, |option| option.get_short() == last);
+            continue;
         }
+        check_short(command, &names.join(" "), text)?;
+        let letters = text.char_indices();
+        let value_of = |letter| takes_value(command, |option| option.get_short() == Some(letter));
+        let at = letters.into_iter().find(|(_, letter)| value_of(*letter));
+        is_value = at.is_some_and(|(at, letter)| at + letter.len_utf8() == text.len());
     }
     Ok(())
 }
 
+/// Whether the command has an option for which `is_it` returns true, and this option takes a value.
 fn takes_value(command: &Command, is_it: impl Fn(&Arg) -> bool) -> bool {
     let option = command.get_arguments().find(|option| is_it(option));
     option.is_some_and(|option| matches!(option.get_action(), ArgAction::Set | ArgAction::Append))
 }
 
-/// Checks a word that begins with one dash; `text` is the word without it.
+/// Refuses a long option after one dash; `text` is the word without the dash.
 fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
     let name = text.split('=').next().unwrap_or_default();
-    let first = name.chars().next();
-    if text.chars().count() < 2 {
-        return Ok(());
+    let has_long = |option: &Arg| option.get_long() == Some(name);
+    if name.chars().count() < 2 {
+        Ok(())
+    } else if is_of_llvm(name) {
+        Err(of_llvm(command, of, &format!("-{name}"), name))
+    } else if command.get_arguments().any(has_long) {
+        let wrong = format_args!("-{name} is not an option of profkit {of}");
+        let hint = format_args!("write it with two dashes: --{text}");
+        Err(Failure::usage(wrong).with_hint(hint))
+    } else {
+        Ok(())
     }
-    if name.chars().count() > 1 {
-        if is_of_llvm(name) {
-            return Err(of_llvm(command, of, &format!("-{name}"), name));
-        }
-        let has_long = |option: &Arg| option.get_long() == Some(name);
-        if command.get_arguments().any(has_long) {
-            return Err(
-                Failure::usage(format_args!("-{name} is not an option of profkit {of}"))
-                    .with_hint(format_args!("write it with two dashes: --{text}")),
-            );
-        }
-    }
-    if takes_value(command, |option| option.get_short() == first)
-        && let Some(letter) = first
-    {
-        let value = text.strip_prefix(letter).unwrap_or_default();
-        let value = value.strip_prefix('=').unwrap_or(value);
-        return Err(
-            Failure::usage(format_args!("-{text}: a space is missing after -{letter}"))
-                .with_hint(format_args!("write -{letter} {value}")),
-        );
-    }
-    Ok(())
 }
 
 /// Whether an option is one of llvm-profdata. The option `compbinary` counts too, although only LLVM 7 to 16 have it.

@@ -113,7 +113,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let format = if args.form.text {
         Some(Format::Text)
     } else {
-        args.form.output_format
+        args.form.to
     };
     let output = args.destination.output.as_deref();
     let report = args.report.report.as_deref();

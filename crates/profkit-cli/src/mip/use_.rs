@@ -48,8 +48,14 @@ pub struct UseArgs {
     output: PathBuf,
 
     /// The encoding of a sample profile; compbinary is for LLVM 7 to 16
-    #[arg(long, value_enum, default_value_t, value_name = "ENCODING")]
-    encoding: Encoding,
+    #[arg(
+        long = "to",
+        alias = "encoding",
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    to: Encoding,
 
     /// The LLVM release that reads the list of blocks (15 or later)
     #[arg(long, value_name = "N", default_value_t = 22)]
@@ -97,12 +103,12 @@ pub fn run(args: &UseArgs) -> Result {
             args.llvm
         ))
     })?;
-    let content = match args.encoding {
+    let content = match args.to {
         Encoding::Text => Content::Text,
         _ => Content::Binary,
     };
     if args.blocks && content == Content::Binary {
-        return Err(Failure::usage("--encoding works only with --sample"));
+        return Err(Failure::usage("--to works only with --sample"));
     }
     let output = Output::new(&args.output, content)?;
     let profile = profile::open(&args.profile)?.profile;
@@ -207,7 +213,7 @@ fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     }
     let samples = sample_profile(profile, &symbolizer, records);
     let made = &samples.profile;
-    let (form, mut bytes) = (SampleForm::from(args.encoding), Vec::new());
+    let (form, mut bytes) = (SampleForm::from(args.to), Vec::new());
     let losses = form
         .write(made, &FormOptions::for_profile(made), &mut bytes)
         .map_err(|error| Failure::file(output.name(), &error))?;

@@ -1,11 +1,12 @@
 //! `profkit diff`: what changed between two profiles of one kind.
+use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::{Heap, ThresholdArgs};
 use crate::print::{self, RowFormat};
 use crate::show::is_given;
 use crate::spelling::pattern;
-use clap::{ArgMatches, Args, ValueEnum};
+use clap::{ArgMatches, Args};
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
 use profkit_analysis::heap::is_heap_alone;
 use profkit_analysis::overlap::ComparedProfile;
@@ -113,11 +114,11 @@ pub struct DiffArgs {
     /// The quantity that is compared, and that the lists are sorted by: bytes, if the option is not given
     #[arg(
         long,
-        value_enum,
+        value_parser = choice(MEASURES),
         value_name = "MEASURE",
         help_heading = "Heap profiles"
     )]
-    by: Option<By>,
+    by: Option<Measure>,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
@@ -126,14 +127,11 @@ pub struct DiffArgs {
     binaries: BinaryArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
-    /// Bytes allocated
-    Bytes,
-    /// Number of allocations
-    Allocations,
-    /// Average lifetime
-    Lifetime,
+choices! {
+    MEASURES: Measure =
+        "bytes" => Measure::Bytes, "Bytes allocated";
+        "allocations" => Measure::Allocations, "Number of allocations";
+        "lifetime" => Measure::Lifetime, "Average lifetime";
 }
 
 impl DiffArgs {
@@ -247,11 +245,7 @@ fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
     let [old_input, new_input] = inputs;
     let mut old = Heap::open(&args.binaries, old_input)?;
     let mut new = Heap::open(&args.binaries, new_input)?;
-    let by = match args.by {
-        None | Some(By::Bytes) => Measure::Bytes,
-        Some(By::Allocations) => Measure::Allocations,
-        Some(By::Lifetime) => Measure::Lifetime,
-    };
+    let by = args.by.unwrap_or_default();
     let thresholds = args.thresholds.thresholds();
     let selection = args.selection()?;
     let changes = HeapChanges::new(&mut old.heap, &mut new.heap, by, &thresholds, &selection);

@@ -32,7 +32,7 @@ pub enum Status {
     /// A condition that the user set was not met.
     GateFailed,
     /// The command ran another program, and ends with the exit code of that program.
-    Ran(u8),
+    Code(u8),
 }
 
 /// Why a command stopped: the messages to print, and the exit code.
@@ -262,7 +262,7 @@ pub fn finish(result: Result) -> ExitCode {
         Ok(Status::Done) => 0,
         Ok(Status::InputBad) => INPUT_BAD,
         Ok(Status::GateFailed) => GATE_FAILED,
-        Ok(Status::Ran(code)) => code,
+        Ok(Status::Code(code)) => code,
         Err(failure) => {
             failure.say();
             failure.code

@@ -1,9 +1,10 @@
 //! `profkit layout`: the order of blocks and functions for clang and lld, from branch stacks.
+use crate::choice::{choice, choices};
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::print;
 use crate::sampling::{SelectArgs, read_counts, warn};
 use crate::show::recording::files_of;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use profkit_data::path_text;
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_object::binary::BinaryFile;
@@ -48,8 +49,8 @@ pub struct LayoutArgs {
     ld_profile: Option<PathBuf>,
 
     /// The order of functions
-    #[arg(long, value_enum, default_value_t, value_name = "ORDER")]
-    functions: Functions,
+    #[arg(long, value_parser = choice(FUNCTIONS), default_value = "calls", value_name = "ORDER")]
+    functions: FunctionOrder,
 
     /// Add the scores of functions as comments to the file for clang
     #[arg(long)]
@@ -63,13 +64,10 @@ pub struct LayoutArgs {
     select: SelectArgs,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Functions {
-    /// Place each function near the functions that call it
-    #[default]
-    Calls,
-    /// Keep the order that the functions have in the program now
-    Original,
+choices! {
+    FUNCTIONS: FunctionOrder =
+        "calls" => FunctionOrder::Calls, "Place each function near the functions that call it";
+        "original" => FunctionOrder::Original, "Keep the order that the functions have in the program now";
 }
 
 pub fn run(args: &LayoutArgs) -> exit::Result {
@@ -102,10 +100,7 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     let id = build_id(&image).map_err(failure)?;
     let found = counts_of(&counts, &args.binary, id.as_ref()).map_err(failure)?;
     let mut options = LayoutOptions::default();
-    options.functions = match args.functions {
-        Functions::Calls => FunctionOrder::Calls,
-        Functions::Original => FunctionOrder::Original,
-    };
+    options.functions = args.functions;
     let flow = Flow::new(&code, &found);
     let layout = Layout::new(&code, &flow, options).map_err(failure)?;
     let mut staged = Vec::new();

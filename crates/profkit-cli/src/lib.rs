@@ -6,6 +6,7 @@
 //! Only `exit` turns these into messages and exit codes. Files are opened and written through
 //! [`profkit_merge::files`].
 
+mod choice;
 pub mod cli;
 mod completions;
 mod correlate;

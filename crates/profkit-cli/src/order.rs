@@ -1,7 +1,8 @@
 //! `profkit order`: the order in which a linker should place functions.
+use crate::choice::{choice, choices};
 use crate::exit::{self, Failure, Status};
 use crate::print::{self, Format};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_data::path_text;
 use profkit_merge::files::{Content, Output, check_outputs, is_stdio};
@@ -36,8 +37,8 @@ pub struct OrderArgs {
     output: PathBuf,
 
     /// The linker that is to read the file
-    #[arg(long = "for", value_enum, default_value_t, value_name = "LINKER")]
-    linker: Linker,
+    #[arg(long = "for", value_parser = choice(LINKERS), default_value = "lld", value_name = "LINKER")]
+    linker: OrderFile,
 
     /// Leave out functions that this program does not have, and report how much of its code the start touches
     #[arg(long, value_name = "PROGRAM")]
@@ -53,31 +54,14 @@ pub struct OrderArgs {
     format: Format,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Linker {
-    /// lld for ELF: --symbol-ordering-file
-    #[default]
-    Lld,
-    /// gold: --section-ordering-file
-    Gold,
-    /// GNU ld: -T
-    Ld,
-    /// Mach-O linkers: -order_file
-    Macho,
-    /// Microsoft's linker and lld-link: /ORDER:@FILE
-    Coff,
-}
-
-impl From<Linker> for OrderFile {
-    fn from(linker: Linker) -> Self {
-        match linker {
-            Linker::Lld => OrderFile::Lld,
-            Linker::Gold => OrderFile::Gold,
-            Linker::Ld => OrderFile::GnuLd,
-            Linker::Macho => OrderFile::MachO,
-            Linker::Coff => OrderFile::Coff,
-        }
-    }
+choices! {
+    /// The words of `--for`.
+    pub LINKERS: OrderFile =
+        "lld" => OrderFile::Lld, "lld for ELF: --symbol-ordering-file";
+        "gold" => OrderFile::Gold, "gold: --section-ordering-file";
+        "ld" => OrderFile::GnuLd, "GNU ld: -T";
+        "macho" => OrderFile::MachO, "Mach-O linkers: -order_file";
+        "coff" => OrderFile::Coff, "Microsoft's linker and lld-link: /ORDER:@FILE";
 }
 
 pub fn run(args: &OrderArgs) -> exit::Result {
@@ -93,7 +77,7 @@ pub fn run(args: &OrderArgs) -> exit::Result {
             print::say(format_args!("warning: {}: {warning}", input.name()));
         }
     }
-    let mut order = startup.order(args.linker.into());
+    let mut order = startup.order(args.linker);
     let symbols = args.binary.as_ref().map(|path| {
         exit::must_exist(path)?;
         read_code_symbols(path).map_err(|error| Failure::file(path_text(path), &error))
@@ -103,7 +87,7 @@ pub fn run(args: &OrderArgs) -> exit::Result {
         order.keep_known(symbols);
     }
     let binary = symbols.as_deref().map(|symbols| (symbols, args.page_size));
-    let report = OrderReport::new(&startup, &order, args.linker.into(), binary);
+    let report = OrderReport::new(&startup, &order, args.linker, binary);
     if order.names().is_empty() {
         let _ = report.document().print(&mut print::stderr());
         let failure = Failure::input("no function is left to order, so nothing is written");

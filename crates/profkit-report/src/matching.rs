@@ -33,8 +33,8 @@ pub struct MatchReport {
     binaries: Vec<BinaryReport>,
     /// Programs and libraries that were found in a folder, but whose functions could not be read.
     skipped: Vec<Skipped>,
-    functions: Matched<FunctionShares>,
-    counts: Matched<CountShares>,
+    functions: WithShare<FunctionShares>,
+    counts: WithShare<CountShares>,
     hot_lost: Vec<Lost>,
     hot_lost_more: u64,
     /// Whether [`text`](Self::text) writes names as they are in the profile, without demangling them.
@@ -76,7 +76,7 @@ struct Skipped {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Matched<T> {
+struct WithShare<T> {
     #[serde(flatten)]
     of: T,
     /// The matched share, in percent; `None` if the whole is 0.
@@ -183,11 +183,11 @@ impl MatchReport {
                     other_instrumentation: binary.is_other_stage(profile),
                 })
                 .collect(),
-            functions: Matched {
+            functions: WithShare {
                 of: functions,
                 matched_percent: functions.matched_percent(),
             },
-            counts: Matched {
+            counts: WithShare {
                 of: counts,
                 matched_percent: counts.matched_percent(),
             },

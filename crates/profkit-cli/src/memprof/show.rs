@@ -7,6 +7,7 @@ use crate::print::{self, RowFormat};
 use crate::show::files::Groups;
 use crate::show::{ShowArgs, Sort};
 use clap::Args;
+use profkit_analysis::heap::ContextOrder;
 use profkit_merge::files::Input;
 use profkit_report::flame::{HeapWeight, of_heap, print_folded, unit};
 use profkit_report::heap::HeapShow;
@@ -64,7 +65,10 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         view: shown.view(input, show.spelling()),
         contexts: &shown.heap.profile.contexts(),
         thresholds,
-        order: show.sort.and_then(Sort::of_contexts).unwrap_or_default(),
+        order: match show.sort {
+            Some(Sort::Contexts(order)) => order,
+            _ => ContextOrder::default(),
+        },
         most: show.top,
         by: groups.as_ref().map(Groups::grouping),
     };

@@ -46,5 +46,5 @@ pub fn run_call(call: &Call) -> Result {
         let args: CargoArgs = parse_again("cargo", call.words())?;
         args.code.setup(Vec::new())
     })??;
-    Ok(Status::Ran(call.run(&setup)?))
+    Ok(Status::Code(call.run(&setup)?))
 }

@@ -75,7 +75,7 @@ pub fn run(args: &CcArgs) -> Result {
         Call::PassOn(call) => Err(call.become_compiler().into()),
         Call::Work(call) => {
             let setup = args.code.setup(typed_words("cc"))?;
-            Ok(Status::Ran(call.run(&setup)?))
+            Ok(Status::Code(call.run(&setup)?))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `profkit mip create`: creates an empty profile from a binary or a map.
-use super::profile::{FormatVersion, ImageArgs, make, open, stage};
+use super::profile::{ImageArgs, VERSIONS, make, open, stage};
+use crate::choice::choice;
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use crate::print::plural;
@@ -38,8 +39,8 @@ pub struct CreateArgs {
     build_id: Option<String>,
 
     /// Version of the profile
-    #[arg(long, value_enum, default_value = "9", value_name = "VERSION")]
-    format_version: FormatVersion,
+    #[arg(long, value_parser = choice(VERSIONS), default_value = "9", value_name = "VERSION")]
+    format_version: ProfileVersion,
 }
 
 pub fn run(args: &CreateArgs) -> Result {
@@ -54,7 +55,7 @@ pub fn run(args: &CreateArgs) -> Result {
         })?),
     };
     let made = make(&args.input, &args.image, build_id)?;
-    let version = ProfileVersion::from(args.format_version);
+    let version = args.format_version;
     let output = stage(&args.profile, &made.profile, version)?;
     // What is there may be no profile, or be damaged. Then it has no counts that could be lost.
     let replaced = open(&args.profile).map_or(0, |old| old.profile.runs);

@@ -1,8 +1,9 @@
 //! Code that the commands on MIP profiles share: opens profiles, creates them from binaries or maps, and finds source
 //! locations.
+use crate::choice::choices;
 use crate::exit::{Failure, Result};
 use crate::print;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use profkit_data::ErrorKind;
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{
@@ -12,23 +13,12 @@ use profkit_merge::files::{Content, Input, Output, Staged};
 use profkit_mip::create::{self, CreateOptions, create};
 use std::path::{Path, PathBuf};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatVersion {
-    /// The format of LLVM's unreleased MIP tool, for profiles that were created from maps of that format
-    #[value(name = "8")]
-    V8,
-    /// profkit's own format
-    #[value(name = "9")]
-    V9,
-}
-
-impl From<FormatVersion> for ProfileVersion {
-    fn from(version: FormatVersion) -> Self {
-        match version {
-            FormatVersion::V8 => ProfileVersion::V8,
-            FormatVersion::V9 => ProfileVersion::V9,
-        }
-    }
+choices! {
+    /// The words of `--format-version`.
+    pub VERSIONS: ProfileVersion =
+        "8" => ProfileVersion::V8,
+            "The format of LLVM's unreleased MIP tool, for profiles that were created from maps of that format";
+        "9" => ProfileVersion::V9, "profkit's own format";
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -51,13 +41,13 @@ impl ImageArgs {
 }
 
 #[derive(Debug)]
-pub struct Opened {
+pub struct MipFile {
     pub name: String,
     pub profile: MipProfile,
     pub version: ProfileVersion,
 }
 
-pub fn open(path: &Path) -> Result<Opened> {
+pub fn open(path: &Path) -> Result<MipFile> {
     of(&crate::io::open(path)?)
 }
 
@@ -68,10 +58,10 @@ pub fn open_any(path: &Path) -> Result<(String, MipProfile, MipForm)> {
     opened.map(|(profile, form)| (input.name().to_owned(), profile, form))
 }
 
-pub fn of(input: &Input) -> Result<Opened> {
+pub fn of(input: &Input) -> Result<MipFile> {
     let opened = MipProfile::parse_versioned(input);
     let (profile, version) = opened.map_err(|error| failure(input.name(), &error))?;
-    Ok(Opened {
+    Ok(MipFile {
         name: input.name().to_owned(),
         profile,
         version,
@@ -101,18 +91,18 @@ pub fn stage(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Resu
 }
 
 #[derive(Debug)]
-pub struct Made {
+pub struct NewProfile {
     pub profile: MipProfile,
     pub notes: Vec<String>,
     /// Messages about functions that were left out.
     pub dropped: Vec<String>,
 }
 
-pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<Made> {
+pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<NewProfile> {
     let made = create(path, &args.options().build_id(build_id))?;
     let name = profkit_data::path_text(path);
     let dropped = made.dropped.iter();
-    Ok(Made {
+    Ok(NewProfile {
         notes: made.notes.iter().map(ToString::to_string).collect(),
         dropped: dropped
             .map(|error| format!("{name}: left out: {error}"))

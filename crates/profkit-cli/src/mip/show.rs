@@ -1,8 +1,9 @@
 //! `profkit mip show`: the results of the runs, function by function.
 use super::profile::{ImageArgs, locate, open_any};
+use crate::choice::choice;
 use crate::exit::{Result, Status};
 use crate::print::{self, Format};
-use crate::show::By;
+use crate::show::BY;
 use crate::spelling::pattern;
 use clap::Args;
 use profkit_analysis::ranking::GroupBy;
@@ -30,8 +31,8 @@ pub struct ShowArgs {
     regex: Option<String>,
 
     /// Show sums for groups of functions: by source file, by Rust crate, or by namespace or module
-    #[arg(long, value_enum, value_name = "WHAT")]
-    by: Option<By>,
+    #[arg(long, value_parser = choice(BY), value_name = "WHAT")]
+    by: Option<GroupBy>,
 
     #[command(flatten)]
     image: ImageArgs,
@@ -61,7 +62,7 @@ pub fn run(args: &ShowArgs) -> Result {
                 .is_none_or(|regex| regex.is_match(&function.name))
         },
         mangled: args.mangled,
-        by: args.by.map(|by| GroupBy::from(by).into()),
+        by: args.by.map(Into::into),
         most: usize::MAX,
     };
     print::answer(&view, args.format)?;

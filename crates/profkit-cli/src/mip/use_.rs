@@ -1,8 +1,9 @@
 //! `profkit mip use`: turns a MIP profile into files that unmodified compilers can use.
 use super::profile;
+use crate::choice::{choice, choices};
 use crate::exit::{Failure, Result, Status};
 use crate::print::{self, Format};
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use profkit_analysis::names::printable;
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::{FormOptions, SampleForm};
@@ -51,11 +52,11 @@ pub struct UseArgs {
     #[arg(
         long = "to",
         alias = "encoding",
-        value_enum,
-        default_value_t,
+        value_parser = choice(ENCODINGS),
+        default_value = "text",
         value_name = "FORMAT"
     )]
-    to: Encoding,
+    to: SampleForm,
 
     /// The LLVM release that reads the list of blocks (15 or later)
     #[arg(long, value_name = "N", default_value_t = 22)]
@@ -70,28 +71,12 @@ pub struct UseArgs {
     format: Format,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Encoding {
-    /// Text
-    #[default]
-    Text,
-    /// Binary without sections
-    Binary,
-    /// Binary without sections, with hashes instead of names
-    Compbinary,
-    /// Extensible binary, with sections
-    Extbinary,
-}
-
-impl From<Encoding> for SampleForm {
-    fn from(encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::Text => SampleForm::Text,
-            Encoding::Binary => SampleForm::Binary,
-            Encoding::Compbinary => SampleForm::CompactBinary,
-            Encoding::Extbinary => SampleForm::ExtBinary,
-        }
-    }
+choices! {
+    ENCODINGS: SampleForm =
+        "text" => SampleForm::Text, "Text";
+        "binary" => SampleForm::Binary, "Binary without sections";
+        "compbinary" => SampleForm::CompactBinary, "Binary without sections, with hashes instead of names";
+        "extbinary" => SampleForm::ExtBinary, "Extensible binary, with sections";
 }
 
 pub fn run(args: &UseArgs) -> Result {
@@ -104,7 +89,7 @@ pub fn run(args: &UseArgs) -> Result {
         ))
     })?;
     let content = match args.to {
-        Encoding::Text => Content::Text,
+        SampleForm::Text => Content::Text,
         _ => Content::Binary,
     };
     if args.blocks && content == Content::Binary {
@@ -213,7 +198,7 @@ fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     }
     let samples = sample_profile(profile, &symbolizer, records);
     let made = &samples.profile;
-    let (form, mut bytes) = (SampleForm::from(args.to), Vec::new());
+    let (form, mut bytes) = (args.to, Vec::new());
     let losses = form
         .write(made, &FormOptions::for_profile(made), &mut bytes)
         .map_err(|error| Failure::file(output.name(), &error))?;

@@ -1,10 +1,11 @@
 //! `profkit mip mip2yaml` and `yaml2mip`: convert profiles to YAML and back.
-use super::profile::{FormatVersion, ImageArgs, locate, open, stage};
+use super::profile::{ImageArgs, VERSIONS, locate, open, stage};
+use crate::choice::choice;
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use crate::print::plural;
 use clap::Args;
-use profkit_data::mip::{MipWriteOptions, yaml};
+use profkit_data::mip::{MipWriteOptions, ProfileVersion, yaml};
 use profkit_merge::files::{Content, Output, check_outputs};
 use std::path::PathBuf;
 
@@ -47,8 +48,8 @@ pub struct FromYamlArgs {
     profile: PathBuf,
 
     /// Version of the profile; by default the version that the keys of the YAML belong to
-    #[arg(long, value_enum, value_name = "VERSION")]
-    format_version: Option<FormatVersion>,
+    #[arg(long, value_parser = choice(VERSIONS), value_name = "VERSION")]
+    format_version: Option<ProfileVersion>,
 }
 
 pub fn to_yaml(args: &ToYamlArgs) -> Result {
@@ -75,7 +76,7 @@ pub fn from_yaml(args: &FromYamlArgs) -> Result {
     let input = crate::io::open(&args.input)?;
     let (profile, version) =
         yaml::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
-    let version = args.format_version.map_or(version, Into::into);
+    let version = args.format_version.unwrap_or(version);
     stage(&args.profile, &profile, version)?.finish()?;
     let name = profkit_data::path_text(&args.profile);
     let functions = plural(profile.functions.len() as u64, "function");

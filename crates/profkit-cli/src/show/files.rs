@@ -1,5 +1,5 @@
 //! The source files of functions, from the debug info of binaries: `--by file --binaries`.
-use super::args::{By, ShowArgs};
+use super::args::ShowArgs;
 use crate::exit::{Failure, Result, must_exist};
 use crate::print;
 use profkit_analysis::ranking::GroupBy;
@@ -27,10 +27,9 @@ impl Groups {
         };
         let binaries = &args.correlation.binaries;
         let declarations = match by {
-            By::File if !binaries.is_empty() => Some(read(args)?),
+            GroupBy::File if !binaries.is_empty() => Some(read(args)?),
             _ => None,
         };
-        let by = GroupBy::from(by);
         Ok(Some(Groups { by, declarations }))
     }
 

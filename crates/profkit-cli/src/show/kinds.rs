@@ -1,10 +1,11 @@
 //! Which options fit which kind of profile.
-use super::{By, ShowArgs};
+use super::args::{SORT, ShowArgs, Sort};
 use crate::exit::{Failure, Result};
 use crate::memprof::flame::Weight;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, ValueEnum};
 use profkit_analysis::heap::is_heap_alone;
+use profkit_analysis::ranking::GroupBy;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_merge::files::Input;
 
@@ -115,7 +116,7 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
     }
     check_rows(args, matches)?;
     let wrong = FITS.iter().find(|(option, kinds)| {
-        let names_files = args.by == Some(By::File) && FOR_FILES.contains(option);
+        let names_files = args.by == Some(GroupBy::File) && FOR_FILES.contains(option);
         !kinds.contains(&kind) && !names_files && is_given(matches, option)
     });
     let Some((option, kinds)) = wrong else {
@@ -175,14 +176,20 @@ fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
         return Ok(());
     };
     let (fits, orders) = match kind {
-        Kind::Heap => (sort.of_contexts().is_some(), "bytes, short-life or cold"),
-        _ => (sort.of_functions().is_some(), "sum, max, entry or name"),
+        Kind::Heap => (
+            matches!(sort, Sort::Contexts(_)),
+            "bytes, short-life or cold",
+        ),
+        _ => (
+            matches!(sort, Sort::Functions(_)),
+            "sum, max, entry or name",
+        ),
     };
     if fits {
         return Ok(());
     }
-    let word = sort.to_possible_value();
-    let word = word.as_ref().map_or("", |word| word.get_name());
+    let word = SORT.iter().find(|(_, order, _)| *order == sort);
+    let word = word.map_or("", |(word, ..)| word);
     Err(Failure::usage(format_args!(
         "{}: --sort {word} does not fit a {}",
         input.name(),

@@ -7,7 +7,7 @@ mod kinds;
 pub mod recording;
 mod sample;
 
-pub use args::{By, ShowArgs, Sort};
+pub use args::{BY, ShowArgs, Sort};
 pub use kinds::is_given;
 
 use crate::exit::{self, Failure, Status};

@@ -40,7 +40,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
         })
     });
     let next = diagnosis.next.iter().map(|&advice| {
-        let (command, purpose) = words::command(advice, name, &quoted(name), None);
+        let (command, purpose) = words::command(advice, name, (&quoted(name), ""), None);
         json!({ "command": command, "purpose": purpose })
     });
     let damage = diagnosis.damage.first.iter().map(json::error);

@@ -204,10 +204,9 @@ fn add_next(
     complete: Option<&str>,
 ) {
     for (index, &advice) in diagnosis.next.iter().enumerate() {
-        let (command, purpose) = words::command(advice, first, all, complete);
+        let (command, purpose) = words::command(advice, first, (all, list), complete);
         let label = if index == 0 { "next" } else { "" };
-        let list = if words::names_all(advice) { list } else { "" };
-        document.line(format_args!("  {label:16} {list}{command}"));
+        document.line(format_args!("  {label:16} {command}"));
         document.wrapped(format!("  {:16} # ", ""), purpose);
     }
 }

@@ -95,8 +95,7 @@ impl Annotations {
         }
     }
 
-    /// Adds an error that is not about one file. Examples are a gate that did not hold, and the reason why there is no
-    /// result.
+    /// Adds an error that is not about one file, such as a bound that is not met.
     pub fn error(&mut self, title: &str, text: impl fmt::Display) {
         self.push(Annotation {
             level: Level::Error,
@@ -106,8 +105,7 @@ impl Annotations {
         });
     }
 
-    /// Adds a warning for each input of a merge that was dropped or repaired. An input gets one annotation even if it
-    /// has several events: the annotation describes the first event, and gives the number of further events.
+    /// Adds one warning for each input of a merge that was dropped or repaired, about its first event.
     pub fn merge(&mut self, report: &Report) {
         let mut inputs: BTreeMap<usize, (Annotation, u64)> = BTreeMap::new();
         for event in report.events.iter().filter(|event| !event.reason.is_note()) {

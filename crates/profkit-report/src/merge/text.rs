@@ -11,8 +11,7 @@ const LINES_PER_REASON: usize = 10;
 const LINES_PER_FILE: usize = 3;
 
 impl MergeReport<'_> {
-    /// The text for people: notes, warnings and hints, then a line about what was written. Tables of the files and of
-    /// the functions follow, unless all of them were merged unchanged.
+    /// The text for people: messages, what was written, and tables unless all was merged unchanged.
     pub fn document(&self) -> Document {
         let mut document = Document::default();
         for note in self.notes.iter().filter(|_| !self.quiet) {
@@ -97,8 +96,7 @@ impl MergeReport<'_> {
         ));
     }
 
-    /// The number of functions in the outputs. In a dry run, which has no outputs, the number of functions in the
-    /// result.
+    /// The number of functions in the outputs, or in the result of a dry run.
     fn function_count(&self) -> u64 {
         match self.outputs {
             [] => self.report.totals.functions,
@@ -173,8 +171,7 @@ fn add_numbers(
     }
 }
 
-/// Adds one line per event. Events with the same reason stand together, and among these the events with the same hint,
-/// followed by the hint. With `quiet`, notes are left out.
+/// Adds a line per event, by reason and then by hint, which follows its lines. `quiet` leaves notes out.
 fn add_events(document: &mut Document, report: &Report, quiet: bool) {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {

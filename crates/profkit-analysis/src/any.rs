@@ -1,19 +1,20 @@
 //! Opens a profile of any kind except heap profiles.
-use crate::instr::{InstrReader, text_has_records};
 use crate::samples::SampleView;
-use profkit_data::Result;
-use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::raw::RawMetadataSource;
-use profkit_data::mip::{MipForm, MipProfile, ProfileVersion};
+use profkit_data::instr::{InstrReader, not_an_instr_profile};
+use profkit_data::mip::{MipProfile, ProfileVersion};
+use profkit_data::{Profile, ReadOptions, Result, open_as};
 
 /// A profile of any kind whose counts belong to functions: all kinds except heap profiles.
 ///
 /// ```
 /// use profkit_analysis::any::AnyProfile;
+/// use profkit_data::instr::InstrSource;
 ///
 /// for file in [b":ir\nmain\n1234\n1\n5\n".as_slice(), b"main:100:5\n 1: 3\n"] {
 ///     match AnyProfile::open(file, None)? {
-///         AnyProfile::Instr(mut reader) => assert_eq!(reader.source().kind().to_string(), "IR"),
+///         AnyProfile::Instr(reader) => assert_eq!(reader.kind().to_string(), "IR"),
 ///         AnyProfile::Sample(view) => assert_eq!(view.profile.functions().len(), 1),
 ///         AnyProfile::Mip(profile, _) => println!("{} functions", profile.functions.len()),
 ///     }
@@ -37,21 +38,34 @@ impl<'data> AnyProfile<'data> {
     /// # Errors
     /// If the file is not a profile, or if nothing of it can be read.
     pub fn open(data: &'data [u8], metadata: Option<&'data dyn RawMetadataSource>) -> Result<Self> {
-        let kind = detect(data);
-        if let FileKind::MipProfile | FileKind::MipYaml = kind
-            && let (profile, MipForm::Profile(version) | MipForm::Yaml(version)) =
-                MipProfile::open(data)?
-        {
-            return Ok(AnyProfile::Mip(Box::new(profile), version));
+        Self::open_as(detect(data), data, metadata)
+    }
+
+    /// Opens a profile whose kind is known, as [`open`](Self::open) does.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_as(
+        kind: FileKind,
+        data: &'data [u8],
+        metadata: Option<&'data dyn RawMetadataSource>,
+    ) -> Result<Self> {
+        match kind {
+            kind if kind.is_sample() => {
+                let view = SampleView::open(data, None)?;
+                Ok(AnyProfile::Sample(Box::new(view)))
+            }
+            FileKind::MipProfile | FileKind::MipYaml | FileKind::MipUnknown => {
+                match open_as(kind, data, &ReadOptions::new())? {
+                    Profile::Mip(profile, version) => Ok(AnyProfile::Mip(profile, version)),
+                    _ => Err(not_an_instr_profile(kind)),
+                }
+            }
+            kind => {
+                let reader = InstrReader::salvage(kind, data, metadata)?;
+                reader.check_text()?;
+                Ok(AnyProfile::Instr(reader))
+            }
         }
-        if kind.family() == Some(Family::Sample) {
-            let view = SampleView::open(data, None)?;
-            return Ok(AnyProfile::Sample(Box::new(view)));
-        }
-        let reader = InstrReader::open_correlated(data, metadata)?;
-        if let InstrReader::Text(_) = &reader {
-            text_has_records(data)?;
-        }
-        Ok(AnyProfile::Instr(reader))
     }
 }

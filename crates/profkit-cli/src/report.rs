@@ -15,8 +15,8 @@ use profkit_analysis::order::{OrderFile, Startup};
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_analysis::selection::Selection;
 use profkit_data::detect::{FileKind, detect};
-use profkit_data::instr::InstrKind;
 use profkit_data::instr::raw::RawMetadataSource;
+use profkit_data::instr::{InstrKind, InstrSource};
 use profkit_data::path_text;
 use profkit_merge::files::{Content, Input, Output, check_outputs, is_stdio, system_text};
 use profkit_object::code_symbols::read_code_symbols;
@@ -157,7 +157,7 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
     add_binaries(args, input, metadata, &mut page)?;
     add_source(args, &profile, &mut page)?;
     if let AnyProfile::Instr(reader) = &mut profile
-        && reader.source().kind().contains(InstrKind::MEMPROF)
+        && reader.kind().contains(InstrKind::MEMPROF)
     {
         let heap = Heap::open(&args.binaries, input)?;
         page.add_heap(

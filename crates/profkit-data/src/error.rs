@@ -100,6 +100,14 @@ enum Place {
     Line { line: u64, column: u64 },
 }
 
+impl ErrorKind {
+    /// Makes an error of this kind with a message, and no other facts yet.
+    #[cold]
+    pub fn error(self, message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(self, message)
+    }
+}
+
 impl Error {
     /// Makes an error with a kind and a message. The error has no position, no structure, no hint and no other facts
     /// yet.

@@ -131,10 +131,7 @@ impl Sink for Lines<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.text(bytes).flush_if_full();
         if self.is_broken() {
-            return Err(Error::new(
-                ErrorKind::WriteFailed,
-                "the output takes no more bytes",
-            ));
+            return Err(ErrorKind::WriteFailed.error("the output takes no more bytes"));
         }
         Ok(())
     }

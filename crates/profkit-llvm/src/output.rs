@@ -74,7 +74,7 @@ pub fn write_bytes(
     let fill = |sink: &mut dyn Sink| {
         write(sink)?.map_err(|fault| {
             stopped = Some(fault);
-            Error::new(ErrorKind::WriteFailed, "stopped")
+            ErrorKind::WriteFailed.error("stopped")
         })
     };
     let written = match output {

@@ -9,7 +9,7 @@ use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, numbers};
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionOrder, Ranking};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::{InstrKind, Record};
+use profkit_data::instr::{InstrKind, InstrSource, Record};
 use profkit_data::summary::{Summary, Thresholds};
 use profkit_report::show::text::{describe, read_by};
 use profkit_report::{grouped, percent, plural};
@@ -44,22 +44,16 @@ impl Page {
         let mut targets = FxHashMap::default();
         let mut record = Record::default();
         let mut faults = Faults::default();
-        loop {
-            match reader.source().read_record(&mut record) {
-                Ok(true) => {
+        while let Some(read) = reader.next_record(&mut record) {
+            match read {
+                Ok(()) => {
                     totals.add(&record);
                     page.add_record(&record, two_stages, reader, &mut targets);
                 }
-                Ok(false) => break,
-                Err(error) => {
-                    faults.push(error);
-                    if !reader.source().can_resume() {
-                        break;
-                    }
-                }
+                Err(error) => faults.push(error),
             }
         }
-        let traces = faults.or_default(reader.source().temporal_traces());
+        let traces = faults.or_default(reader.temporal_traces());
         for trace in &traces.traces {
             let functions = trace.functions.iter();
             let functions = functions.map(|&id| {
@@ -73,7 +67,7 @@ impl Page {
                 functions,
             });
         }
-        let ids = faults.or_default(reader.source().binary_ids());
+        let ids = faults.or_default(reader.binary_ids());
         for id in ids.iter().take(MOST_IDS) {
             page.fact("Build id", id);
         }

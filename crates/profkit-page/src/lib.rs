@@ -25,7 +25,6 @@ mod html;
 mod instr;
 mod mip;
 mod sample;
-mod script;
 pub mod source;
 #[cfg(test)]
 mod tests;

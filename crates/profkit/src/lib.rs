@@ -34,7 +34,7 @@
 //! | know what changed between two profiles | [`ComparedProfile`](analysis::overlap::ComparedProfile) | [`ProfileDiff`](analysis::diff::ProfileDiff), [`HeapChanges`](analysis::diff::HeapChanges) | [`what_changed`](https://github.com/profkit/profkit/blob/main/crates/profkit/examples/what_changed.rs) |
 //! | know whether a profile fits a build | [`ProfileFunctions`](analysis::matching::ProfileFunctions) | [`MatchShares`](analysis::matching::MatchShares) | [`stale_for_this_binary`](https://github.com/profkit/profkit/blob/main/crates/profkit/examples/stale_for_this_binary.rs) |
 //! | know what a file is and what is wrong with it | [`doctor::examine`](analysis::doctor::examine) | [`Diagnosis`](analysis::doctor::Diagnosis) | |
-//! | select functions, and sum up their counts | [`InstrReader`](analysis::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
+//! | select functions, and sum up their counts | [`InstrReader`](data::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
 //! | order functions for a linker | [`by_mean`](analysis::order::by_mean), [`balanced`](analysis::order::balanced) | [`OrderFile`](analysis::order::OrderFile) | |
 //! | run `llvm-profdata` inside your process | [`llvm::profdata`] | | |
 //!
@@ -93,9 +93,7 @@
 //!
 //! let file = b":ir\nmain\n1234\n2\n90\n10\n";
 //! match open(file, &ReadOptions::new())? {
-//!     Profile::InstrRaw(mut reader) => print(&mut *reader)?,
-//!     Profile::InstrText(mut reader) => print(&mut *reader)?,
-//!     Profile::InstrIndexed(profile) => print(&mut profile.records())?,
+//!     Profile::Instr(mut reader) => print(&mut reader)?,
 //!     _ => println!("another kind: {:?}", profkit::data::detect::detect(file)),
 //! }
 //! # }
@@ -104,33 +102,28 @@
 //!
 //! | variant | how to go on |
 //! |---|---|
-//! | `InstrRaw`, `InstrText` | the reader is an [`InstrSource`](data::instr::InstrSource) |
-//! | `InstrIndexed` | [`records`](data::instr::indexed::IndexedProfile::records) returns an [`InstrSource`](data::instr::InstrSource); [`lookup`](data::instr::indexed::IndexedProfile::lookup) finds one function |
+//! | `Instr` | an [`InstrReader`](data::instr::InstrReader) of any form; in an indexed profile, [`lookup`](data::instr::indexed::IndexedProfile::lookup) finds one function |
 //! | `Sample` | [`read_into`](data::sample::SampleFile::read_into) a [`SampleProfile`](data::sample::SampleProfile), then [`functions`](data::sample::SampleProfile::functions) |
 //! | `MemProf` | [`contexts`](data::memprof::MemProfile::contexts) |
 //! | `MemProfRaw` | addresses only, in [`dumps`](data::memprof::raw::RawMemProf::dumps): see [Heap contexts](#heap-contexts) |
 //! | `Mip` | the field [`functions`](data::mip::MipProfile::functions) |
 //! | `MipRaw`, `MipMap` | no functions with counts yet: [`merge_mip`](merge::mip::merge_mip) adds raw files to a profile |
 //!
-//! Two readers of [`analysis`] hide these differences. [`InstrReader`](analysis::instr::InstrReader) opens an
-//! instrumentation profile of any form; [`AnyProfile`](analysis::any::AnyProfile) opens every kind of profile that has
-//! functions, but not heap profiles. An indexed profile that holds only a heap profile opens without functions:
+//! [`InstrReader`](data::instr::InstrReader) opens an instrumentation profile of any form;
+//! [`AnyProfile`](analysis::any::AnyProfile) opens every kind of profile that has functions, but not heap profiles. An indexed profile that holds only a heap profile opens without functions:
 //! [`is_heap_alone`](analysis::heap::is_heap_alone) recognises it. Both read the sound parts of damaged profiles, where
-//! [`open`] refuses a file whose sections are cut off. `read_record` then returns an error for each damaged record or
-//! part of the file. Call it again until it returns `Ok(false)`:
+//! [`open`] refuses a file whose sections are cut off. `next_record` then returns an error for each damaged record or
+//! part of the file:
 //!
 //! ```
-//! # #[cfg(feature = "analysis")] {
-//! use profkit::analysis::instr::InstrReader;
-//! use profkit::data::instr::{InstrSource, Record};
+//! # #[cfg(feature = "instr")] {
+//! use profkit::data::instr::{InstrReader, InstrSource, Record};
 //!
 //! let mut reader = InstrReader::open(b":ir\nmain\n1234\n2\n90\n10\n")?;
-//! let source = reader.source();
 //! let mut record = Record::default();
-//! loop {
-//!     match source.read_record(&mut record) {
-//!         Ok(true) => println!("{} counters", record.counts.len()),
-//!         Ok(false) => break,
+//! while let Some(read) = reader.next_record(&mut record) {
+//!     match read {
+//!         Ok(()) => println!("{} counters", record.counts.len()),
 //!         Err(error) => eprintln!("{error}"),
 //!     }
 //! }
@@ -138,7 +131,7 @@
 //! # Ok::<(), profkit::Error>(())
 //! ```
 //!
-//! The name of a record is empty if the names are lost. If a raw profile contains only counters, reading it fails with [`ErrorKind::MissingCorrelation`]: [`InstrReader::open_correlated`](analysis::instr::InstrReader::open_correlated)
+//! The name of a record is empty if the names are lost. If a raw profile contains only counters, reading it fails with [`ErrorKind::MissingCorrelation`]: [`InstrReader::open_correlated`](data::instr::InstrReader::open_correlated)
 //! takes the functions from [`Plan::joined`](analysis::correlate::Plan::joined), see [Correlate](#correlate).
 //! [`names::display`](analysis::names::display) demangles names of functions.
 //!

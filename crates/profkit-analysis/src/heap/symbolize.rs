@@ -136,10 +136,7 @@ impl BinarySource for IndexedBinaries<'_> {
                 match fitting.as_slice() {
                     [] => Ok(None),
                     [one] => Ok(Some((*one).clone())),
-                    several => Err(Error::new(
-                        ErrorKind::CannotCorrelate,
-                        "the mapping has no build id, and several of the given binaries have the size of the mapping",
-                    )
+                    several => Err(Error::new(ErrorKind::CannotCorrelate, "the mapping has no build id, and several of the given binaries have the size of the mapping")
                     .found(format_args!(
                         "{} and {} more",
                         several.first().map_or_else(String::new, |path| profkit_data::path_text(path)),
@@ -521,10 +518,7 @@ fn frames_of(
     }
     if !offsets.is_empty() {
         let file = BinaryFile::open(&group.path).map_err(|error| {
-            Error::new(
-                ErrorKind::CannotCorrelate,
-                format!("cannot be opened: {error}"),
-            )
+            ErrorKind::CannotCorrelate.error(format!("cannot be opened: {error}"))
         })?;
         let image = file.image(|_| true)?;
         for range in offsets {
@@ -539,11 +533,9 @@ fn frames_of(
         frames.debug_info(),
         DebugInfo::SymbolsOnly | DebugInfo::Nothing
     ) {
-        let error = Error::new(
-            ErrorKind::CannotCorrelate,
-            "the binary has no debug info and no debug file",
-        )
-        .with_hint(FLAGS_HINT);
+        let error = ErrorKind::CannotCorrelate
+            .error("the binary has no debug info and no debug file")
+            .with_hint(FLAGS_HINT);
         return Err(match files.rejected().first() {
             Some(rejected) => error.found(format_args!(
                 "{}, which belongs to another build: {}",

@@ -196,10 +196,7 @@ impl BinaryFunctions {
             }
         }
         if self.binaries.len() + self.skipped.len() == before {
-            let error = Error::new(
-                ErrorKind::CannotCorrelate,
-                "the folder holds no program or library",
-            );
+            let error = ErrorKind::CannotCorrelate.error("the folder holds no program or library");
             return Err(error.with_hint(
                 "give the folder into which the build writes its programs and libraries",
             ));
@@ -286,7 +283,7 @@ impl BinaryFunctions {
             let text = format!(
                 "this profile and the other one are of different kinds: {this} and {other}"
             );
-            return Err(Error::new(ErrorKind::Unsupported, text).with_hint(
+            return Err(ErrorKind::Unsupported.error(text).with_hint(
                 "give two profiles of the same kind, or one profile and the program that it is for",
             ));
         }
@@ -478,10 +475,7 @@ pub(super) fn checksum_of(checksum: u64) -> Option<FuncHash> {
 #[cold]
 fn unreadable(error: &io::Error) -> Error {
     let reason = profkit_merge::files::system_text(error);
-    Error::new(
-        ErrorKind::CannotCorrelate,
-        format!("cannot be read: {reason}"),
-    )
+    ErrorKind::CannotCorrelate.error(format!("cannot be read: {reason}"))
 }
 
 #[cfg(test)]

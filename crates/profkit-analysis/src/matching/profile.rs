@@ -1,12 +1,12 @@
 //! Reads the functions of a profile, so that they can be compared with those of binaries.
 use super::binary::checksum_of;
+use crate::any::AnyProfile;
 use crate::faults::Faults;
-use crate::instr::{Form, InstrFacts, InstrReader, text_has_records};
-use crate::samples::SampleView;
+use crate::instr::{Form, InstrFacts};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{BuildId, FuncHash, NameRef};
 use profkit_data::instr::raw::RawMetadataSource;
-use profkit_data::instr::{InstrKind, InstrProfile, Record};
+use profkit_data::instr::{InstrKind, InstrProfile, InstrReader, InstrSource, Record};
 use profkit_data::mip::{Identity, MipProfile};
 use profkit_data::sample::{SampleName, SampleProfile, Samples};
 use profkit_data::{Error, ErrorKind, Result};
@@ -115,42 +115,46 @@ impl ProfileFunctions {
     /// Those of [`parse`](Self::parse).
     pub fn parse_correlated(data: &[u8], metadata: Option<&dyn RawMetadataSource>) -> Result<Self> {
         let kind = detect(data);
-        match kind.family() {
-            Some(Family::MemProf) => Err(heap_only()),
-            Some(Family::Sample) => {
-                let SampleView {
-                    profile, report, ..
-                } = SampleView::open(data, None)?;
-                let mut profile = Self::of_samples(profile).with_functions()?;
-                let errors = report.faults.into_iter();
-                errors.for_each(|error| profile.damage.push(error));
-                profile.damage.count = report.fault_count;
-                Ok(profile)
+        if kind.is_memprof() {
+            return Err(heap_only());
+        }
+        match AnyProfile::open_as(kind, data, metadata)? {
+            AnyProfile::Sample(view) => {
+                let damage = view.faults();
+                Self::of_samples(view.profile).with_damage(damage)
             }
-            Some(Family::Mip) if kind != FileKind::MipMap => {
-                Self::of_mip(&MipProfile::open(data)?.0).with_functions()
+            mut profile => Self::of(&mut profile),
+        }
+    }
+
+    /// Reads the functions of an open profile of any kind.
+    ///
+    /// # Errors
+    /// If the profile holds counters only, or has no functions.
+    pub fn of(profile: &mut AnyProfile<'_>) -> Result<Self> {
+        match profile {
+            AnyProfile::Sample(view) => {
+                Self::of_samples(view.profile.clone()).with_damage(view.faults())
             }
-            _ => {
-                let mut reader = InstrReader::open_correlated(data, metadata)?;
-                let profile = Self::read(&mut reader)?;
-                if profile.functions.is_empty()
-                    && profile.instrumentation.contains(InstrKind::MEMPROF)
-                {
+            AnyProfile::Mip(profile, _) => Self::of_mip(profile).with_damage(Faults::default()),
+            AnyProfile::Instr(reader) => {
+                let mut read = Self::read(reader)?;
+                if read.functions.is_empty() && read.instrumentation.contains(InstrKind::MEMPROF) {
                     return Err(heap_only());
                 }
-                profile.with_functions()
+                let damage = std::mem::take(&mut read.damage);
+                read.with_damage(damage)
             }
         }
     }
 
     /// Returns an error if the profile has no functions. Without this check, an empty profile would match completely,
     /// whatever `--fail-under` demands.
-    fn with_functions(self) -> Result<Self> {
+    fn with_damage(mut self, damage: Faults) -> Result<Self> {
+        self.damage = damage;
         if self.functions.is_empty() {
-            let error = Error::new(
-                ErrorKind::Empty,
-                "the profile has no functions, so nothing can be compared",
-            );
+            let error =
+                ErrorKind::Empty.error("the profile has no functions, so nothing can be compared");
             return Err(error.with_hint("`profkit doctor FILE` shows what the profile contains"));
         }
         Ok(self)
@@ -170,16 +174,9 @@ impl ProfileFunctions {
         };
         let mut record = Record::default();
         let mut position = 0;
-        let reader = source.source();
-        loop {
-            match reader.read_record(&mut record) {
-                Ok(false) => {
-                    // If the build ids cannot be read, they are left empty. The comparison does not need them.
-                    profile.build_ids = reader.binary_ids().unwrap_or_default();
-                    profile.add_calls(source);
-                    return Ok(profile);
-                }
-                Ok(true) => {
+        while let Some(read) = source.next_record(&mut record) {
+            match read {
+                Ok(()) => {
                     let counts = record.counts.iter();
                     let count = counts.fold(0u64, |sum, &n| sum.saturating_add(n));
                     let place = is_raw.then_some(position);
@@ -187,14 +184,18 @@ impl ProfileFunctions {
                     position = position.saturating_add(1);
                 }
                 Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
-                Err(error) if reader.can_resume() => profile.damage.push(error),
-                Err(error) if profile.functions.is_empty() => return Err(error),
-                Err(error) => {
-                    profile.damage.push(error);
-                    return Ok(profile);
-                }
+                Err(error) => profile.damage.push(error),
             }
         }
+        if profile.functions.is_empty()
+            && let Some(error) = profile.damage.first.first()
+        {
+            return Err(error.clone());
+        }
+        // If the build ids cannot be read, they are left empty. The comparison does not need them.
+        profile.build_ids = source.binary_ids().unwrap_or_default();
+        profile.add_calls(source);
+        Ok(profile)
     }
 
     /// Reads the functions of an instrumentation profile in memory, such as the result of a merge. The count of a
@@ -229,7 +230,7 @@ impl ProfileFunctions {
     /// Sets the order of the functions to the order of calls in the first temporal trace, if there is one. Damaged
     /// traces are left out.
     fn add_calls(&mut self, source: &mut InstrReader<'_>) {
-        let traces = source.source().temporal_traces().unwrap_or_default().traces;
+        let traces = source.temporal_traces().unwrap_or_default().traces;
         let Some(trace) = traces.first() else {
             return;
         };
@@ -349,16 +350,14 @@ pub(super) fn open_profile(path: &Path) -> Option<(Family, Result<ProfileFunctio
     let input = Input::open(path).ok()?;
     let kind = detect(&input);
     let family = kind.family()?;
-    let is_profile = kind != FileKind::InstrText || text_has_records(&input).is_ok();
+    let is_text = || InstrReader::open(&input).is_ok_and(|reader| reader.check_text().is_ok());
+    let is_profile = kind != FileKind::InstrText || is_text();
     is_profile.then(|| (family, ProfileFunctions::parse(&input)))
 }
 
 #[cold]
 fn heap_only() -> Error {
-    Error::new(
-        ErrorKind::Unsupported,
-        "this is a heap profile without counts of functions, so nothing can be compared with a binary",
-    )
+    Error::new(ErrorKind::Unsupported, "this is a heap profile without counts of functions, so nothing can be compared with a binary")
     .with_hint(
         "give an instrumentation, sample or MIP profile; `profkit show FILE --binaries PROGRAM` shows a heap profile",
     )

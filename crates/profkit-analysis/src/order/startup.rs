@@ -1,11 +1,11 @@
 //! The start-up order of a program, from temporal traces, MIP profiles and other order files.
 use super::{OrderFile, Partitioning, Trace, balanced, trace};
+use crate::any::AnyProfile;
 use crate::faults::Faults;
-use crate::instr::{InstrReader, text_has_records};
 use crate::names::without_file;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::Record;
+use profkit_data::instr::{InstrReader, InstrSource, Record};
 use profkit_data::mip::MipProfile;
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::code_symbols::CodeSymbol;
@@ -77,25 +77,40 @@ impl Startup {
     pub fn add(&mut self, data: &[u8]) -> Result<Added> {
         let kind = detect(data);
         match kind.family() {
-            Some(Family::Mip) if kind != FileKind::MipMap => self.add_mip(data),
-            Some(Family::Instr)
-                if kind != FileKind::InstrText || text_has_records(data).is_ok() =>
-            {
-                self.add_instr(data)
-            }
-            Some(Family::Instr) | None => self.add_lines(data),
+            Some(Family::Mip) if kind != FileKind::MipMap => {}
+            Some(Family::Instr) => {}
+            None => return self.add_lines(data),
             Some(_) => {
-                let error = Error::new(ErrorKind::Unsupported, "the file has no order of calls");
-                Err(error.found(kind.description()).with_hint(NEEDED))
+                let error = ErrorKind::Unsupported.error("the file has no order of calls");
+                return Err(error.found(kind.description()).with_hint(NEEDED));
+            }
+        }
+        match AnyProfile::open_as(kind, data, None) {
+            Ok(profile) => self.add_profile(profile),
+            Err(_) if kind == FileKind::InstrText => self.add_lines(data),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds the traces of an open profile, as [`add`](Self::add) does.
+    ///
+    /// # Errors
+    /// If the profile holds no traces.
+    pub fn add_profile(&mut self, profile: AnyProfile<'_>) -> Result<Added> {
+        match profile {
+            AnyProfile::Instr(reader) => self.add_instr(reader),
+            AnyProfile::Mip(profile, _) => self.add_mip(&profile),
+            AnyProfile::Sample(_) => {
+                let error = ErrorKind::Unsupported.error("the profile has no order of calls");
+                Err(error.with_hint(NEEDED))
             }
         }
     }
 
-    fn add_mip(&mut self, data: &[u8]) -> Result<Added> {
-        let profile = MipProfile::parse(data)?;
-        let order = trace(&profile).functions;
+    fn add_mip(&mut self, profile: &MipProfile) -> Result<Added> {
+        let order = trace(profile).functions;
         if order.is_empty() {
-            let error = Error::new(ErrorKind::Empty, "no run recorded the order of its calls");
+            let error = ErrorKind::Empty.error("no run recorded the order of its calls");
             return Err(error.with_hint(
                 "a program that was built with `profkit mip cc --mode calls` records it",
             ));
@@ -112,29 +127,22 @@ impl Startup {
         })
     }
 
-    fn add_instr(&mut self, data: &[u8]) -> Result<Added> {
-        let mut reader = InstrReader::open(data)?;
+    fn add_instr(&mut self, mut reader: InstrReader<'_>) -> Result<Added> {
         let mut damage = Faults::default();
         let mut record = Record::default();
         let mut names: FxHashMap<NameRef, Vec<u8>> = FxHashMap::default();
-        loop {
-            match reader.source().read_record(&mut record) {
-                Ok(true) => {
+        while let Some(read) = reader.next_record(&mut record) {
+            match read {
+                Ok(()) => {
                     names.insert(record.name_ref, record.name.clone());
                 }
-                Ok(false) => break,
                 Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
-                Err(error) => {
-                    damage.push(error);
-                    if !reader.source().can_resume() {
-                        break;
-                    }
-                }
+                Err(error) => damage.push(error),
             }
         }
-        let traces = reader.source().temporal_traces()?.traces;
+        let traces = reader.temporal_traces()?.traces;
         if traces.is_empty() {
-            let error = Error::new(ErrorKind::Empty, "the profile has no temporal traces");
+            let error = ErrorKind::Empty.error("the profile has no temporal traces");
             return Err(error.with_hint("clang records them with -fprofile-generate -mllvm -pgo-temporal-instrumentation; a merge keeps them"));
         }
         let added = Added {

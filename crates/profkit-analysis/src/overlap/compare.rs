@@ -1,8 +1,7 @@
 //! Compares profiles of any family, two at a time.
+use crate::any::AnyProfile;
 use crate::faults::Faults;
 use crate::heap::{HeapProfile, NoBinaries, is_heap_alone, load_heap};
-use crate::instr::InstrReader;
-use crate::samples::SampleView;
 use profkit_abi::value_kind;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{FuncHash, NameRef};
@@ -10,16 +9,16 @@ use profkit_data::instr::overlap::{
     CountSums, InstrIndex, InstrOverlap, Stage, Tested, Verdict, records,
 };
 use profkit_data::instr::{
-    FunctionId, FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record, RecordId,
-    RecordRef,
+    FunctionId, FunctionTable, InstrKind, InstrProfile, InstrReader, InstrSource, NewRecord,
+    Record, RecordId, RecordRef,
 };
 use profkit_data::memprof::{Field, Frame};
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::overlap::{
     HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold,
 };
-use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, context_name, summarize};
-use profkit_data::{Error, ErrorKind, Result, share};
+use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, context_name};
+use profkit_data::{ErrorKind, Result, share};
 use profkit_merge::{MergeError, RunOptions};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -58,24 +57,10 @@ impl ComparedProfile {
         let kind = detect(data);
         let mut damage = Faults::default();
         let content = match kind.family() {
-            Some(Family::Sample) => {
-                let view = SampleView::open(data, None)?;
-                view.report
-                    .faults
-                    .iter()
-                    .cloned()
-                    .for_each(|error| damage.push(error));
-                let summary = (view.report.summary).unwrap_or_else(|| summarize(&view.profile));
-                Content::Sample {
-                    threshold: hot_threshold(&summary, HOT_CUTOFF).unwrap_or(u64::MAX),
-                    profile: view.profile,
-                }
-            }
-            Some(Family::Mip) if kind != FileKind::MipMap => Content::Mip(MipProfile::parse(data)?),
             Some(Family::MemProf) if kind == FileKind::MemProfRaw => {
                 let text =
                     "a raw heap profile cannot be compared: it has addresses instead of functions";
-                let error = Error::new(ErrorKind::Unsupported, text);
+                let error = ErrorKind::Unsupported.error(text);
                 return Err(error.with_hint("`profkit merge FILE --binaries PROGRAM -o heap.profdata` turns it into a profile that can be compared"));
             }
             Some(Family::MemProf) => {
@@ -88,7 +73,7 @@ impl ComparedProfile {
                 });
                 let loaded = loaded.map_err(|error| {
                     let text = "the heap profile was not read";
-                    error.unwrap_or_else(|| Error::new(ErrorKind::Malformed, text))
+                    error.unwrap_or_else(|| ErrorKind::Malformed.error(text))
                 })?;
                 let heap = HeapProfile::from_loaded(loaded);
                 damage.first.clone_from(&heap.damage.first);
@@ -99,7 +84,20 @@ impl ComparedProfile {
                 let heap = HeapProfile::from_indexed(data)?;
                 Content::Heap(Box::new(heap))
             }
-            _ => Content::Instr(read_instr(data, &mut damage)?),
+            _ => match AnyProfile::open_as(kind, data, None)? {
+                AnyProfile::Instr(mut reader) => {
+                    Content::Instr(read_instr(&mut reader, &mut damage)?)
+                }
+                AnyProfile::Mip(profile, _) => Content::Mip(*profile),
+                AnyProfile::Sample(view) => {
+                    damage = view.faults();
+                    let summary = view.summary();
+                    Content::Sample {
+                        threshold: hot_threshold(&summary, HOT_CUTOFF).unwrap_or(u64::MAX),
+                        profile: view.profile,
+                    }
+                }
+            },
         };
         Ok(ComparedProfile { content, damage })
     }
@@ -191,30 +189,19 @@ pub struct ProfileSize {
 }
 
 /// Reads all sound records. Records of one function with the same hash are added up.
-fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
-    let mut reader = InstrReader::open(data)?;
-    let source: &mut dyn InstrSource = reader.source();
+fn read_instr(reader: &mut InstrReader<'_>, damage: &mut Faults) -> Result<InstrProfile> {
     let mut table = FunctionTable::new();
     let mut functions: FxHashMap<NameRef, FunctionId> = FxHashMap::default();
     let mut seen: FxHashMap<(NameRef, FuncHash), RecordId> = FxHashMap::default();
     let mut record = Record::default();
-    let full = || {
-        Error::new(
-            ErrorKind::LimitExceeded,
-            "the profile has too many functions",
-        )
-    };
-    loop {
-        match source.read_record(&mut record) {
-            Ok(true) => {}
-            Ok(false) => break,
+    let full = || ErrorKind::LimitExceeded.error("the profile has too many functions");
+    while let Some(read) = reader.next_record(&mut record) {
+        match read {
+            Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
             Err(error) => {
                 damage.push(error);
-                if source.can_resume() {
-                    continue;
-                }
-                break;
+                continue;
             }
         }
         let name = record.name_ref;
@@ -247,7 +234,7 @@ fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
         return Err(error.clone());
     }
     Ok(InstrProfile {
-        kind: source.kind(),
+        kind: reader.kind(),
         tables: vec![table],
         ..InstrProfile::default()
     })

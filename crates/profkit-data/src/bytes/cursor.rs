@@ -236,11 +236,9 @@ impl<'data> Cursor<'data> {
             let low = u64::from(byte & 0x7f);
             let fits = shift < 64 && (low << shift) >> shift == low;
             if !fits && low != 0 {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    "a ULEB128 number does not fit 64 bits",
-                )
-                .at(start));
+                return Err(ErrorKind::Malformed
+                    .error("a ULEB128 number does not fit 64 bits")
+                    .at(start));
             }
             if shift < 64 {
                 value |= low << shift;
@@ -261,7 +259,8 @@ impl<'data> Cursor<'data> {
 
     #[cold]
     fn truncated(&self, wanted: u64) -> Error {
-        Error::new(ErrorKind::Truncated, "the data are too short here")
+        ErrorKind::Truncated
+            .error("the data are too short here")
             .at(self.offset())
             .found(format_args!("{} left", Bytes(self.remaining())))
             .expected(Bytes(wanted))

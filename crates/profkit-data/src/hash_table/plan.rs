@@ -1,7 +1,7 @@
 use super::Lengths;
 use crate::bytes::assert_planned;
 use crate::index_vec::Id;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 crate::id_type! {
     /// The index of an item in the order of insertion into the hash table.
@@ -45,11 +45,9 @@ impl TablePlan {
     ) -> Result<Self> {
         let count = hashes.len();
         let Some(count_u32) = u32::try_from(count).ok().filter(|&count| count < u32::MAX) else {
-            return Err(Error::new(
-                ErrorKind::CannotRepresent,
-                "a hash table has too many items",
-            )
-            .found(count));
+            return Err(ErrorKind::CannotRepresent
+                .error("a hash table has too many items")
+                .found(count));
         };
         let grown = grown_buckets(count);
         let (mut order, mut bucket_starts) = grow(hashes, count_u32, grown);
@@ -68,12 +66,10 @@ impl TablePlan {
         for bucket in bucket_starts.windows(2) {
             let &[start, end] = bucket else { continue };
             if end - start > u32::from(u16::MAX) {
-                return Err(Error::new(
-                    ErrorKind::CannotRepresent,
-                    "a bucket of the hash table has too many items",
-                )
-                .found(end - start)
-                .expected(format_args!("at most {}", u16::MAX)));
+                return Err(ErrorKind::CannotRepresent
+                    .error("a bucket of the hash table has too many items")
+                    .found(end - start)
+                    .expected(format_args!("at most {}", u16::MAX)));
             }
             for position in start..end {
                 offsets.push(offset);

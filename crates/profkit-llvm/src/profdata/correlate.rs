@@ -137,7 +137,7 @@ impl From<Error> for Refusal {
 }
 
 fn unable(detail: &'static str) -> Error {
-    Error::new(ErrorKind::CannotCorrelate, detail).llvm_detail(detail)
+    ErrorKind::CannotCorrelate.error(detail).llvm_detail(detail)
 }
 
 /// The metadata of one program, which are used for all inputs.
@@ -160,10 +160,9 @@ impl RawMetadataSource for One {
             && header.counters_delta == 0
             && header.names_delta == 0;
         if !bare {
-            return Err(Error::new(
-                ErrorKind::UnexpectedCorrelation,
-                "the profile has records of its own",
-            ));
+            return Err(
+                ErrorKind::UnexpectedCorrelation.error("the profile has records of its own")
+            );
         }
         Ok(self.metadata.fits(profile).then_some(&self.metadata))
     }
@@ -324,18 +323,17 @@ fn metadata_of(
         }
     };
     let Some(path) = finder.find(id) else {
-        return Err(
-            Error::new(ErrorKind::CannotCorrelate, "the program was not found")
-                .llvm_detail(format!("Missing build ID: {id}")),
-        );
+        return Err(ErrorKind::CannotCorrelate
+            .error("the program was not found")
+            .llvm_detail(format!("Missing build ID: {id}")));
     };
     // With `--correlate`, LLVM does not limit the number of warnings.
     match read(&path, kind, 0, session) {
         Ok(one) => Ok(one.metadata),
         Err(Refusal::Profile(error)) => Err(*error),
-        Err(Refusal::Plain(text)) => {
-            Err(Error::new(ErrorKind::CannotCorrelate, text.clone()).llvm_detail(text))
-        }
+        Err(Refusal::Plain(text)) => Err(ErrorKind::CannotCorrelate
+            .error(text.clone())
+            .llvm_detail(text)),
     }
 }
 

@@ -10,7 +10,9 @@ use profkit_abi::value_kind;
 use profkit_data::instr::overlap::{
     CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict,
 };
-use profkit_data::instr::{FunctionId, FunctionTable, InstrProfile, NewRecord, Record, ValueData};
+use profkit_data::instr::{
+    FunctionId, FunctionTable, InstrProfile, InstrSource, NewRecord, Record, ValueData,
+};
 use profkit_merge::files::Content;
 use profkit_merge::{MergeOptions, MergeOutcome, Policy, merge_instr};
 use std::cmp::Reverse;

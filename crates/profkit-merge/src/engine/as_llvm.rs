@@ -1,7 +1,7 @@
 //! The merge of instrumentation profiles under LLVM's policy: each group of inputs is read and joined as one of LLVM's
 //! writers does it.
 use super::read::{Adder, weigh_traces};
-use super::source::{Source, llvm_refuses};
+use super::source::{self, llvm_refuses};
 use super::strategy::{Instr, Strategy};
 use super::worker::{Group, Worker};
 use super::{Context, MergeOutcome, finish_group, version, vtables};
@@ -13,8 +13,8 @@ use crate::report::{Action, Event, EventLog, LlvmCode, LlvmFault, Reason, Report
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_data::detect::FileKind;
 use profkit_data::ids::NameRef;
-use profkit_data::instr::InstrKind;
 use profkit_data::instr::raw::{RawDialect, RawHeader};
+use profkit_data::instr::{InstrKind, InstrReader, InstrSource};
 use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind};
 use std::io;
@@ -183,18 +183,18 @@ impl Worker<'_, '_> {
             });
             return self.fail(input, &room.err().unwrap_or(error));
         }
-        let mut source = match Source::open(opened, false, self.context.options) {
+        let mut source = match source::open(opened, false, self.context.options) {
             Ok(source) => source,
             Err(error) if error.kind() == ErrorKind::Empty => {
                 return Outcome::Empty;
             }
             Err(error) => return self.fail(input, &error),
         };
-        let is_raw = matches!(source, Source::Raw(_));
+        let is_raw = matches!(source, InstrReader::Raw(_));
         // For an indexed profile, LLVM reads the start of the heap profile and the temporal traces together with the
         // header. For a text profile, it reads the traces together with the records.
         let mut early_traces = None;
-        if let Source::Indexed(_) = source {
+        if let InstrReader::Indexed(_) = source {
             let reads_as_22 = |release: Release| release >= Release::new(22);
             if self.context.options.read_as.is_some_and(reads_as_22)
                 && let Some(section) = source.memprof()
@@ -202,12 +202,12 @@ impl Worker<'_, '_> {
             {
                 return self.fail(input, &error);
             }
-            match source.get().temporal_traces() {
+            match source.temporal_traces() {
                 Ok(traces) => early_traces = Some(traces),
                 Err(error) => return self.fail(input, &error),
             }
         }
-        let (kind, word) = (source.get().kind(), source.get().version_word());
+        let (kind, word) = (source.kind(), source.version_word());
         if let Some(error) = llvm_refuses(self.context, opened.kind, word) {
             return self.fail(input, &error);
         }
@@ -233,7 +233,7 @@ impl Worker<'_, '_> {
         let keeps_names = self.context.options.keep_vtable_names;
         let (mut vtable_names, mut profiles) = (Vec::new(), 0);
         loop {
-            match source.get().read_record(&mut record) {
+            match source.read_record(&mut record) {
                 Ok(false) => break,
                 // LLVM 22 treats a profile without records like an empty profile.
                 Err(error) if error.kind() == ErrorKind::MissingCorrelation => {}
@@ -259,7 +259,7 @@ impl Worker<'_, '_> {
                     if ordinal == 0 {
                         adder.set_program(&source.current_ids());
                     }
-                    let place = source.place(ordinal);
+                    let place = source.record_place(ordinal);
                     if let Some(fault) = adder.add(&mut record, place, &mut group.acc) {
                         part.log.push(fault.event(input, &record.name));
                     }
@@ -273,12 +273,12 @@ impl Worker<'_, '_> {
         }
         // To find the names of virtual tables, LLVM also collects the names of functions. An error in this step
         // replaces an error in a record.
-        if keeps_names && let Some(error) = source.empty_name() {
+        if keeps_names && let Some(error) = source::empty_name(&source) {
             first_error = Some(error);
         }
         group.vtable_names.extend(&vtable_names);
         let memprof = source.memprof();
-        let reader = source.get();
+        let reader = &mut source;
         group.symbols.extend(reader.symbols());
         let mut traces = match early_traces {
             Some(traces) => Ok(traces),

@@ -23,7 +23,7 @@ use profkit_analysis::heap::{HeapFrame, HeapProfile};
 use profkit_analysis::instr::{InstrReader, numbers};
 use profkit_analysis::names::{self, Spelling, printable};
 use profkit_analysis::samples::{SampleView, self_samples};
-use profkit_data::instr::Record;
+use profkit_data::instr::{InstrSource, Record};
 use profkit_data::memprof::Field;
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::{NameId, SampleName};
@@ -97,10 +97,10 @@ impl Stacks {
         let mut stacks = Stacks::new(file, &[count("executions"), count("counts")]);
         let mut faults = Faults::default();
         let mut record = Record::default();
-        loop {
-            match reader.source().read_record(&mut record) {
-                Ok(true) if record.is_pseudo() => {}
-                Ok(true) => {
+        while let Some(read) = reader.next_record(&mut record) {
+            match read {
+                Ok(()) if record.is_pseudo() => {}
+                Ok(()) => {
                     let numbers = numbers(&record);
                     let sum = u64::try_from(numbers.sum).unwrap_or(u64::MAX);
                     let frame = match record.name.as_slice() {
@@ -109,16 +109,10 @@ impl Stacks {
                     };
                     stacks.add([frame], &[numbers.entry, sum]);
                 }
-                Ok(false) => break,
-                Err(error) => {
-                    faults.push(error);
-                    if !reader.source().can_resume() {
-                        break;
-                    }
-                }
+                Err(error) => faults.push(error),
             }
         }
-        let ids = faults.or_default(reader.source().binary_ids());
+        let ids = faults.or_default(reader.binary_ids());
         stacks.build_ids = ids.iter().map(ToString::to_string).collect();
         (stacks, faults)
     }

@@ -50,33 +50,11 @@ impl Default for IndexedReadOptions {
     }
 }
 
-impl IndexedReadOptions {
-    /// Returns the default options: any damage is an error, and all versions are accepted.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets whether to read the intact parts of a damaged file.
-    #[must_use]
-    pub fn salvage(mut self, salvage: bool) -> Self {
-        self.salvage = salvage;
-        self
-    }
-
-    /// Sets whether functions are read as LLVM 22 reads them.
-    #[must_use]
-    pub fn llvm_checks(mut self, llvm: bool) -> Self {
-        self.llvm_checks = llvm;
-        self
-    }
-
-    /// Sets the newest version to accept ([`newest`](Self::newest)).
-    #[must_use]
-    pub fn newest(mut self, version: u32) -> Self {
-        self.newest = version;
-        self
-    }
-}
+setters!(IndexedReadOptions {
+    salvage: bool,
+    llvm_checks: bool,
+    newest: u32
+});
 
 /// A view of an indexed profile. The view borrows the bytes of the file.
 ///
@@ -455,7 +433,8 @@ impl<'data> IndexedProfile<'data> {
                 function
                     .and_then(|function| table.push_record(function, new))
                     .ok_or_else(|| {
-                        Error::new(ErrorKind::LimitExceeded, "there are too many functions")
+                        ErrorKind::LimitExceeded
+                            .error("there are too many functions")
                             .at(name.offset())
                             .within(Structure::IndexedProfile)
                     })?;
@@ -594,7 +573,7 @@ impl<'data> IndexedReader<'data> {
                 ),
             };
             return Some(
-                Error::new(ErrorKind::Malformed, problem)
+                ErrorKind::Malformed.error(problem)
                 .at(offset)
                 .within(Structure::Function(name))
                 .within(Structure::IndexedProfile)
@@ -638,10 +617,6 @@ impl InstrSource for IndexedReader<'_> {
                 None => return Ok(false),
             }
         }
-    }
-
-    fn can_resume(&self) -> bool {
-        !self.at_end
     }
 
     /// Returns the vtable names that can be read. If some of them are damaged, [`IndexedProfile::vtable_names`] reports

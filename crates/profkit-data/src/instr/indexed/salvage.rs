@@ -95,15 +95,13 @@ impl Damage {
             Some((last, others)) => format!("{} and {last}", others.join(", ")),
             None => String::new(),
         };
-        Error::new(
-            ErrorKind::Truncated,
-            format!("the file is cut off ({kept}lost: {lost})"),
-        )
-        .at(at)
-        .within(Structure::IndexedProfile)
-        .found(Bytes(data.len()))
-        .expected(format_args!("at least {}", Bytes(self.least_len)))
-        .with_hint("copy the file again or merge its inputs again: data at its end are lost")
+        ErrorKind::Truncated
+            .error(format!("the file is cut off ({kept}lost: {lost})"))
+            .at(at)
+            .within(Structure::IndexedProfile)
+            .found(Bytes(data.len()))
+            .expected(format_args!("at least {}", Bytes(self.least_len)))
+            .with_hint("copy the file again or merge its inputs again: data at its end are lost")
     }
 }
 

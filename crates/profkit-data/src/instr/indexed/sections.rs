@@ -72,24 +72,20 @@ pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cur
     let offset = cursor.offset();
     let len = cursor.u64().map_err(corrupted_binary_ids)?;
     if len % 8 != 0 {
-        return Err(Error::new(
-            ErrorKind::BadHeader,
-            "the length of the build ids is not a multiple of 8",
-        )
-        .at(offset)
-        .found(len));
+        return Err(ErrorKind::BadHeader
+            .error("the length of the build ids is not a multiple of 8")
+            .at(offset)
+            .found(len));
     }
     let available = cursor.remaining();
     cursor.window(len).map_err(|_| {
         corrupted_binary_ids(
-            Error::new(
-                ErrorKind::Malformed,
-                "the build ids run past the end of the file",
-            )
-            .because_data_end()
-            .at(offset)
-            .found(Bytes(len))
-            .expected(format_args!("at most {available}")),
+            ErrorKind::Malformed
+                .error("the build ids run past the end of the file")
+                .because_data_end()
+                .at(offset)
+                .found(Bytes(len))
+                .expected(format_args!("at most {available}")),
         )
     })
 }
@@ -108,7 +104,8 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
     while !ids.is_empty() {
         let offset = ids.offset();
         let bad = |message: &'static str, available: usize, wanted: u64, detail: &'static str| {
-            Error::new(ErrorKind::Malformed, message)
+            ErrorKind::Malformed
+                .error(message)
                 .at(offset)
                 .within(Structure::BuildIds)
                 .found(format_args!("{} left", Bytes(available)))
@@ -125,7 +122,8 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
             )
         })?;
         if len == 0 {
-            return Err(Error::new(ErrorKind::Malformed, "a build id is empty")
+            return Err(ErrorKind::Malformed
+                .error("a build id is empty")
                 .at(offset)
                 .within(Structure::BuildIds)
                 .llvm_detail("binary id length is 0"));
@@ -216,13 +214,11 @@ pub(super) fn read_traces(mut cursor: Cursor<'_>, traces: &mut TemporalTraces) -
 
 #[cold]
 fn cut(offset: u64, what: &str, found: u64, expected: u64) -> Error {
-    Error::new(
-        ErrorKind::Truncated,
-        format!("the {what} run past the end of the file"),
-    )
-    .at(offset)
-    .found(format_args!("{found} {what}"))
-    .expected(format_args!("at most {expected}"))
+    ErrorKind::Truncated
+        .error(format!("the {what} run past the end of the file"))
+        .at(offset)
+        .found(format_args!("{found} {what}"))
+        .expected(format_args!("at most {expected}"))
 }
 
 /// Returns the number of bytes that [`encode_traces`] appends.

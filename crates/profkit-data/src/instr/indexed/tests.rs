@@ -457,10 +457,7 @@ fn damage_to_one_function_leaves_the_others() {
         match reader.read_record(&mut record) {
             Ok(true) => names.push(record.name.clone()),
             Ok(false) => break,
-            Err(_) => {
-                assert!(reader.can_resume());
-                errors += 1;
-            }
+            Err(_) => errors += 1,
         }
     }
     assert_eq!(names, [&b"file.c;local"[..], b"third"]);

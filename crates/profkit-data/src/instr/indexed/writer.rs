@@ -231,12 +231,10 @@ impl<'p> IndexedPlan<'p> {
     pub fn new(profile: &'p InstrProfile, options: &IndexedWriteOptions) -> Result<Self> {
         let version = options.version;
         if !(FIRST_WRITTEN..=indexed::VERSION_LAST).contains(&version) {
-            return Err(Error::new(
-                ErrorKind::CannotRepresent,
-                "this version of the indexed profile cannot be written",
-            )
-            .found(version)
-            .expected(format_args!("{FIRST_WRITTEN} to {}", indexed::VERSION_LAST)));
+            return Err(ErrorKind::CannotRepresent
+                .error("this version of the indexed profile cannot be written")
+                .found(version)
+                .expected(format_args!("{FIRST_WRITTEN} to {}", indexed::VERSION_LAST)));
         }
         let mut losses = Losses::default();
         let functions = choose(profile, options, &mut losses);
@@ -529,11 +527,9 @@ fn insertion_order(
     version: u32,
 ) -> Result<IndexVec<ItemId, PlannedId>> {
     let count = u32::try_from(functions.len()).map_err(|_| {
-        Error::new(
-            ErrorKind::CannotRepresent,
-            "an indexed profile has too many functions",
-        )
-        .found(functions.len())
+        ErrorKind::CannotRepresent
+            .error("an indexed profile has too many functions")
+            .found(functions.len())
     })?;
     let mut order: Vec<u32> = (0..count).collect();
     let planned = |index: u32| PlannedId::from_index(index as usize);

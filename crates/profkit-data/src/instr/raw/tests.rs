@@ -99,17 +99,10 @@ fn read_on(file: &[u8], options: RawReadOptions) -> (Vec<Record>, Vec<Error>) {
         Ok(reader) => reader,
         Err(error) => return (records, vec![error]),
     };
-    let mut record = Record::default();
-    loop {
-        match reader.read_record(&mut record) {
-            Ok(true) => records.push(record.clone()),
-            Ok(false) => break,
-            Err(error) => {
-                errors.push(error);
-                if !reader.can_resume() {
-                    break;
-                }
-            }
+    for read in reader.records() {
+        match read {
+            Ok(record) => records.push(record),
+            Err(error) => errors.push(error),
         }
     }
     (records, errors)

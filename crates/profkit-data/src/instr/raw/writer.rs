@@ -184,7 +184,9 @@ impl Plan {
 
 #[cold]
 fn cannot(message: &'static str) -> Error {
-    Error::new(ErrorKind::CannotRepresent, message).within(Structure::RawProfile)
+    ErrorKind::CannotRepresent
+        .error(message)
+        .within(Structure::RawProfile)
 }
 
 /// Returns the ValueKindLast that the run-time libraries of each version wrote. The first libraries recorded only

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 /// - A huge number of counters is an error and not an abort.
 /// - A name that begins with `$` (Swift) is not mistaken for a bitmap.
 /// - A zero byte inside the text is an error in its record. LLVM silently ends the file there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TextReader<'data> {
     lexer: Lexer<'data>,
     kind: InstrKind,
@@ -517,10 +517,6 @@ impl InstrSource for TextReader<'_> {
                 Err(error)
             }
         }
-    }
-
-    fn can_resume(&self) -> bool {
-        !self.ended
     }
 
     fn symbols(&self) -> &SymbolTable {

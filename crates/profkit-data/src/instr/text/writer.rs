@@ -22,31 +22,12 @@ pub struct TextOptions {
     pub release: Option<Release>,
 }
 
+setters!(TextOptions {
+    foreign_names: bool,
+    sparse: bool
+});
+
 impl TextOptions {
-    /// Returns the default options: functions that never ran are kept, and names of functions without a record are not
-    /// written.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets whether to write the known names of call targets that have no record in the profile.
-    ///
-    /// LLVM writes only the names of the functions that have a record, and of virtual tables if it keeps them. For all
-    /// other targets it writes `** External Symbol **`. By default profkit does the same, so that the bytes are equal.
-    #[must_use]
-    pub fn foreign_names(mut self, spell: bool) -> Self {
-        self.foreign_names = spell;
-        self
-    }
-
-    /// Sets whether to leave out functions that never ran, that is, whose counts and bitmap bits are all 0
-    /// (`llvm-profdata merge --sparse --text`).
-    #[must_use]
-    pub fn sparse(mut self, sparse: bool) -> Self {
-        self.sparse = sparse;
-        self
-    }
-
     /// Sets the LLVM release that will read the text. The parts of the profile that this release would reject are left
     /// out:
     /// - before LLVM 17: temporal traces;

@@ -8,7 +8,7 @@ use crate::memprof::data_access::DataAccess;
 use crate::memprof::profile::{FRAME_LEN, FrameId, IdScheme, MemProfile, Record, StackId};
 use crate::memprof::summary::MemProfSummary;
 use crate::releases::Release;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 /// Options for writing a MemProf section.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,12 +98,10 @@ pub fn encode(profile: &MemProfile, options: &IndexedMemProfOptions) -> Result<M
         0..=2 => writer.tables()?,
         3 | 4 => writer.tree()?,
         other => {
-            return Err(Error::new(
-                ErrorKind::CannotRepresent,
-                "there is no such version of the MemProf section",
-            )
-            .found(other)
-            .expected("0 to 4"));
+            return Err(ErrorKind::CannotRepresent
+                .error("there is no such version of the MemProf section")
+                .found(other)
+                .expected("0 to 4"));
         }
     }
     Ok(MemProfSection {

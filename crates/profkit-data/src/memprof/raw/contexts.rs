@@ -108,7 +108,7 @@ impl Clashes {
             1 => "the same stack id is used for two different stacks".to_owned(),
             count => format!("{count} stack ids are each used for two different stacks"),
         };
-        let error = Error::new(ErrorKind::Malformed, problem)
+        let error = ErrorKind::Malformed.error(problem)
         .within(Structure::DumpAt(dump))
         .within(Structure::RawMemProf)
         .with_hint("each block was added with the stack from its own dump; if the dumps are of several processes, save the dumps of each process in a separate file");
@@ -239,16 +239,14 @@ impl RawContexts {
             } = block?;
             let Some(&stack) = stacks.get(&stack_id) else {
                 damage.get_or_insert_with(|| {
-                    Error::new(
-                        ErrorKind::Malformed,
-                        "a block names a stack that is not in the dump",
-                    )
-                    .within(Structure::DumpAt(dump.offset()))
-                    .within(Structure::RawMemProf)
-                    .found(format_args!("stack id {stack_id}"))
-                    .llvm_detail(format!(
-                        "memprof callstack record does not contain id: {stack_id}"
-                    ))
+                    ErrorKind::Malformed
+                        .error("a block names a stack that is not in the dump")
+                        .within(Structure::DumpAt(dump.offset()))
+                        .within(Structure::RawMemProf)
+                        .found(format_args!("stack id {stack_id}"))
+                        .llvm_detail(format!(
+                            "memprof callstack record does not contain id: {stack_id}"
+                        ))
                 });
                 continue;
             };

@@ -12,7 +12,7 @@ use super::numbers::{self, put};
 use crate::bytes::Cursor;
 use crate::index_vec::IndexVec;
 use crate::limits::SAMPLE_INLINE_DEPTH;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 use rustc_hash::FxHashSet;
 
 /// The largest line number that LLVM accepts (`isOffsetLegal`).
@@ -81,12 +81,10 @@ impl Decoder<'_, '_> {
             "a function claims more inlined functions than the bytes left can hold",
         )?;
         if inlined != 0 && depth == SAMPLE_INLINE_DEPTH {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                "inlined functions nest too deeply",
-            )
-            .at(cursor.offset())
-            .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
+            return Err(ErrorKind::LimitExceeded
+                .error("inlined functions nest too deeply")
+                .at(cursor.offset())
+                .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
         }
         for _ in 0..inlined {
             let location = location(cursor, false)?;
@@ -158,12 +156,11 @@ pub(in crate::sample) fn location(cursor: &mut Cursor<'_>, is_limited: bool) -> 
             let discriminator = numbers::u32(cursor, "a discriminator is too large")?;
             Ok(Location::new(line, discriminator))
         }
-        _ => Err(
-            Error::new(ErrorKind::Malformed, "a line number is too large")
-                .at(start)
-                .found(line)
-                .expected(format_args!("at most {limit}")),
-        ),
+        _ => Err(ErrorKind::Malformed
+            .error("a line number is too large")
+            .at(start)
+            .found(line)
+            .expected(format_args!("at most {limit}"))),
     }
 }
 

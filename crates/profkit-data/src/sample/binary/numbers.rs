@@ -2,7 +2,7 @@
 use crate::bytes::Cursor;
 use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::summary::{Summary, SummaryCutoff};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 
 /// Appends a ULEB128 number.
 #[inline]
@@ -20,7 +20,8 @@ pub(in crate::sample) fn u32(cursor: &mut Cursor<'_>, what: &'static str) -> Res
     let start = cursor.offset();
     let value = cursor.uleb128()?;
     u32::try_from(value).map_err(|_| {
-        Error::new(ErrorKind::Malformed, what)
+        ErrorKind::Malformed
+            .error(what)
             .at(start)
             .found(value)
             .expected("a number of 32 bits")
@@ -43,7 +44,7 @@ pub(in crate::sample) fn count(
             let left = cursor.remaining();
             let (most, bytes) = (left / least, if least == 1 { "byte" } else { "bytes" });
             let are = if left == 1 { "is" } else { "are" };
-            Err(Error::new(ErrorKind::Truncated, what)
+            Err(ErrorKind::Truncated.error(what)
                 .at(start)
                 .found(value)
                 .expected(format_args!(
@@ -66,12 +67,10 @@ pub(in crate::sample) fn inlined_count(
 ) -> Result<usize> {
     let count = count(cursor, least, what)?;
     if count != 0 && depth == SAMPLE_INLINE_DEPTH {
-        return Err(Error::new(
-            ErrorKind::LimitExceeded,
-            "inlined functions nest too deeply",
-        )
-        .at(cursor.offset())
-        .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
+        return Err(ErrorKind::LimitExceeded
+            .error("inlined functions nest too deeply")
+            .at(cursor.offset())
+            .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
     }
     Ok(count)
 }

@@ -81,12 +81,10 @@ fn function(
     let at = cursor.offset();
     let number = cursor.uleb128()?;
     let name = tables.written_name(number, depth == 0).ok_or_else(|| {
-        Error::new(
-            ErrorKind::OutOfTable,
-            "a function has a name or calling context beyond its table",
-        )
-        .at(at)
-        .found(number)
+        ErrorKind::OutOfTable
+            .error("a function has a name or calling context beyond its table")
+            .at(at)
+            .found(number)
     })?;
     let mut blocks = Vec::new();
     each_block(cursor, |_, kind, payload| {

@@ -73,7 +73,8 @@ pub(super) fn read_symbols(mut cursor: Cursor<'_>, mut add: impl FnMut(u64)) -> 
         add(hashes.u64()?);
     }
     if !cursor.is_empty() {
-        return Err(Error::new(ErrorKind::Truncated, "the last hash is cut off")
+        return Err(ErrorKind::Truncated
+            .error("the last hash is cut off")
             .at(cursor.offset())
             .found(Bytes(cursor.remaining()))
             .expected(format_args!("{HASH_LEN} bytes")));
@@ -89,13 +90,11 @@ fn check_order(hashes: Cursor<'_>) -> Result<()> {
         let Some(&word) = words.get(index) else { break };
         let hash = u64::from_le_bytes(word);
         if before.is_some_and(|before| before >= hash) {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the hashes are not in Eytzinger order",
-            )
-            .at(hashes.offset() + index as u64 * HASH_LEN)
-            .found(format_args!("{hash:#018x}"))
-            .expected(format_args!("above {:#018x}", before.unwrap_or(0))));
+            return Err(ErrorKind::Malformed
+                .error("the hashes are not in Eytzinger order")
+                .at(hashes.offset() + index as u64 * HASH_LEN)
+                .found(format_args!("{hash:#018x}"))
+                .expected(format_args!("above {:#018x}", before.unwrap_or(0))));
         }
         before = Some(hash);
     }
@@ -148,7 +147,7 @@ pub(super) fn read_offsets(
     samples: usize,
 ) -> Result<Vec<(u64, u64)>> {
     let start = cursor.offset();
-    let bad = |message: &'static str| Error::new(ErrorKind::Malformed, message).at(start);
+    let bad = |message: &'static str| ErrorKind::Malformed.error(message).at(start);
     let Some(Spans { nested, flat }) = spans else {
         return Err(
             bad("the table of offsets belongs to a name table in Eytzinger order")
@@ -187,13 +186,11 @@ pub(super) fn read_offsets(
 
 #[cold]
 pub(super) fn beyond_samples(at: u64, offset: u64, samples: usize) -> Error {
-    Error::new(
-        ErrorKind::Malformed,
-        "a function's offset is beyond the samples",
-    )
-    .at(at)
-    .found(format_args!("{offset:#x}"))
-    .expected(format_args!("below {samples:#x}"))
+    ErrorKind::Malformed
+        .error("a function's offset is beyond the samples")
+        .at(at)
+        .found(format_args!("{offset:#x}"))
+        .expected(format_args!("below {samples:#x}"))
 }
 
 #[cfg(test)]

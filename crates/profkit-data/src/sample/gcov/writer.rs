@@ -6,7 +6,7 @@ use super::header::{
 use crate::bytes::{Bytes, Endian, Sink};
 use crate::loss_counts::fmt_counts;
 use crate::sample::{Location, NameId, SampleName, SampleProfile, Samples};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 use profkit_abi::indexed::SUMMARY_CUTOFFS;
 use std::fmt;
 
@@ -174,11 +174,9 @@ pub fn write(
 ) -> Result<GcovLosses> {
     let mut contexts = profile.functions().iter();
     if contexts.any(|function| !function.callers.is_empty()) {
-        return Err(Error::new(
-            ErrorKind::CannotRepresent,
-            "GCC's encoding cannot hold calling contexts",
-        )
-        .with_hint("convert the contexts to nested functions first"));
+        return Err(ErrorKind::CannotRepresent
+            .error("GCC's encoding cannot hold calling contexts")
+            .with_hint("convert the contexts to nested functions first"));
     }
     let mut writer = GcovWriter {
         profile,
@@ -478,12 +476,10 @@ pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> 
         bytes
     };
     u32::try_from(length).map_err(|_| {
-        Error::new(
-            ErrorKind::CannotRepresent,
-            "a section is too long for GCC's encoding",
-        )
-        .found(Bytes(bytes))
-        .expected("a length of 32 bits")
+        ErrorKind::CannotRepresent
+            .error("a section is too long for GCC's encoding")
+            .found(Bytes(bytes))
+            .expected("a length of 32 bits")
     })
 }
 

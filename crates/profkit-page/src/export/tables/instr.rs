@@ -6,7 +6,7 @@ use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, numbers};
 use profkit_analysis::names::printable;
 use profkit_analysis::ranking::{FunctionOrder, Ranking};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::Record;
+use profkit_data::instr::{InstrSource, Record};
 use profkit_data::summary::Summary;
 
 const HAS: &[TableKind] = &[
@@ -47,7 +47,7 @@ impl Table {
                 });
             }
         };
-        let ids = faults.or_default(reader.source().binary_ids());
+        let ids = faults.or_default(reader.binary_ids());
         table.push_ids(&ids);
         Ok((table, faults))
     }
@@ -151,7 +151,7 @@ impl Table {
 
     fn traces(&mut self, reader: &mut InstrReader<'_>) -> Faults {
         let mut faults = records(reader, |_, _| {});
-        let traces = faults.or_default(reader.source().temporal_traces());
+        let traces = faults.or_default(reader.temporal_traces());
         let mut functions = SharedTexts::default();
         let (mut numbers, mut weights, mut positions) = (Vec::new(), Vec::new(), Vec::new());
         for (number, trace) in (0..).zip(&traces.traces) {
@@ -180,18 +180,13 @@ fn records(
 ) -> Faults {
     let mut faults = Faults::default();
     let mut record = Record::default();
-    loop {
-        match reader.source().read_record(&mut record) {
-            Ok(true) => each(reader, &record),
-            Ok(false) => return faults,
-            Err(error) => {
-                faults.push(error);
-                if !reader.source().can_resume() {
-                    return faults;
-                }
-            }
+    while let Some(read) = reader.next_record(&mut record) {
+        match read {
+            Ok(()) => each(reader, &record),
+            Err(error) => faults.push(error),
         }
     }
+    faults
 }
 
 /// The symbol of a record; its hash if the name is not known.

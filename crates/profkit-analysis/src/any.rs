@@ -1,20 +1,22 @@
-//! Opens a profile of any kind except heap profiles.
+//! Opens and reads a profile of any kind except heap profiles.
+use crate::faults::Faults;
+use crate::instr::InstrTable;
 use crate::samples::SampleView;
+use profkit_data::Result;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::{InstrReader, not_an_instr_profile};
 use profkit_data::mip::{MipProfile, ProfileVersion};
-use profkit_data::{Profile, ReadOptions, Result, open_as};
 
-/// A profile of any kind whose counts belong to functions: all kinds except heap profiles.
+/// A profile of any kind whose counts belong to functions: all kinds except heap profiles. Its sound parts are in memory,
+/// so that several questions can be asked about one file that is read once.
 ///
 /// ```
 /// use profkit_analysis::any::AnyProfile;
-/// use profkit_data::instr::InstrSource;
 ///
 /// for file in [b":ir\nmain\n1234\n1\n5\n".as_slice(), b"main:100:5\n 1: 3\n"] {
 ///     match AnyProfile::open(file, None)? {
-///         AnyProfile::Instr(reader) => assert_eq!(reader.kind().to_string(), "IR"),
+///         AnyProfile::Instr(table) => assert_eq!(table.facts.instrumentation.to_string(), "IR"),
 ///         AnyProfile::Sample(view) => assert_eq!(view.profile.functions().len(), 1),
 ///         AnyProfile::Mip(profile, _) => println!("{} functions", profile.functions.len()),
 ///     }
@@ -24,7 +26,7 @@ use profkit_data::{Profile, ReadOptions, Result, open_as};
 #[derive(Debug)]
 pub enum AnyProfile<'data> {
     /// An instrumentation profile.
-    Instr(InstrReader<'data>),
+    Instr(Box<InstrTable<'data>>),
     /// A sample profile.
     Sample(Box<SampleView<'data>>),
     /// A MIP profile, with the version of its file.
@@ -42,9 +44,6 @@ impl<'data> AnyProfile<'data> {
     }
 
     /// Opens a profile whose kind is known, as [`open`](Self::open) does.
-    ///
-    /// # Errors
-    /// Those of [`open`](Self::open).
     pub fn open_as(
         kind: FileKind,
         data: &'data [u8],
@@ -55,17 +54,25 @@ impl<'data> AnyProfile<'data> {
                 let view = SampleView::open(data, None)?;
                 Ok(AnyProfile::Sample(Box::new(view)))
             }
-            FileKind::MipProfile | FileKind::MipYaml | FileKind::MipUnknown => {
-                match open_as(kind, data, &ReadOptions::new())? {
-                    Profile::Mip(profile, version) => Ok(AnyProfile::Mip(profile, version)),
-                    _ => Err(not_an_instr_profile(kind)),
-                }
+            kind if kind.is_mip() && kind != FileKind::MipMap => {
+                let (profile, form) = MipProfile::open(data)?;
+                let version = form.version().ok_or_else(|| not_an_instr_profile(kind))?;
+                Ok(AnyProfile::Mip(Box::new(profile), version))
             }
             kind => {
                 let reader = InstrReader::salvage(kind, data, metadata)?;
                 reader.check_text()?;
-                Ok(AnyProfile::Instr(reader))
+                Ok(AnyProfile::Instr(Box::new(InstrTable::read(reader))))
             }
+        }
+    }
+
+    /// The errors of the file.
+    pub fn faults(&self) -> Faults {
+        match self {
+            AnyProfile::Instr(table) => table.damage.clone(),
+            AnyProfile::Sample(view) => view.faults(),
+            AnyProfile::Mip(..) => Faults::default(),
         }
     }
 }

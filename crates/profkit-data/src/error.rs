@@ -84,7 +84,6 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
-    /// The structures that contain the error, innermost first.
     structures: Vec<Structure>,
     place: Option<Place>,
     found: Option<Cow<'static, str>>,

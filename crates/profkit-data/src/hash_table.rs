@@ -198,9 +198,6 @@ impl<'data> HashTable<'data> {
     }
 
     /// Checks the structure of the whole table by reading the start of each item.
-    ///
-    /// # Errors
-    /// The first error of [`entries`](Self::entries).
     pub fn check(&self) -> Result<()> {
         self.entries().try_for_each(|entry| entry.map(drop))
     }
@@ -252,9 +249,6 @@ impl<'data> HashTable<'data> {
     }
 
     /// Finds the first item whose key has this hash; `None` if the table has no such item. Only one bucket is read.
-    ///
-    /// # Errors
-    /// The errors of [`find`](Self::find).
     pub fn find_hash(&self, hash: u64) -> Result<Option<Entry<'data>>> {
         let Some(mut chain) = self.open(self.bucket_of(hash), self.payload)? else {
             return Ok(None);
@@ -358,7 +352,6 @@ impl<'data> HashTable<'data> {
     }
 }
 
-/// The unread items of the current bucket.
 #[derive(Clone, Debug)]
 struct Chain<'data> {
     items: Cursor<'data>,
@@ -407,7 +400,6 @@ impl<'data> Chain<'data> {
 #[derive(Clone, Debug)]
 pub struct Entries<'data> {
     table: HashTable<'data>,
-    /// The index of the bucket that is read next.
     bucket: usize,
     step: usize,
     share: u64,

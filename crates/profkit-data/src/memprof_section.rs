@@ -51,7 +51,6 @@ impl MemProfSection {
 /// The minimum value of the first word of a version 0 section.
 const FIRST_OFFSET: u64 = 24;
 
-/// Returns the version of a section; `None` if the version is not known.
 pub(crate) fn version(section: &MemProfSection) -> Option<u64> {
     match word(&section.bytes, 0)? {
         version @ 1..=4 => Some(version),

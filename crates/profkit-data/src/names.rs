@@ -97,9 +97,6 @@ impl SymbolTable {
     /// Adds the names of a names blob. `base` is the offset of the blob's first byte in the file.
     ///
     /// After an error, the names that could be read stay in the table ([`NameList::read_blob`]).
-    ///
-    /// # Errors
-    /// The errors of [`NameList::read_blob`].
     pub fn read_blob(&mut self, blob: &[u8], base: u64) -> Result<()> {
         let mut list = NameList {
             inflated: self.inflated,

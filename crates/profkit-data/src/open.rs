@@ -116,9 +116,6 @@ pub fn open<'data>(data: &'data [u8], options: &ReadOptions<'data>) -> Result<Pr
 }
 
 /// Opens a profile whose kind is known, as [`open`] does.
-///
-/// # Errors
-/// Those of [`open`].
 pub fn open_as<'data>(
     kind: FileKind,
     data: &'data [u8],

@@ -13,7 +13,6 @@ impl Place {
     }
 }
 
-/// A scalar value and its position in the text.
 #[derive(Debug)]
 pub(crate) struct Scalar<'a> {
     pub text: Cow<'a, str>,

@@ -99,9 +99,6 @@ impl<'s> Lines<'s> {
     }
 
     /// Passes the rest of the text to the sink.
-    ///
-    /// # Errors
-    /// The first error of the sink.
     pub fn finish(mut self) -> Result<(), Error> {
         self.flush();
         match self.error {

@@ -100,7 +100,6 @@ impl Page {
         }
     }
 
-    /// Returns texts that say what a cut leaves out.
     fn lost(&self, cut: Cut, kept: usize) -> Vec<String> {
         let mut list = Vec::new();
         let gone = self.functions.functions.len() - kept;
@@ -163,7 +162,6 @@ impl Page {
         })
     }
 
-    /// Returns the blocks that are the same for each [`Cut`].
     fn fixed_blocks(&self) -> Packed {
         let mut blocks = Vec::new();
         if let Some(flame) = &self.flame {
@@ -355,17 +353,14 @@ impl Page {
     }
 }
 
-/// Parts of the page as HTML.
 #[derive(Debug, Default)]
 struct Drawn {
     curve: String,
     hottest: String,
 }
 
-/// Compressed blocks with their names.
 type Packed = Vec<(&'static str, String)>;
 
-/// The size of blocks on the page, in bytes.
 fn size(blocks: &Packed) -> usize {
     blocks.iter().map(|(_, text)| text.len()).sum()
 }
@@ -407,7 +402,6 @@ fn table<const N: usize>(
     out.push_str("</tbody></table></div>\n");
 }
 
-/// The last part of a path.
 fn base_name(path: &str) -> &str {
     path.rsplit(['/', '\\'])
         .find(|part| !part.is_empty())

@@ -1,5 +1,5 @@
 //! Finds out which binary belongs to which raw profile.
-use super::joined::{Joined, Key, profiles_in};
+use super::joined::{JoinedMetadata, Key, profiles_in};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{
@@ -71,7 +71,7 @@ pub struct Plan {
     /// keys.
     pub assignments: Vec<Assignment>,
     /// The function records that the merge needs.
-    pub joined: Joined,
+    pub joined: JoinedMetadata,
     /// The number of inputs with a profile that does not need a binary.
     pub complete_inputs: u64,
     /// The number of inputs with a profile that needs a binary.

@@ -44,11 +44,11 @@ pub fn implausible_counter(record: &Record) -> Option<Error> {
 
 /// Computes the summaries of an indexed profile from its records.
 #[derive(Debug, Default)]
-pub struct Resummed {
+pub struct RecordSums {
     stages: [SummaryBuilder; 2],
 }
 
-impl Resummed {
+impl RecordSums {
     pub fn add(&mut self, record: &Record) {
         // Bit 60 of the hash marks context-sensitive functions. LLVM's writer tests only this bit, whatever the kind of
         // the profile. So a front-end function whose hash has the bit by chance is left out of the summary, and a

@@ -268,7 +268,7 @@ fn indexed(
     data: &[u8],
 ) {
     let profile = reader.profile().clone();
-    let mut resummed = checks::Resummed::default();
+    let mut resummed = checks::RecordSums::default();
     let mut record = Record::default();
     while let Some(read) = reader.next_record(&mut record) {
         match read {
@@ -347,7 +347,6 @@ fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource, data: &[u8]) {
     }
 }
 
-/// What the user can do next with an instrumentation profile.
 fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
     // No profile can be read from this text.
     if matches!(diagnosis.what, What::Text) {

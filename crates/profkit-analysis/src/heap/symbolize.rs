@@ -397,7 +397,7 @@ struct Group {
 }
 
 /// A module group (the modules of one binary), with the frames of its addresses if the binary could be read.
-type Answered = (Group, Option<ModuleFrames>);
+type GroupFrames = (Group, Option<ModuleFrames>);
 
 /// The addresses of each module.
 type AddressesOf = IndexVec<ModuleId, Vec<AddressId>>;
@@ -419,7 +419,7 @@ fn answer(
     contexts: &RawContexts,
     of_module: &AddressesOf,
     source: &dyn BinarySource,
-) -> (IndexVec<ModuleId, ModuleReport>, Vec<Answered>) {
+) -> (IndexVec<ModuleId, ModuleReport>, Vec<GroupFrames>) {
     let asked: Vec<_> = contexts
         .modules()
         .entries()
@@ -499,7 +499,6 @@ fn answer(
     (reports, all)
 }
 
-/// Symbolises the addresses of the modules of one binary.
 fn frames_of(
     contexts: &RawContexts,
     of_module: &AddressesOf,

@@ -88,7 +88,6 @@ fn raw_layouts(data: &[u8]) -> Vec<ProfileLayout> {
     }
 }
 
-/// The sections of a raw profile that ends at `end`.
 fn raw_sections(profile: &RawProfile<'_>, end: u64) -> Vec<SectionPlace> {
     let sections = profile.sections().named();
     let sections = sections.into_iter().filter_map(|(structure, section)| {

@@ -2,10 +2,12 @@
 mod layout;
 mod reader;
 mod select;
+mod table;
 mod totals;
 
 pub use layout::{ProfileLayout, SectionPlace, layouts};
 pub use profkit_data::instr::InstrReader;
 pub use reader::{Form, InstrFacts};
 pub use select::read_selected;
+pub use table::InstrTable;
 pub use totals::{SHARES, Share, Totals, ValueTotals, counter_sum, numbers, sort_records};

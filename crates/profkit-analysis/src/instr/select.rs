@@ -26,9 +26,6 @@ use profkit_data::instr::{InstrReader, InstrSource, Record};
 /// assert_eq!((missing, counts, faults.count), (Ok(vec!["gone"]), vec![7], 0));
 /// # Ok::<(), profkit_data::Error>(())
 /// ```
-///
-/// # Errors
-/// Those of `each`.
 pub fn read_selected<'s, E>(
     source: &mut InstrReader<'_>,
     selection: &'s Selection,

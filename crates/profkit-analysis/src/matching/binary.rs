@@ -117,7 +117,6 @@ impl NamedFunctions {
 pub struct BinaryFunctions {
     /// The binaries.
     pub binaries: Vec<Binary>,
-    /// The functions, by name.
     functions: FxHashMap<Vec<u8>, NamedFunctions>,
     /// The names of functions that have no symbol and are inlined, according to debug info.
     inlined: FxHashSet<Vec<u8>>,
@@ -134,7 +133,6 @@ pub struct BinaryFunctions {
     wanted: Option<Family>,
     /// The order of the functions in the profile; `None` if there is no order.
     order: Option<FunctionOrder>,
-    /// The position for the next function that is added.
     position: u32,
     /// Whether the names in the sample profile have the suffix `.__uniq.` of local functions. If not, this suffix is
     /// ignored in the names of the binaries, as in LLVM.

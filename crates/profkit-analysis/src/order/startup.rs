@@ -1,11 +1,10 @@
 //! The start-up order of a program, from temporal traces, MIP profiles and other order files.
 use super::{OrderFile, Partitioning, Trace, balanced, trace};
 use crate::any::AnyProfile;
-use crate::faults::Faults;
+use crate::instr::InstrTable;
 use crate::names::without_file;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::{InstrReader, InstrSource, Record};
 use profkit_data::mip::MipProfile;
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::code_symbols::CodeSymbol;
@@ -16,7 +15,7 @@ const MOST_LINES: usize = 3;
 
 /// The traces that a file added, and the faults of the file.
 #[derive(Clone, Debug, Default)]
-pub struct Added {
+pub struct StartupInput {
     /// The number of traces.
     pub traces: usize,
     /// The first lines of an order file that are not symbol names: for each, its line number and its text.
@@ -27,7 +26,6 @@ pub struct Added {
     pub damage: Vec<Error>,
 }
 
-/// A function in a trace.
 #[derive(Clone, Debug)]
 struct Symbol {
     name: Vec<u8>,
@@ -74,7 +72,7 @@ impl Startup {
     ///
     /// # Errors
     /// If the file is none of these, or holds no traces.
-    pub fn add(&mut self, data: &[u8]) -> Result<Added> {
+    pub fn add(&mut self, data: &[u8]) -> Result<StartupInput> {
         let kind = detect(data);
         match kind.family() {
             Some(Family::Mip) if kind != FileKind::MipMap => {}
@@ -86,7 +84,7 @@ impl Startup {
             }
         }
         match AnyProfile::open_as(kind, data, None) {
-            Ok(profile) => self.add_profile(profile),
+            Ok(profile) => self.add_profile(&profile),
             Err(_) if kind == FileKind::InstrText => self.add_lines(data),
             Err(error) => Err(error),
         }
@@ -96,10 +94,10 @@ impl Startup {
     ///
     /// # Errors
     /// If the profile holds no traces.
-    pub fn add_profile(&mut self, profile: AnyProfile<'_>) -> Result<Added> {
+    pub fn add_profile(&mut self, profile: &AnyProfile<'_>) -> Result<StartupInput> {
         match profile {
-            AnyProfile::Instr(reader) => self.add_instr(reader),
-            AnyProfile::Mip(profile, _) => self.add_mip(&profile),
+            AnyProfile::Instr(table) => self.add_instr(table),
+            AnyProfile::Mip(profile, _) => self.add_mip(profile),
             AnyProfile::Sample(_) => {
                 let error = ErrorKind::Unsupported.error("the profile has no order of calls");
                 Err(error.with_hint(NEEDED))
@@ -107,7 +105,7 @@ impl Startup {
         }
     }
 
-    fn add_mip(&mut self, profile: &MipProfile) -> Result<Added> {
+    fn add_mip(&mut self, profile: &MipProfile) -> Result<StartupInput> {
         let order = trace(profile).functions;
         if order.is_empty() {
             let error = ErrorKind::Empty.error("no run recorded the order of its calls");
@@ -121,39 +119,35 @@ impl Startup {
         });
         let functions = functions.collect();
         self.traces.push(Trace::new(functions));
-        Ok(Added {
+        Ok(StartupInput {
             traces: 1,
-            ..Added::default()
+            ..StartupInput::default()
         })
     }
 
-    fn add_instr(&mut self, mut reader: InstrReader<'_>) -> Result<Added> {
-        let mut damage = Faults::default();
-        let mut record = Record::default();
-        let mut names: FxHashMap<NameRef, Vec<u8>> = FxHashMap::default();
-        while let Some(read) = reader.next_record(&mut record) {
-            match read {
-                Ok(()) => {
-                    names.insert(record.name_ref, record.name.clone());
-                }
-                Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
-                Err(error) => damage.push(error),
-            }
+    fn add_instr(&mut self, table: &InstrTable<'_>) -> Result<StartupInput> {
+        table.check_metadata()?;
+        if let Some(error) = &table.traces_error {
+            return Err(error.clone());
         }
-        let traces = reader.temporal_traces()?.traces;
+        let traces = &table.profile.traces.traces;
         if traces.is_empty() {
             let error = ErrorKind::Empty.error("the profile has no temporal traces");
             return Err(error.with_hint("clang records them with -fprofile-generate -mllvm -pgo-temporal-instrumentation; a merge keeps them"));
         }
-        let added = Added {
+        let added = StartupInput {
             traces: traces.len(),
-            damage: damage.first,
-            ..Added::default()
+            damage: table.damage.first.clone(),
+            ..StartupInput::default()
         };
+        let functions = table.profile.tables.iter().flat_map(|it| it.functions());
+        let names: FxHashMap<NameRef, &[u8]> = functions
+            .map(|function| (function.name_ref(), function.name()))
+            .collect();
         for trace in traces {
             for &function in &trace.functions {
-                let name = names.get(&function).map(Vec::as_slice);
-                if let Some(name) = name.or_else(|| reader.name_of(function)) {
+                let name = names.get(&function).copied();
+                if let Some(name) = name.or_else(|| table.name_of(function)) {
                     let symbol = without_file(name).to_vec();
                     self.symbols.entry(function).or_insert(Symbol {
                         name: symbol,
@@ -162,7 +156,7 @@ impl Startup {
                 }
             }
             self.traces.push(Trace {
-                functions: trace.functions,
+                functions: trace.functions.clone(),
                 weight: trace.weight,
             });
         }
@@ -170,8 +164,8 @@ impl Startup {
         Ok(added)
     }
 
-    fn add_lines(&mut self, data: &[u8]) -> Result<Added> {
-        let mut added = Added::default();
+    fn add_lines(&mut self, data: &[u8]) -> Result<StartupInput> {
+        let mut added = StartupInput::default();
         let mut functions = Vec::new();
         for (number, line) in (1..).zip(data.split(|&byte| byte == b'\n')) {
             let line = line.trim_ascii();

@@ -4,14 +4,10 @@ use crate::faults::Faults;
 use crate::heap::{HeapProfile, NoBinaries, is_heap_alone, load_heap};
 use profkit_abi::value_kind;
 use profkit_data::detect::{Family, FileKind, detect};
-use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::overlap::{
-    CountSums, InstrIndex, InstrOverlap, Stage, Tested, Verdict, records,
+    CountSums, InstrIndex, InstrOverlap, Stage, TestRecord, Verdict, records,
 };
-use profkit_data::instr::{
-    FunctionId, FunctionTable, InstrKind, InstrProfile, InstrReader, InstrSource, NewRecord,
-    Record, RecordId, RecordRef,
-};
+use profkit_data::instr::{InstrKind, InstrProfile, RecordRef};
 use profkit_data::memprof::{Field, Frame};
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::overlap::{
@@ -22,7 +18,6 @@ use profkit_data::{ErrorKind, Result, share};
 use profkit_merge::{MergeError, RunOptions};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::hash_map::Entry;
 use std::fmt;
 
 /// The share of all samples, in millionths, that hot lines have together.
@@ -84,19 +79,23 @@ impl ComparedProfile {
                 let heap = HeapProfile::from_indexed(data)?;
                 Content::Heap(Box::new(heap))
             }
-            _ => match AnyProfile::open_as(kind, data, None)? {
-                AnyProfile::Instr(mut reader) => {
-                    Content::Instr(read_instr(&mut reader, &mut damage)?)
-                }
-                AnyProfile::Mip(profile, _) => Content::Mip(*profile),
-                AnyProfile::Sample(view) => {
-                    damage = view.faults();
-                    let summary = view.summary();
-                    Content::Sample {
-                        threshold: hot_threshold(&summary, HOT_CUTOFF).unwrap_or(u64::MAX),
-                        profile: view.profile,
-                    }
-                }
+            _ => return Self::of(AnyProfile::open_as(kind, data, None)?),
+        };
+        Ok(ComparedProfile { content, damage })
+    }
+
+    /// Takes a profile that is already open.
+    pub fn of(profile: AnyProfile<'_>) -> Result<Self> {
+        let damage = profile.faults();
+        let content = match profile {
+            AnyProfile::Instr(table) => {
+                table.check()?;
+                Content::Instr(table.into_united())
+            }
+            AnyProfile::Mip(profile, _) => Content::Mip(*profile),
+            AnyProfile::Sample(view) => Content::Sample {
+                threshold: hot_threshold(&view.summary(), HOT_CUTOFF).unwrap_or(u64::MAX),
+                profile: view.profile,
             },
         };
         Ok(ComparedProfile { content, damage })
@@ -186,58 +185,6 @@ pub struct ProfileSize {
     pub functions: u64,
     /// The sum of the counts.
     pub total: u128,
-}
-
-/// Reads all sound records. Records of one function with the same hash are added up.
-fn read_instr(reader: &mut InstrReader<'_>, damage: &mut Faults) -> Result<InstrProfile> {
-    let mut table = FunctionTable::new();
-    let mut functions: FxHashMap<NameRef, FunctionId> = FxHashMap::default();
-    let mut seen: FxHashMap<(NameRef, FuncHash), RecordId> = FxHashMap::default();
-    let mut record = Record::default();
-    let full = || ErrorKind::LimitExceeded.error("the profile has too many functions");
-    while let Some(read) = reader.next_record(&mut record) {
-        match read {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
-            Err(error) => {
-                damage.push(error);
-                continue;
-            }
-        }
-        let name = record.name_ref;
-        let function = match functions.entry(name) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(free) => {
-                let added = table.push_function(&record.name, name, 0);
-                *free.insert(added.ok_or_else(full)?)
-            }
-        };
-        if let Some(&known) = seen.get(&(name, record.func_hash)) {
-            let counts = table.counts_mut(known).into_iter().flatten();
-            for (sum, &count) in counts.zip(&record.counts) {
-                *sum = sum.saturating_add(count);
-            }
-            continue;
-        }
-        let added = NewRecord {
-            func_hash: record.func_hash,
-            counts: &record.counts,
-            values: (!record.values.is_empty()).then_some(&record.values),
-            ..NewRecord::default()
-        };
-        let added = table.push_record(function, added).ok_or_else(full)?;
-        seen.insert((name, record.func_hash), added);
-    }
-    if functions.is_empty()
-        && let Some(error) = damage.first.first()
-    {
-        return Err(error.clone());
-    }
-    Ok(InstrProfile {
-        kind: reader.kind(),
-        tables: vec![table],
-        ..InstrProfile::default()
-    })
 }
 
 /// Why two profiles cannot be compared.
@@ -416,7 +363,7 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
         if !stage.includes(test.kind, record.func_hash) {
             continue;
         }
-        let tested = Tested {
+        let tested = TestRecord {
             name: function.name_ref(),
             func_hash: record.func_hash,
             counts: record.counts,
@@ -639,14 +586,13 @@ fn of_heap(base: &HeapProfile, test: &HeapProfile, detail: bool) -> PairOverlap 
 }
 
 fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
-    /// A function of one profile: whether it ran, and which of its blocks ran.
     #[derive(Default)]
-    struct Ran<'p> {
+    struct Coverage<'p> {
         covered: bool,
         blocks: FxHashSet<(u32, &'p [u8])>,
     }
-    fn ran(profile: &MipProfile) -> FxHashMap<&[u8], Ran<'_>> {
-        let mut functions: FxHashMap<&[u8], Ran<'_>> = FxHashMap::default();
+    fn ran(profile: &MipProfile) -> FxHashMap<&[u8], Coverage<'_>> {
+        let mut functions: FxHashMap<&[u8], Coverage<'_>> = FxHashMap::default();
         for function in &profile.functions {
             let ran = functions.entry(&function.name).or_default();
             ran.covered |= function.is_covered();
@@ -657,7 +603,7 @@ fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
         functions
     }
     let (in_base, in_test) = (ran(base), ran(test));
-    let covered = |functions: &FxHashMap<&[u8], Ran<'_>>| {
+    let covered = |functions: &FxHashMap<&[u8], Coverage<'_>>| {
         functions.values().filter(|it| it.covered).count() as u64
     };
     let (base_covered, test_covered) = (covered(&in_base), covered(&in_test));

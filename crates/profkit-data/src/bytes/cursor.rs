@@ -157,9 +157,6 @@ impl<'data> Cursor<'data> {
     }
 
     /// Returns a new cursor over the next `len` bytes, and moves past these bytes.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     pub fn window(&mut self, len: u64) -> Result<Cursor<'data>> {
         let base = self.offset();
         let data = self.take_u64(len)?;
@@ -172,9 +169,6 @@ impl<'data> Cursor<'data> {
     }
 
     /// Reads a fixed number of bytes as an array.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         match self.rest().first_chunk::<N>() {
@@ -187,36 +181,24 @@ impl<'data> Cursor<'data> {
     }
 
     /// Reads one byte.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u8(&mut self) -> Result<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
     /// Reads a 16-bit number in the cursor's byte order.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u16(&mut self) -> Result<u16> {
         self.array().map(|bytes| self.endian.u16(bytes))
     }
 
     /// Reads a 32-bit number in the cursor's byte order.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u32(&mut self) -> Result<u32> {
         self.array().map(|bytes| self.endian.u32(bytes))
     }
 
     /// Reads a 64-bit number in the cursor's byte order.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u64(&mut self) -> Result<u64> {
         self.array().map(|bytes| self.endian.u64(bytes))

@@ -16,7 +16,6 @@ crate::id_type! {
 /// item.
 #[derive(Clone, Debug)]
 pub struct TablePlan {
-    /// The items in the order in which they are written.
     order: Vec<ItemId>,
     /// The position of the first item of each bucket. One more element at the end is the number of all items.
     bucket_starts: Vec<u32>,

@@ -29,7 +29,6 @@ pub struct Walk<'data> {
 /// An item whose hash matches its key, and the number of items that remain in its bucket according to the file.
 type Step<'data> = (Entry<'data>, u16);
 
-/// The reason why no item can be read at a position.
 struct Fault {
     error: Error,
     /// Whether the item would run beyond the start of the table of buckets, where all items must have ended.
@@ -147,7 +146,6 @@ impl<'data> Walk<'data> {
         self.table.lengths.item(&mut items, |_| Ok(()), past)
     }
 
-    /// Moves to the position at which reading can continue after an error. If there is no such position, the walk ends.
     fn skip(&mut self, fault: &Fault) {
         if let Some((next, left)) = fault.next
             && (self.is_end(next) || self.step(next, left).is_ok())

@@ -53,9 +53,6 @@ impl<'data> InstrReader<'data> {
 
     /// Opens a profile as [`open`](Self::open) does. A raw profile may hold only counters; `metadata` then supplies its
     /// function records.
-    ///
-    /// # Errors
-    /// The same as those of [`open`](Self::open).
     pub fn open_correlated(
         data: &'data [u8],
         metadata: Option<&'data dyn RawMetadataSource>,
@@ -64,9 +61,6 @@ impl<'data> InstrReader<'data> {
     }
 
     /// Opens a profile whose kind is known, as [`open_correlated`](Self::open_correlated) does.
-    ///
-    /// # Errors
-    /// The same as those of [`open`](Self::open).
     pub fn salvage(
         kind: FileKind,
         data: &'data [u8],

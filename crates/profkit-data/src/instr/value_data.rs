@@ -18,11 +18,8 @@ use crate::bytes::{Bytes, Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 
-/// The length of the header of the value data. The header holds TotalSize and NumValueKinds.
 const BLOB_HEADER_LEN: usize = 8;
-/// The length of the header of each value kind. The header holds Kind and NumValueSites.
 const KIND_HEADER_LEN: usize = 8;
-/// The length of one entry of the value data. The entry holds Value and Count.
 const ENTRY_LEN: usize = 16;
 /// The alignment of value data: the header of each value kind and the SiteCountArray after it are padded together to a
 /// multiple of this length.

@@ -201,7 +201,6 @@ impl DataAccess {
     }
 }
 
-/// Collects strings in the order of their first occurrence.
 #[derive(Default)]
 struct StringIndex<'a> {
     list: Vec<&'a [u8]>,

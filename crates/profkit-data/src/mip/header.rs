@@ -198,7 +198,6 @@ fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
     }
 }
 
-/// Returns the error for a file whose kind is not the expected one.
 #[cold]
 pub(super) fn other_kind(preamble: &Preamble, wanted: MipKind) -> Error {
     let hint = match preamble.kind {

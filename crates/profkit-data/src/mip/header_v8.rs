@@ -5,7 +5,6 @@ use crate::bytes::{Cursor, Endian};
 use crate::{ErrorKind, Result, Structure};
 use profkit_abi::mip::{file_type, mode, v8};
 
-/// The header of a MIP file of version 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeaderV8 {
     pub preamble: Preamble,
@@ -15,7 +14,6 @@ pub(super) struct HeaderV8 {
     pub raw_section_offset: i64,
 }
 
-/// The mode flags that version 8 defines.
 const KNOWN_MODES: u16 = mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::CALLS;
 
 impl HeaderV8 {

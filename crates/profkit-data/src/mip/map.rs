@@ -195,7 +195,6 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
     })
 }
 
-/// The fields of an entry in a version 9 map, as the file stores them.
 pub(super) struct EntryV9<'data> {
     modes: Modes,
     record: u64,

@@ -220,7 +220,6 @@ struct Header {
 }
 
 impl Header {
-    /// Reads the header, the identity of the image and the padding after it.
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         cursor.take(8)?;
         let at = cursor.offset();
@@ -651,7 +650,6 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     sink.put(&out)
 }
 
-/// Returns the index by which the file refers to a function.
 fn number(function: FunctionId) -> Result<u32> {
     let number = u32::try_from(function.index()).ok();
     let number = number.filter(|&number| number != NONE);

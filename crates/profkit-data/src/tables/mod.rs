@@ -179,7 +179,6 @@ impl Depths {
         Depths(Vec::with_capacity(count))
     }
 
-    /// Adds the next entry of a table. `parent` is the index of the entry to which this entry refers.
     fn add(&mut self, parent: Option<u32>) -> Result<()> {
         let above = parent.and_then(|parent| self.0.get(parent as usize));
         let depth = above.map_or(1, |above| above.saturating_add(1));

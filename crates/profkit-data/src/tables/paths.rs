@@ -187,9 +187,6 @@ impl Paths {
     }
 
     /// Writes the table of file paths.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.nodes.len(), TABLE)?])?;
         self.nodes

@@ -237,9 +237,6 @@ impl Stacks {
     }
 
     /// Writes the table of stack entries.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.entries.len(), TABLE)?])?;
         self.entries

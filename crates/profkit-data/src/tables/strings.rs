@@ -165,9 +165,6 @@ impl Strings {
     }
 
     /// Writes the string table.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         let count = next_index(self.ends.len(), TABLE)?;
         let size = self.ends.last().copied().unwrap_or(0);

@@ -22,7 +22,6 @@ use profkit_testkit::llvm_23::{
 use profkit_testkit::{ByteBuilder, Endian, fixture, fixture_path};
 use std::fmt::Write as _;
 
-/// All records of a reader, and the errors between them.
 fn drain(reader: &mut impl InstrSource) -> (Vec<Record>, Vec<Error>) {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
     for read in reader.records() {
@@ -40,7 +39,6 @@ fn sound(reader: &mut impl InstrSource) -> Vec<Record> {
     records
 }
 
-/// One line per record: name, hash, counters, bitmap, uniformity bits.
 fn lines(records: &[Record]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for record in records {

@@ -25,9 +25,6 @@ pub struct Profile<'data> {
 impl<'data> Profile<'data> {
     /// Opens a profile as `InstrProfReader::create` does: the first bytes of the file decide the kind of the profile.
     /// If `names` is true, function names can be looked up by hash.
-    ///
-    /// # Errors
-    /// The same errors as those of LLVM's reader.
     pub fn open(data: &'data [u8], names: bool) -> Result<Self, Error> {
         let mut known = FxHashMap::default();
         let kind = match detect(data) {
@@ -138,9 +135,6 @@ impl<'data> Profile<'data> {
 
     /// Returns the build ids. `None` for a text profile, and for a raw profile without build ids, because LLVM's tool
     /// prints nothing about build ids in these cases.
-    ///
-    /// # Errors
-    /// If the section is damaged.
     pub fn binary_ids(&self) -> Result<Option<Vec<BuildId>>, Error> {
         match &self.source {
             InstrReader::Text(_) => Ok(None),
@@ -153,9 +147,6 @@ impl<'data> Profile<'data> {
     }
 
     /// Returns the temporal traces. The caller must have read all records before.
-    ///
-    /// # Errors
-    /// If the section is damaged.
     pub fn temporal_traces(&mut self) -> Result<TemporalTraces, Error> {
         self.source.temporal_traces()
     }

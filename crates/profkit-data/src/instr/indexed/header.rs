@@ -174,12 +174,10 @@ pub(super) const VTABLES_SINCE: u32 = 12;
 /// byte takes one byte of the file and not a word of 8 bytes.
 pub(super) const UNIFORMITY_SINCE: u32 = 14;
 
-/// A section of an indexed profile. A word of the header states the offset of the section.
 #[derive(Debug)]
 pub(super) struct Section {
     /// The first version of the format that has this section.
     pub(super) since: u32,
-    /// The offset of the header word that holds the offset of the section.
     at: u64,
     name: &'static str,
 }
@@ -210,7 +208,6 @@ pub(super) const VTABLE_NAMES: Section = Section {
 };
 
 impl Section {
-    /// Returns a cursor at the start of the section; `None` if files of this version do not have this section.
     pub(super) fn open<'data>(
         &self,
         data: &'data [u8],
@@ -238,7 +235,6 @@ impl Section {
     }
 }
 
-/// Returns the version number that a version word contains.
 pub(super) fn version_of(version_word: u64) -> u32 {
     u32::try_from(version_word & variant::VERSION_MASK).unwrap_or(u32::MAX)
 }

@@ -345,9 +345,6 @@ impl<'data> IndexedProfile<'data> {
 
     /// Returns the names of vtables (from version 12). The file has these names only if the merge that wrote it was
     /// asked to keep them.
-    ///
-    /// # Errors
-    /// The errors of [`SymbolTable::read_blob`].
     pub fn vtable_names(&self) -> Result<SymbolTable> {
         let mut names = SymbolTable::new();
         self.read_vtable_names(&mut names)?;
@@ -561,7 +558,6 @@ impl<'data> IndexedReader<'data> {
         self.current = None;
     }
 
-    /// Returns the next of the losses that are reported after the last function; `None` if all were reported.
     fn next_loss(&mut self) -> Option<Error> {
         if let Some((count, name, offset)) = self.widened.take() {
             let problem = match count {

@@ -399,12 +399,9 @@ fn as_malformed(error: Error) -> Error {
     error.with_kind(ErrorKind::Malformed)
 }
 
-/// The layout of the function records that are written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordLayout {
-    /// The version of the indexed profile that is written.
     pub(super) version: u32,
-    /// Whether vtable value sites are written.
     pub(super) vtable_sites: bool,
 }
 
@@ -452,7 +449,6 @@ fn encode_packed(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend(std::iter::repeat_n(0, padding));
 }
 
-/// Returns the number of bytes that [`encode_record`] appends for a function record.
 pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
     let mut len = 16 + 8 * record.counts.len() as u64;
     if layout.version >= BITMAPS_SINCE {
@@ -464,7 +460,6 @@ pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
     len + values as u64
 }
 
-/// Appends a function record in the layout of version 3 or later.
 pub(super) fn encode_record(
     record: &RecordRef<'_>,
     layout: RecordLayout,
@@ -504,7 +499,6 @@ pub(super) fn encode_record(
 mod tests {
     use super::*;
 
-    /// The data of a record of the given version with two counters and nothing else.
     fn plain_data(version: u32) -> Vec<u64> {
         let lengths = match version {
             ..BITMAPS_SINCE => 0,

@@ -46,7 +46,6 @@ pub(super) fn summary_len(cutoffs: usize) -> u64 {
     8 * (2 + SUMMARY_FIELDS + 3 * cutoffs) as u64
 }
 
-/// Appends the bytes of a summary.
 pub(super) fn encode_summary(summary: &Summary, out: &mut Vec<u8>) {
     let words = [
         SUMMARY_FIELDS as u64,
@@ -221,7 +220,6 @@ fn cut(offset: u64, what: &str, found: u64, expected: u64) -> Error {
         .expected(format_args!("at most {expected}"))
 }
 
-/// Returns the number of bytes that [`encode_traces`] appends.
 pub(super) fn traces_len(traces: &TemporalTraces) -> u64 {
     let words = traces
         .traces
@@ -230,7 +228,6 @@ pub(super) fn traces_len(traces: &TemporalTraces) -> u64 {
     8 * (2 + words.sum::<u64>())
 }
 
-/// Appends the section of temporal traces.
 pub(super) fn encode_traces(traces: &TemporalTraces, out: &mut Vec<u8>) {
     let mut word = |word: u64| out.extend_from_slice(&word.to_le_bytes());
     word(traces.traces.len() as u64);

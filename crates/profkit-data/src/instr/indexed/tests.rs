@@ -13,7 +13,6 @@ use crate::{Error, ErrorKind};
 use profkit_testkit::{ByteBuilder, Endian};
 use std::fmt::Write as _;
 
-/// A function record in short: function hash, counters, bitmap and value data.
 type NewData<'a> = (u64, &'a [u64], &'a [u8], Option<&'a ValueData>);
 
 /// A profile with three functions. One of them has two function hashes, a bitmap and value data of all kinds. The

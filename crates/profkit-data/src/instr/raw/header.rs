@@ -194,7 +194,6 @@ pub struct RawHeader {
 const WORDS_V5_SHORT: usize = 8;
 const WORDS_V5_LONG: usize = 10;
 
-/// A field of the raw header after the magic number and the version word.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     BinaryIdsSize,
@@ -221,7 +220,6 @@ enum Field {
 use Field as F;
 
 impl Field {
-    /// Returns LLVM's name for a field of the raw header.
     fn name(self) -> &'static str {
         match self {
             F::BinaryIdsSize => "BinaryIdsSize",

@@ -36,9 +36,6 @@ pub struct RawProfile<'data> {
 
 impl<'data> RawProfile<'data> {
     /// Opens the profile at the start of a file.
-    ///
-    /// # Errors
-    /// The errors of [`parse_at`](Self::parse_at).
     pub fn parse(file: &'data [u8]) -> Result<Self> {
         Self::parse_at(file, 0)
     }
@@ -61,9 +58,6 @@ impl<'data> RawProfile<'data> {
     /// Opens the profile at `offset` in a file that may be cut off. If the file is cut off, also returns the error that
     /// [`parse_at`](Self::parse_at) gives. In this case an incomplete section ([`RawSection::is_whole`]) has fewer
     /// bytes than the header states.
-    ///
-    /// # Errors
-    /// An error if the header cannot be read.
     pub fn parse_salvage_at(file: &'data [u8], offset: usize) -> Result<(Self, Option<Error>)> {
         let data = file.get(offset..).unwrap_or_default();
         let header = RawHeader::read(data, offset as u64)?;

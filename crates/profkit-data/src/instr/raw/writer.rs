@@ -77,13 +77,11 @@ fn put_zeros(sink: &mut dyn Sink, mut count: u64) -> Result<()> {
     Ok(())
 }
 
-/// The header and the sections in file order. Each section has its bytes and the length of the padding after it.
 struct Plan {
     header: RawHeader,
     sections: Vec<(Vec<u8>, u64)>,
 }
 
-/// The addresses that the sections have in the running program.
 struct Addresses {
     data: u64,
     counters: u64,

@@ -26,7 +26,6 @@ pub struct TextReader<'data> {
     kind: InstrKind,
     traces: TemporalTraces,
     symbols: SymbolTable,
-    /// The names of the virtual tables that occur in value data, in the order of the text.
     vtable_names: SymbolTable,
     /// The hashes of the target names that were already read. They are kept because the name of a hot target occurs at
     /// many value sites.

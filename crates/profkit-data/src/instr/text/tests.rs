@@ -4,7 +4,6 @@ use crate::ids::{FuncHash, NameRef};
 use crate::instr::{FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record};
 use proptest::prelude::*;
 
-/// Reads a whole text. Returns the complete records and, in order, the errors.
 fn read(text: &[u8]) -> (Vec<Record>, Vec<Error>) {
     let mut reader = match TextReader::parse(text) {
         Ok(reader) => reader,
@@ -26,7 +25,6 @@ fn whole(text: &[u8]) -> Vec<Record> {
     records
 }
 
-/// Returns the message of the only error of a text, with its kind and LLVM's detail text.
 fn error(text: &str) -> String {
     let (_, errors) = read(text.as_bytes());
     let [error] = errors.as_slice() else {

@@ -66,7 +66,6 @@ impl TextOptions {
     }
 }
 
-/// The parts of a profile that a text for one LLVM release can hold.
 struct Limits {
     /// The flags of the profile's kind for which the text can have a header line.
     flags: u64,
@@ -89,9 +88,6 @@ struct Limits {
 /// assert!(text.ends_with(b":ir\n") && losses.is_empty());
 /// # Ok::<(), profkit_data::Error>(())
 /// ```
-///
-/// # Errors
-/// The errors of the sink.
 pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink) -> Result<Losses> {
     let mut functions: Vec<_> = profile
         .tables
@@ -211,9 +207,6 @@ impl<'sink> TextWriter<'sink> {
     }
 
     /// Writes the header lines for a kind of profile, each after a comment. A front-end profile has no header lines.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn header(&mut self, kind: InstrKind) -> Result<()> {
         let context_sensitive = kind.contains(InstrKind::CONTEXT_SENSITIVE);
         let lines: [(bool, &[u8]); 5] = [
@@ -246,9 +239,6 @@ impl<'sink> TextWriter<'sink> {
 
     /// Writes the block of temporal traces. If the name of a function is not known, an empty name is written, as in
     /// LLVM.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn traces(&mut self, traces: &TemporalTraces, names: &Names<'_>) -> Result<()> {
         self.text(b":temporal_prof_traces\n# Num Temporal Profile Traces:\n");
         self.number(traces.traces.len() as u64);
@@ -274,9 +264,6 @@ impl<'sink> TextWriter<'sink> {
     }
 
     /// Writes one function record, with the comments that `llvm-profdata merge --text` and `show --text` write.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn record(
         &mut self,
         name: &[u8],
@@ -321,9 +308,6 @@ impl<'sink> TextWriter<'sink> {
     }
 
     /// Passes the bytes that are still collected to the sink.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn finish(mut self) -> Result<()> {
         self.flush()
     }
@@ -367,7 +351,6 @@ impl<'sink> TextWriter<'sink> {
         self.buffer.extend_from_slice(text);
     }
 
-    /// Writes a number and a line break.
     #[inline]
     fn number(&mut self, number: u64) {
         if let Some(&digit) = usize::try_from(number)
@@ -396,7 +379,6 @@ impl<'sink> TextWriter<'sink> {
     }
 }
 
-/// Whether the writer must look up names by their hashes to write the profile.
 fn spells_names(profile: &InstrProfile) -> bool {
     let has_targets = |values: &ValueData| {
         [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET]

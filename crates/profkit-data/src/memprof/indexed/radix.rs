@@ -14,7 +14,6 @@ pub(super) struct Layout {
     pub frame_order: Vec<FrameId>,
     /// The elements of the radix tree of call stacks.
     pub array: Vec<u32>,
-    /// For each call stack of the profile, its index in the radix tree.
     pub positions: IndexVec<StackId, u32>,
 }
 

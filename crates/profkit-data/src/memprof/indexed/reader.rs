@@ -42,7 +42,6 @@ pub struct IndexedMemProf<'data> {
     data_access: Option<u64>,
 }
 
-/// The tables from which a MemProf section's call stacks are read.
 #[derive(Clone, Debug)]
 enum Stacks<'data> {
     /// The tables of a MemProf section of version 0 to 2: a table of frames by id; in version 2 also a table of call
@@ -180,9 +179,6 @@ impl<'data> IndexedMemProf<'data> {
     }
 
     /// Returns the accesses to global data; `None` if the section has none. Only sections of version 4 can have them.
-    ///
-    /// # Errors
-    /// An error if the accesses are damaged.
     pub fn data_access(&self) -> Result<Option<DataAccess>> {
         let Some(offset) = self.data_access else {
             return Ok(None);
@@ -194,9 +190,6 @@ impl<'data> IndexedMemProf<'data> {
     }
 
     /// Reads the whole section into a profile. The function records are in the order of the section's hash table.
-    ///
-    /// # Errors
-    /// The first error of any part.
     pub fn to_profile(&self) -> Result<MemProfile> {
         let mut reading = Reading::new(self);
         for entry in self.records.entries() {
@@ -228,17 +221,12 @@ impl<'data> IndexedMemProf<'data> {
     }
 }
 
-/// The state of reading function records: the profile, and the frames and call stacks that were already read.
 struct Reading<'a, 'data> {
     section: &'a IndexedMemProf<'data>,
     profile: MemProfile,
-    /// The call stacks that were already read, by id (versions 2 to 4).
     known: FxHashMap<u64, StackId>,
-    /// The frames that were already read, by id (versions 0 to 2).
     frames: FxHashMap<u64, FrameId>,
-    /// A buffer for the frames of one call stack, as indexes in the section's array of frames (versions 3 and 4).
     in_array: Vec<u32>,
-    /// A buffer for the frames of one call stack.
     stack: Vec<FrameId>,
     /// The number of frames that may still be read. This number limits the total length of all call stacks.
     budget: usize,

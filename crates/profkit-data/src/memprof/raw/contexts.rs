@@ -60,12 +60,10 @@ id_type! {
 }
 
 id_type! {
-    /// The index of a call stack of addresses.
     struct StackId of "call stacks of heap dumps";
 }
 
 id_type! {
-    /// The index of an allocation context: a call stack with its memory statistics.
     struct ContextId of "contexts of heap dumps";
 }
 
@@ -416,7 +414,6 @@ fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
     }
 }
 
-/// The mappings of a heap dump, sorted by address.
 struct Segments {
     sorted: Vec<(u64, u64, ModuleId, Base)>,
     none: ModuleId,

@@ -7,19 +7,15 @@ use crate::{Error, ErrorKind, Result};
 pub const MAGIC: u64 = 0xff6d_7072_6f66_7281;
 /// The size of a dump's header in bytes.
 pub const HEADER_LEN: usize = 48;
-/// The number of bytes that a segment has for its build id.
 pub(super) const BUILD_ID_LEN: usize = 32;
 
 /// A version of raw MemProf profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(u32);
 
-/// How a dump stores the elements of access histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Elements {
-    /// Dumps of this version have no access histograms.
     None,
-    /// The elements of histograms are 64-bit numbers.
     Words,
     /// The elements of histograms are 16-bit floating-point numbers.
     Floats,
@@ -85,7 +81,6 @@ impl Version {
     }
 }
 
-/// The header of a dump. The offsets in the header were checked against the size of the dump.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub version: Version,
@@ -96,7 +91,6 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header at the start of `data`. `base` is the offset of `data` in the file.
     pub(super) fn parse(data: &[u8], base: u64) -> Result<Self> {
         let mut cursor = Cursor::new(data, base, Endian::Little);
         if data.len() < HEADER_LEN {

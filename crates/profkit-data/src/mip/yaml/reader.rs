@@ -29,7 +29,6 @@ struct Document {
 
 /// The caller of a call edge, as the text states it.
 struct Caller {
-    /// The index of the call edge in the order of the text.
     edge: usize,
     number: u32,
     name: Option<Vec<u8>>,

@@ -238,7 +238,6 @@ impl Writer<'_> {
     }
 }
 
-/// Formats a number as hexadecimal, with lower-case `0x` and upper-case digits, without padding.
 fn hex(value: u64) -> String {
     format!("0x{value:X}")
 }
@@ -292,7 +291,6 @@ fn quote(letter: char, out: &mut String) {
 }
 
 impl Modes {
-    /// Returns the mode flag with this name; `None` if there is none.
     pub(super) fn of_name(name: &str) -> Option<Modes> {
         let mut names = super::super::model::MODE_NAMES.iter();
         names

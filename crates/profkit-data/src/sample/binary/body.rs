@@ -18,16 +18,13 @@ use rustc_hash::FxHashSet;
 /// The largest line number that LLVM accepts (`isOffsetLegal`).
 const MAX_LINE: u64 = 0xffff;
 
-/// Decodes the bodies of functions: their totals, lines, inlined functions and vtables.
 pub(in crate::sample) struct Decoder<'m, 'a> {
     pub(in crate::sample) mapping: &'m mut Mapping<'a>,
     pub(in crate::sample) names: &'m mut SampleNames,
-    /// Whether the file has vtables after each body.
     pub(in crate::sample) vtables: bool,
 }
 
 impl Decoder<'_, '_> {
-    /// Reads the index of a name in the file's name table. Returns the id of the name in the profile.
     #[inline]
     pub(in crate::sample) fn name(&mut self, cursor: &mut Cursor<'_>) -> Result<NameId> {
         self.mapping.read(cursor, self.names)
@@ -44,7 +41,6 @@ impl Decoder<'_, '_> {
         self.rest(cursor, &mut function.steps, 0)
     }
 
-    /// Reads the lines of a function and their call targets.
     pub(in crate::sample) fn lines(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -104,7 +100,6 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    /// Reads the vtables of a function.
     pub(in crate::sample) fn vtables(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -164,7 +159,6 @@ pub(in crate::sample) fn location(cursor: &mut Cursor<'_>, is_limited: bool) -> 
     }
 }
 
-/// Encodes the bodies of functions.
 pub(in crate::sample) struct Encoder<'a> {
     pub(in crate::sample) plan: &'a NamePlan,
     pub(in crate::sample) ranks: &'a IndexVec<NameId, u32>,
@@ -173,7 +167,6 @@ pub(in crate::sample) struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Appends the body of a function.
     pub(in crate::sample) fn body(&mut self, out: &mut Vec<u8>, samples: &Samples) {
         put(out, samples.total);
         put(out, samples.body.len() as u64);
@@ -231,7 +224,6 @@ impl Encoder<'_> {
         }
     }
 
-    /// Returns the inlined functions sorted by location, then by name.
     pub(in crate::sample) fn inlined_order<'s>(
         &self,
         samples: &'s Samples,

@@ -27,9 +27,6 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<Rea
 }
 
 /// Adds a compact binary profile to `profile`, as [`read`] does, with the given options.
-///
-/// # Errors
-/// The errors of [`read`].
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,

@@ -222,9 +222,7 @@ impl<'a> Mapping<'a> {
 /// The names that the functions of a profile use, in LLVM's order, and the indexes of these names in the name table of
 /// the file.
 pub(in crate::sample) struct NamePlan {
-    /// The names that are written, in the order of the file.
     pub(in crate::sample) order: Vec<NameId>,
-    /// For each name of the profile, its index in the name table of the file.
     index: IndexVec<NameId, u32>,
 }
 
@@ -260,7 +258,6 @@ impl NamePlan {
         NamePlan { order, index }
     }
 
-    /// Returns the index of a name in the name table of the file.
     #[inline]
     pub(in crate::sample) fn number(&self, name: NameId) -> u32 {
         self.index.get(name).copied().unwrap_or(0)

@@ -4,7 +4,6 @@ use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::summary::{Summary, SummaryCutoff};
 use crate::{ErrorKind, Result, Structure};
 
-/// Appends a ULEB128 number.
 #[inline]
 pub(in crate::sample) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -75,7 +74,6 @@ pub(in crate::sample) fn inlined_count(
     Ok(count)
 }
 
-/// Reads the summary of the profile.
 pub(in crate::sample) fn summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     let mut read = || -> Result<Summary> {
         let mut summary = Summary {
@@ -103,7 +101,6 @@ pub(in crate::sample) fn summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     read().map_err(|error| error.within(Structure::Summary))
 }
 
-/// Appends the summary of the profile.
 pub(in crate::sample) fn put_summary(out: &mut Vec<u8>, summary: &Summary) {
     put(out, summary.total_count);
     put(out, summary.max_count);

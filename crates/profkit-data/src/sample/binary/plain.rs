@@ -26,9 +26,6 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<Rea
 }
 
 /// Adds a binary profile to `profile`, as [`read`] does, with the given options.
-///
-/// # Errors
-/// The errors of [`read`].
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,

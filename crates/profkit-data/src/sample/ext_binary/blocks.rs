@@ -33,9 +33,6 @@ pub struct FunctionBlocks {
 impl ExtBinaryProfile<'_> {
     /// Returns the functions of all composite sections in the order of the file, each before the functions that are
     /// inlined into it; `None` if the file has no composite section.
-    ///
-    /// # Errors
-    /// The first error in a table or a section.
     pub fn blocks(&self) -> Result<Option<Vec<FunctionBlocks>>> {
         let mut report = ReadReport {
             kind: self.kind(),

@@ -36,7 +36,6 @@ pub(super) enum Order {
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     order: Order,
-    /// The number of blocks of unknown types.
     unknown: Cell<u64>,
     /// The offset and the type of the first block of an unknown type; `None` if there is no such block.
     first: Cell<Option<(u64, u64)>>,

@@ -9,7 +9,6 @@ use crate::sample::binary::names::NameTable;
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::sample::flag;
 
-/// The length of a hash in bytes.
 const HASH_LEN: u64 = 8;
 /// The offset that the table states for a function without samples.
 const NO_OFFSET: u32 = u32::MAX;
@@ -18,9 +17,7 @@ const NO_OFFSET: u32 = u32::MAX;
 /// third part has the names that no function at the top level has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spans {
-    /// The number of functions at the top level that have inlined functions.
     nested: u64,
-    /// The number of functions at the top level that have no inlined functions.
     flat: u64,
 }
 

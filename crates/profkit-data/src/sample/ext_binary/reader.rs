@@ -49,9 +49,6 @@ impl<'data> ExtBinaryProfile<'data> {
     }
 
     /// Opens a profile as [`parse`](Self::parse) does, with options for the functions that are read later.
-    ///
-    /// # Errors
-    /// The errors of [`parse`](Self::parse).
     pub fn parse_with(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
         let cursor = &mut Cursor::new(data, 0, Endian::Little);
         let newest = if options.llvm_checks {

@@ -29,7 +29,6 @@ impl Section {
         sample_section_name(self.kind)
     }
 
-    /// Returns the text by which error messages refer to the section.
     pub(super) fn structure(&self) -> Structure {
         Structure::SampleSection(self.kind)
     }

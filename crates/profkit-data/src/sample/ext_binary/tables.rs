@@ -17,7 +17,6 @@ use crate::sample::report::ReadReport;
 use crate::{ErrorKind, Result, Structure};
 use profkit_abi::sample::section;
 
-/// The tables of a file that are needed to decode its functions.
 pub(super) struct Tables<'a> {
     pub(super) names: &'a NameTable,
     pub(super) names_section: &'a [u8],

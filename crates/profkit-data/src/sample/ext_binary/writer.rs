@@ -208,7 +208,6 @@ impl Part {
 struct Writer<'a> {
     profile: &'a SampleProfile,
     options: &'a ExtBinaryOptions,
-    /// The indices of the functions in the order in which they are written.
     order: Vec<u32>,
     /// For each function, the index of its calling context in the context table. The list is empty in profiles without
     /// contexts.
@@ -224,7 +223,6 @@ impl<'a> Writer<'a> {
         self.profile.kind.contains(kind)
     }
 
-    /// Whether the symbol list is written as hashes.
     fn has_hashed_symbols(&self) -> bool {
         !self.options.no_symbol_hashes && !self.profile.symbol_hashes.is_empty()
     }

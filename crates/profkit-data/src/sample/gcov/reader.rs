@@ -53,9 +53,6 @@ impl GcovProfile {
     /// Reads a profile as [`parse`](Self::parse) does, with options. With the option `llvm_checks`, three things
     /// differ: the sections after the functions are not read; an empty name is reported as damage; and a name without a
     /// zero byte at its end is not reported as damage.
-    ///
-    /// # Errors
-    /// The errors of [`parse`](Self::parse).
     pub fn parse_with(data: &[u8], options: &SampleReadOptions) -> Result<Self> {
         let (mut cursor, version) = read_header(data)?;
         let mut profile = GcovProfile {

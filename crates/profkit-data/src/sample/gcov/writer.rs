@@ -141,9 +141,7 @@ struct GcovWriter<'p> {
     /// For each name of the profile, its index in the names of the file. The list is indexed by [`NameId`]. For a name
     /// that the file does not need, the list has 0, the index of the empty name.
     numbers: Vec<u32>,
-    /// The names that the file needs, in the order of the file.
     names: Vec<NameId>,
-    /// The indices of the functions in the order of the file: the functions are ordered by name.
     order: Vec<usize>,
     out: Vec<u8>,
 }
@@ -299,7 +297,6 @@ impl<'p> GcovWriter<'p> {
         }
     }
 
-    /// Writes the header and all sections before the functions.
     fn header(&mut self) -> Result<()> {
         self.word(MAGIC);
         self.word(self.options.version.word());
@@ -362,7 +359,6 @@ impl<'p> GcovWriter<'p> {
         self.set_length(length_at, start)
     }
 
-    /// Writes one copy of a function, without its name.
     fn instance(&mut self, samples: &Samples) {
         let lines = || samples.body.iter().filter(|line| Self::fits(line.location));
         let sites = || {
@@ -400,7 +396,6 @@ impl<'p> GcovWriter<'p> {
         self.word(location.line << 16 | location.discriminator);
     }
 
-    /// Returns the counts of all lines that are written, in descending order.
     fn counts(&self) -> Vec<u64> {
         fn add(samples: &Samples, counts: &mut Vec<u64>) {
             let lines = samples.body.iter();
@@ -485,7 +480,6 @@ pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> 
 
 /// Finds how many of the largest counts are needed so that their sum reaches a given number.
 struct Largest<'c> {
-    /// The counts of all lines in descending order.
     counts: &'c [u64],
     taken: usize,
     least: u64,

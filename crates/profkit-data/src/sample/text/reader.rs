@@ -109,7 +109,6 @@ struct Reader<'p> {
     /// Whether lines are read by LLVM's rules, which accept some lines that are otherwise errors.
     as_llvm: bool,
     function: FlatFunction,
-    /// Whether a function is being read. It is false after an error until the next head line.
     open: bool,
     /// The number of inlined functions that contain the current line.
     depth: usize,
@@ -307,7 +306,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The checksum and attributes of the function or inlined function that contains the current line.
     fn facts(&mut self) -> &mut Facts {
         let ordinal = self.stack.last().copied().unwrap_or(0);
         self.function.facts_mut(ordinal)
@@ -421,7 +419,6 @@ impl Reader<'_> {
         Ok(leaf.name)
     }
 
-    /// Adds the function that was read last, unless it has an error.
     fn finish(&mut self) {
         if !std::mem::take(&mut self.open) {
             return;
@@ -439,7 +436,6 @@ impl Reader<'_> {
     }
 }
 
-/// An error in a pair `NAME:COUNT` of a call target or vtable.
 enum PairFault {
     Line(Fault),
     Other(Error),

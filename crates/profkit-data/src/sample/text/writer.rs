@@ -217,7 +217,6 @@ impl Writer<'_> {
         self.body(samples, depth + 1);
     }
 
-    /// Sorts call targets by count, descending, then by name.
     fn sorted_targets(&mut self, targets: &[Target]) {
         let mut sorted = std::mem::take(&mut self.targets);
         sorted.clear();
@@ -318,7 +317,6 @@ impl Writer<'_> {
     }
 }
 
-/// The vtables of a function, and which of them were already written.
 struct Vtables<'a> {
     all: &'a [Target],
     rest: &'a [Target],
@@ -335,7 +333,6 @@ impl<'a> Vtables<'a> {
         now
     }
 
-    /// Returns the vtables at a location, and marks them as written.
     fn take(&mut self, location: Location) -> &'a [Target] {
         let start = self
             .rest

@@ -422,7 +422,6 @@ impl Show<'_> {
         lines.text(b"}").end();
     }
 
-    /// Prints the vtables that were used at a line, sorted by name.
     fn vtables(&self, lines: &mut Lines<'_>, samples: &Samples, location: Location, indent: usize) {
         let mut vtables: Vec<_> = samples.vtables_at(location).iter().collect();
         if vtables.is_empty() {

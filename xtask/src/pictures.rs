@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use profkit_testkit::{Llvm, repo_root, skip};
 
 use crate::steps::built_profkit;
@@ -82,12 +82,7 @@ const ROW: usize = 19;
 const MARGIN: usize = 16;
 
 /// Makes the pictures in `docs/pictures`. With `--check`, reports those that are out of date.
-pub fn run(arguments: &[String]) -> Result<()> {
-    let check = match arguments {
-        [] => false,
-        [only] if only == "--check" => true,
-        _ => bail!("cargo xtask pictures [--check]"),
-    };
+pub fn run(check: bool) -> Result<()> {
     if Llvm::find(22).is_none() && check {
         skip("the pictures are not checked: LLVM 22, which one of them shows, is not installed");
         return Ok(());

@@ -16,14 +16,14 @@ pub mod io;
 pub mod layout;
 pub mod matching;
 pub mod memprof;
-pub mod merge;
-pub mod mip;
+mod merge;
+mod mip;
 pub mod order;
 pub mod overlap;
 pub mod print;
 pub mod report;
 pub mod runtime;
-pub mod sampling;
+mod sampling;
 pub mod show;
 
 mod completions;

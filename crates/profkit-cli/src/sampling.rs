@@ -140,10 +140,6 @@ pub struct SelectArgs {
     by_period: bool,
 }
 
-/// Runs `profkit sample`.
-///
-/// # Errors
-/// If an input or a binary cannot be read, if no sample fits the binaries, or if an output cannot be written.
 pub fn run(args: &SampleArgs) -> exit::Result {
     let content = match args.format {
         SampleForm::Text => Content::Text,
@@ -293,7 +289,6 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     Ok(Status::Done)
 }
 
-/// Writes the report, if the options ask for one.
 fn write_report(args: &SampleArgs, outcome: &Outcome) -> exit::Result<()> {
     let Some(path) = &args.report else {
         return Ok(());
@@ -303,7 +298,6 @@ fn write_report(args: &SampleArgs, outcome: &Outcome) -> exit::Result<()> {
     Ok(())
 }
 
-/// Prints warnings.
 pub fn warn(lines: &[String]) {
     let mut stderr = print::stderr();
     for line in lines {
@@ -314,9 +308,6 @@ pub fn warn(lines: &[String]) {
 
 /// Reads the counts of an input. With `context_memory`, each distinct sample is also kept with its whole stack; all of
 /// these samples take at most `context_memory` bytes.
-///
-/// # Errors
-/// If the input cannot be read, or lacks what the options select samples by (for example, the time of a sample).
 pub fn read_counts(
     args: &SelectArgs,
     context_memory: Option<u64>,

@@ -12,7 +12,13 @@
 //! From version 1, the first word of the section is the version. In version 0 the first word is an offset, which is at
 //! least 24 (`IndexedMemProfReader::deserialize` in `InstrProfReader.cpp`).
 use crate::bytes::{Cursor, Endian};
+#[cfg(feature = "memprof")]
+use crate::memprof::{
+    MemProfile,
+    indexed::{IndexedMemProfOptions, encode, read_section},
+};
 use crate::{Error, ErrorKind, Result, Structure};
+use std::borrow::Cow;
 
 /// The MemProf section of an indexed profile as undecoded bytes. The offsets in these bytes count from the start of the
 /// file from which the section was read.
@@ -45,6 +51,51 @@ impl MemProfSection {
         .llvm_detail(format!(
             "MemProf version {version} not supported; requires version between 2 and 4, inclusive"
         )))
+    }
+}
+
+/// The heap profile in an instrumentation profile.
+#[derive(Clone, Debug)]
+pub enum HeapSection {
+    /// A section that was read from a file. The writer of the indexed format copies it.
+    Stored(MemProfSection),
+    /// A heap profile, and the options with which the writer of the indexed format encodes it.
+    #[cfg(feature = "memprof")]
+    Profile(Box<MemProfile>, IndexedMemProfOptions),
+}
+
+impl HeapSection {
+    /// The version of the section in the indexed format; `None` if the version of a stored section is not known.
+    pub fn version(&self) -> Option<u64> {
+        match self {
+            HeapSection::Stored(section) => version(section),
+            #[cfg(feature = "memprof")]
+            HeapSection::Profile(_, options) => Some(u64::from(options.version)),
+        }
+    }
+
+    /// Returns the section as the writer of the indexed format writes it.
+    ///
+    /// # Errors
+    /// If the profile is too large for the section's tables.
+    pub fn encoded(&self) -> Result<Cow<'_, MemProfSection>> {
+        Ok(match self {
+            HeapSection::Stored(section) => Cow::Borrowed(section),
+            #[cfg(feature = "memprof")]
+            HeapSection::Profile(profile, options) => Cow::Owned(encode(profile, options)?),
+        })
+    }
+
+    /// Returns the heap profile.
+    ///
+    /// # Errors
+    /// If a stored section is damaged.
+    #[cfg(feature = "memprof")]
+    pub fn profile(&self) -> Result<Cow<'_, MemProfile>> {
+        Ok(match self {
+            HeapSection::Stored(section) => Cow::Owned(read_section(section)?.0),
+            HeapSection::Profile(profile, _) => Cow::Borrowed(profile),
+        })
     }
 }
 

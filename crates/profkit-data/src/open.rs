@@ -303,7 +303,7 @@ mod tests {
     fn heap_profiles_of_each_form_are_opened() {
         use crate::instr::InstrProfile;
         use crate::instr::indexed::{self, IndexedWriteOptions};
-        use crate::memprof::indexed::{IndexedMemProfOptions, encode};
+        use crate::memprof::indexed::IndexedMemProfOptions;
         use crate::memprof::raw::{self, DumpToWrite, RawMemProfOptions, Version};
         use crate::memprof::{Frame, MemProfile, guid, yaml};
         let dump = DumpToWrite::default();
@@ -325,7 +325,7 @@ mod tests {
         );
         let options = IndexedMemProfOptions::for_version(3, false);
         let profile = InstrProfile {
-            memprof: Some(encode(&heap, &options).unwrap()),
+            memprof: Some(crate::HeapSection::Profile(Box::new(heap), options)),
             ..InstrProfile::default()
         };
         let mut file = Vec::new();

@@ -96,7 +96,6 @@ pub fn may_become_report(path: &Path) -> bool {
     read.is_ok() && (start.is_empty() || is_report(&start))
 }
 
-/// Whether a file with these first bytes is a report of profkit as JSON.
 fn is_report(start: &[u8]) -> bool {
     let start = String::from_utf8_lossy(start);
     let fields = start.strip_prefix('{').map(str::trim_start);
@@ -108,7 +107,6 @@ pub fn same_file(a: &Path, b: &Path) -> bool {
     a == b || place(a).is_some_and(|a| Some(a) == place(b))
 }
 
-/// The place that an output is written to.
 #[derive(PartialEq)]
 enum Place {
     Stdout,

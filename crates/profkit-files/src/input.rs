@@ -34,7 +34,6 @@ pub struct Input {
     map: Option<Arc<Mmap>>,
 }
 
-/// The bytes of a memory map, which can have several owners.
 struct Mapped(Arc<Mmap>);
 
 impl AsRef<[u8]> for Mapped {

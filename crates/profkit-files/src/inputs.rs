@@ -135,7 +135,6 @@ impl fmt::Debug for InputData<'_> {
     }
 }
 
-/// Implements the methods of [`Inputs`] by calling the same methods of another object.
 macro_rules! pass_on {
     ($self:ident => $inner:expr) => {
         fn len(&$self) -> usize {
@@ -168,7 +167,6 @@ impl<I: Inputs + ?Sized> Inputs for &I {
     pass_on!(self => (**self));
 }
 
-/// An input whose bytes are in memory.
 trait InMemory: Sync {
     fn name(&self) -> Option<&str> {
         None
@@ -217,7 +215,6 @@ impl InMemory for Vec<u8> {
     }
 }
 
-/// Slices of inputs in memory. Inputs without a name are called `input 1`, `input 2` and so on.
 #[allow(
     private_bounds,
     reason = "the forms of an input are described at `Inputs`"
@@ -246,7 +243,6 @@ impl<T: InMemory> Inputs for [T] {
     }
 }
 
-/// A vector of inputs in memory. It is used like a slice.
 impl<T> Inputs for Vec<T>
 where
     [T]: Inputs,
@@ -255,7 +251,6 @@ where
     pass_on!(self => self.as_slice());
 }
 
-/// An array of inputs in memory. It is used like a slice.
 impl<T, const N: usize> Inputs for [T; N]
 where
     [T]: Inputs,

@@ -85,13 +85,9 @@ pub struct InputList {
     pub files: Vec<InputFile>,
     /// Unusual facts about the inputs that do not prevent the merge.
     pub notes: Vec<InputNote>,
-    /// For each file that was found, its index in the field `counted`, which has one entry per file.
     seen: FxHashMap<FileId, usize>,
     counted: Vec<Counted>,
-    /// Files and folders that were found at two paths: first the path that is left out, then the path under which the
-    /// file or folder is used.
     same: Vec<(PathBuf, PathBuf)>,
-    /// The folders that the user named.
     folders: Vec<PathBuf>,
     output: Option<FileId>,
     missing: Vec<MissingInput>,
@@ -220,14 +216,12 @@ impl std::error::Error for ListError {}
 
 type Result<T, E = ListError> = std::result::Result<T, E>;
 
-/// A file, and the number of times that the user named it.
 #[derive(Debug)]
 struct Counted {
     path: PathBuf,
     times: u64,
     /// Whether the user named the file itself, and not only a folder that contains the file.
     named: bool,
-    /// The indexes in the list of files: one index for an ordinary file, one for each member of an archive.
     files: Range<usize>,
 }
 
@@ -441,7 +435,6 @@ impl InputList {
         self.archives.push(archive);
     }
 
-    /// Adds a member of an archive that the user named as `ARCHIVE!MEMBER`.
     fn add_member(&mut self, input: &InputFile, archive: &Path, member: &str) -> io::Result<()> {
         let mut known = self.files.iter().filter(|file| file.path == archive);
         let number = match known.find_map(|file| file.member) {

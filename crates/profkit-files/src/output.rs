@@ -224,7 +224,6 @@ pub struct Staged {
     replace: Option<Replace>,
 }
 
-/// The temporary file of an output, and the file that it replaces.
 #[derive(Debug)]
 struct Replace {
     temporary: Temporary,
@@ -269,7 +268,6 @@ fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") || path.starts_with("/proc")
 }
 
-/// Follows symbolic links to their final target, which need not exist.
 pub(crate) fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -478,8 +476,6 @@ fn fill_file(
     fill(file, write).map(|(bytes, _)| bytes)
 }
 
-/// Calls `write` with a sink that buffers the bytes and passes them to `file`. The error shows whether `write` or the
-/// file has failed.
 fn fill<W: Write>(
     file: W,
     write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,

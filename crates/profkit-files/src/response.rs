@@ -29,8 +29,6 @@ fn expand_within(words: &[OsString], depth: usize) -> Vec<OsString> {
     all
 }
 
-/// Splits the text of a response file into words. White space separates words; single quotes, double quotes and
-/// backslashes keep white space inside a word.
 fn split(text: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;

@@ -46,7 +46,6 @@ fn lock() -> MutexGuard<'static, Outputs> {
     }
 }
 
-/// A temporary file, which is removed when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Temporary {
     path: Option<TempPath>,
@@ -55,7 +54,6 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Makes a temporary file in a folder. `prefix` is the beginning of the file's name.
     pub(super) fn new(prefix: &str, folder: &Path) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
@@ -81,7 +79,6 @@ impl Temporary {
         self
     }
 
-    /// Replaces the file at `path` by this file. If `permissions` is given, this file gets these permissions first.
     pub(super) fn replace(
         mut self,
         path: &Path,

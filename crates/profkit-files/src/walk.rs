@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 /// The maximum nesting depth of folders.
 const MOST_FOLDERS: usize = 256;
 
-/// The identity of a file. Two paths that lead to the same file have the same identity.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[cfg(unix)]
 pub(super) struct FileId(u64, u64);
@@ -31,16 +30,12 @@ impl FileId {
     }
 }
 
-/// The files and folders below a folder.
 #[derive(Default)]
 pub(super) struct Walk {
-    /// The regular files, and the folders that cannot be read. The merge reports these folders.
     pub(super) found: BTreeSet<PathBuf>,
     links: BTreeSet<PathBuf>,
     folders: FxHashMap<FileId, PathBuf>,
     files: FxHashMap<FileId, PathBuf>,
-    /// Paths that lead to a file or folder that was already found at another path: first the path that is left out,
-    /// then the path under which the file or folder is used.
     pub(super) same: Vec<(PathBuf, PathBuf)>,
     /// Paths that lead neither to a regular file nor to a folder, each with the kind of the object as text. Such an
     /// object is never opened, because opening a pipe can block for ever.
@@ -81,7 +76,6 @@ impl Walk {
         Ok(())
     }
 
-    /// Adds the files and folders to which the collected links lead. A link that leads to neither is noted.
     pub(super) fn follow_links(&mut self) {
         for path in &self.found {
             let metadata = fs::metadata(path).ok();
@@ -113,7 +107,6 @@ impl Walk {
     }
 }
 
-/// Returns a text for the kind of a file that is not a regular file, for example a pipe.
 fn kind_of(kind: FileType) -> &'static str {
     #[cfg(unix)]
     {

@@ -1,10 +1,12 @@
 //! The errors of merges that end without a result.
 use crate::driver::Cancelled;
 use crate::report::{LlvmFault, Report};
+use crate::sample::SampleConflict;
 use profkit_data::detect::Family;
 use profkit_files::Inputs;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// The reason why a merge has no result.
 #[derive(Clone, Debug)]
@@ -20,6 +22,23 @@ pub enum MergeError {
     /// [`Policy::Llvm`](crate::Policy::Llvm) only: LLVM's tool would end with this error, because the results of its
     /// threads cannot be merged.
     Llvm(LlvmFault),
+    /// Some sample profiles have a property that others lack, although either all inputs or none must have it.
+    Kinds {
+        /// The property that only some inputs have.
+        what: SampleConflict,
+        /// The first input that has the property: its index and name.
+        with: (usize, String),
+        /// The first input that lacks the property: its index and name.
+        without: (usize, String),
+        /// The report: what was done with each input before this error was found.
+        report: Box<Report>,
+    },
+    /// A sample profile is damaged, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input, and
+    /// the reader's error.
+    Damaged(usize, Box<profkit_data::Error>),
+    /// A sample profile cannot be read, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input,
+    /// and the system's error.
+    Unreadable(usize, Arc<std::io::Error>),
     /// The merge was cancelled.
     Cancelled,
 }
@@ -29,8 +48,30 @@ impl MergeError {
     /// in the middle.
     pub fn report(&self) -> Option<&Report> {
         match self {
-            MergeError::Groups(_, report) | MergeError::NothingLeft(report) => Some(report),
-            MergeError::NoInputs | MergeError::Llvm(_) | MergeError::Cancelled => None,
+            MergeError::Groups(_, report)
+            | MergeError::NothingLeft(report)
+            | MergeError::Kinds { report, .. } => Some(report),
+            _ => None,
+        }
+    }
+
+    /// Returns a suggestion to the user, if there is a step that resolves the error.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            MergeError::Groups(conflict, _) => Some(conflict.hint),
+            MergeError::NothingLeft(report) => {
+                report.events.iter().find_map(|event| event.hint.as_deref())
+            }
+            MergeError::Kinds { what, .. } => Some(match what {
+                SampleConflict::Contexts => {
+                    "convert the profiles with contexts to nested profiles first, then merge"
+                }
+                SampleConflict::Probes => {
+                    "profiles of lines and of probes count different things: merge the profiles of each kind separately"
+                }
+            }),
+            MergeError::Damaged(_, error) => error.hint(),
+            _ => None,
         }
     }
 }
@@ -103,7 +144,6 @@ impl fmt::Display for GroupConflict {
     }
 }
 
-/// The number of inputs in a group, and the indexes of its first inputs, which messages name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
     count: u64,
@@ -149,37 +189,37 @@ impl Members {
     }
 }
 
-impl MergeError {
-    /// Returns a suggestion to the user, if there is a step that resolves the error.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
-            MergeError::Groups(conflict, _) => Some(conflict.hint),
-            MergeError::NothingLeft(report) => {
-                report.events.iter().find_map(|event| event.hint.as_deref())
-            }
-            MergeError::NoInputs | MergeError::Llvm(_) | MergeError::Cancelled => None,
-        }
-    }
-}
-
 impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MergeError::NoInputs => f.write_str("no input files"),
             MergeError::Groups(conflict, _) => conflict.fmt(f),
-            MergeError::NothingLeft(report) => nothing_left(f, report),
+            MergeError::NothingLeft(report) => match report.totals.files {
+                1 => f.write_str("the only input could not be used"),
+                files => write!(f, "none of the {files} inputs could be used"),
+            },
+            MergeError::Kinds {
+                what,
+                with: (_, with),
+                without: (_, without),
+                ..
+            } => {
+                let what = match what {
+                    SampleConflict::Contexts => "calling contexts",
+                    SampleConflict::Probes => "pseudo probes",
+                };
+                write!(
+                    f,
+                    "sample profiles with and without {what} cannot be merged: {with} has them, {without} has none"
+                )
+            }
+            MergeError::Damaged(_, error) => error.fmt(f),
+            MergeError::Unreadable(_, error) => error.fmt(f),
             MergeError::Llvm(fault) => {
                 write!(f, "the profiles cannot be merged ({:?})", fault.code)
             }
             MergeError::Cancelled => Cancelled.fmt(f),
         }
-    }
-}
-
-pub(crate) fn nothing_left(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
-    match report.totals.files {
-        1 => f.write_str("the only input could not be used"),
-        files => write!(f, "none of the {files} inputs could be used"),
     }
 }
 

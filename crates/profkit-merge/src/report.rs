@@ -140,7 +140,6 @@ impl Totals {
         self.files_dropped + self.files_empty
     }
 
-    /// Adds the totals of other inputs to these totals.
     pub(crate) fn absorb(&mut self, other: &Totals) {
         self.files += other.files;
         self.files_kept += other.files_kept;
@@ -263,7 +262,6 @@ impl fmt::Display for Event {
 }
 
 impl Event {
-    /// Makes an event about a whole input.
     pub(crate) fn new(
         input: usize,
         action: Action,
@@ -580,7 +578,6 @@ impl EventLog {
         }
     }
 
-    /// Adds an event before the other events of its input.
     pub(crate) fn push_first(&mut self, event: Event) {
         *self.counts.entry(event.reason).or_default() += 1;
         let same = |(_, other): &(u64, Event)| other.input == event.input;
@@ -593,12 +590,10 @@ impl EventLog {
         self.counts.is_empty() && self.unlisted.is_empty()
     }
 
-    /// Counts an event without listing it.
     pub(crate) fn count_omitted(&mut self, reason: Reason) {
         *self.unlisted.entry(reason).or_default() += 1;
     }
 
-    /// Whether the log has reached its limit for this reason. The caller can then count an event without making it.
     pub(crate) fn is_full(&self, reason: Reason) -> bool {
         self.counts
             .get(&reason)
@@ -611,7 +606,6 @@ impl EventLog {
         *self.counts.entry(reason).or_default() += 1;
     }
 
-    /// Sets the action of all events that are about a whole file, except events about its MemProf section.
     pub(crate) fn set_file_action(&mut self, action: Action) {
         for (_, event) in &mut self.events {
             if event.function.is_none() && event.reason != Reason::MemProfDropped {
@@ -620,7 +614,6 @@ impl EventLog {
         }
     }
 
-    /// Removes and returns the first event for which `fits` returns true. The caller combines it with another event.
     pub(crate) fn take_first(&mut self, fits: impl Fn(&Event) -> bool) -> Option<Event> {
         let at = self.events.iter().position(|(_, event)| fits(event))?;
         let (_, event) = self.events.remove(at);

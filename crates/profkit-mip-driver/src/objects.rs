@@ -50,7 +50,6 @@ pub fn make(
     }
 }
 
-/// Returns the members of the library at `path`. `bytes` is the content of this file.
 pub fn members<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<OldMember<'a>>> {
     library::members(path, bytes).map_err(|error| match error {
         LibraryError::Damaged(problem) => Error::Library {
@@ -61,7 +60,6 @@ pub fn members<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<OldMember<'a>>> {
     })
 }
 
-/// Returns the content of a library file with these members.
 pub fn library_of(members: &[OldMember<'_>]) -> Vec<u8> {
     let members: Vec<Member<'_>> = members
         .iter()

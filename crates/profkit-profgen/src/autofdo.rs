@@ -31,19 +31,15 @@ const NO_NAME: &[u8] = b"noname";
 /// The mask for a line offset. Line offsets in sample profiles have 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
 
-/// A function of the symbol table.
 struct Symbol<'s> {
     start: u64,
     end: u64,
     name: &'s [u8],
-    /// The other names of the same code.
     aliases: Vec<&'s [u8]>,
     /// For each address, by how much the count rises or falls there: it rises by the count of a range at the start of
     /// the range, and falls by it after the end.
     steps: BTreeMap<u64, i128>,
-    /// The sum of length times count over all ranges in the function.
     samples: u64,
-    /// How often each branch was taken. The key is the branch's address and its target.
     branches: BTreeMap<(u64, u64), u64>,
 }
 
@@ -127,8 +123,6 @@ fn functions(symbols: &[CodeSymbol]) -> Vec<Symbol<'_>> {
     functions
 }
 
-/// Adds each count to the function in which its range or branch begins. Returns the sum of length times count over all
-/// ranges.
 fn distribute(
     program: &Program<'_>,
     functions: &mut [Symbol<'_>],
@@ -188,22 +182,18 @@ fn function_at<'f, 's>(
     (address < function.end).then_some(function)
 }
 
-/// What an instruction contributes: `total` to the totals of all functions on its inline stack, `line` to the count of
-/// its source line.
 #[derive(Clone, Copy, Default)]
 struct FrameCounts {
     total: u64,
     line: u64,
 }
 
-/// The counts of a function by instruction, before the source lines are known.
 struct Part<'s> {
     name: &'s [u8],
     /// The index of the function's first instruction in the list of all addresses. The list has the addresses of the
     /// function's calls after those of its instructions.
     first: usize,
     instructions: Vec<FrameCounts>,
-    /// The calls of the function: the callee, and how often it was called.
     calls: Vec<(&'s [u8], u64)>,
 }
 
@@ -252,7 +242,6 @@ struct Builder<'l> {
 }
 
 impl Builder<'_> {
-    /// Adds a function with all its lines. Lines without samples get the count 0.
     fn add(&mut self, part: &Part<'_>, figures: &mut Figures) {
         let Some(name) = self.profile.intern(SampleName::Text(part.name)) else {
             return;
@@ -360,7 +349,6 @@ impl Builder<'_> {
     }
 }
 
-/// Sets the count of a call target, and replaces an earlier count.
 fn set_target(samples: &mut Samples, location: Location, target: NameId, count: u64) {
     let mut targets = samples.targets.iter_mut();
     if let Some(known) = targets.find(|it| it.location == location && it.name == target) {
@@ -373,13 +361,11 @@ fn set_target(samples: &mut Samples, location: Location, target: NameId, count: 
         .add_target(location, target, count, 1, &mut outcome);
 }
 
-/// The name of the original function of a part or copy such as `f.cold` or `f.isra.0`.
 fn whole_function(name: &[u8]) -> &[u8] {
     let dot = name.iter().position(|&byte| byte == b'.');
     dot.and_then(|dot| name.get(..dot)).unwrap_or(name)
 }
 
-/// Adds the samples of parts and copies of functions to the original functions.
 fn join_parts(profile: &mut SampleProfile) {
     let mut joined = Vec::new();
     for function in profile.take_functions() {
@@ -400,7 +386,6 @@ fn join_parts(profile: &mut SampleProfile) {
     }
 }
 
-/// Adds the other names of a function, each with a copy of the function's samples.
 fn add_aliases(profile: &mut SampleProfile, function: &Symbol<'_>) {
     let name = profile
         .names

@@ -63,12 +63,9 @@ pub enum RangeFault {
     Impossible,
 }
 
-/// What was found out about a range by looking at the code.
 struct Looked {
     ends: (u64, u64),
-    /// Whether an instruction begins at the start of the range, and one at its end.
     both: bool,
-    /// Whether the last instruction is a branch, a call or a return.
     ends_in_branch: bool,
     falls_through: bool,
 }

@@ -87,7 +87,6 @@ impl Density {
     }
 }
 
-/// Adds the samples and the number of lines of a function, and of the functions inlined into it.
 fn lines_of(samples: &Samples, sum: &mut u64, lines: &mut u64) {
     *lines += samples.body.len() as u64;
     for line in &samples.body {

@@ -11,9 +11,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Default)]
 pub struct Profiles {
     separate: bool,
-    /// The profiles, each with the index of its first binary in [`Outcome::binaries`](crate::Outcome::binaries).
     list: Vec<(usize, SampleProfile)>,
-    /// For the key of counts in the inputs, the path of the binary to which these counts were given.
     owners: FxHashMap<BinaryKey, String>,
 }
 
@@ -39,17 +37,11 @@ impl Profiles {
         owner.cloned()
     }
 
-    /// Gives counts to the binary at `path`. Later binaries do not get them.
     pub(crate) fn claim(&mut self, counts: &[&BinaryCounts], path: &str) {
         let keys = counts.iter().map(|it| (it.key.clone(), path.to_owned()));
         self.owners.extend(keys);
     }
 
-    /// Adds the profile of a binary.
-    ///
-    /// # Errors
-    /// [`ErrorKind::CannotRepresent`] if one profile would have samples by pseudo probe and samples by source line, or too
-    /// many names.
     pub(crate) fn add(&mut self, binary: usize, profile: SampleProfile) -> Result<()> {
         let merged = self.list.last_mut().filter(|_| !self.separate);
         let Some((_, merged)) = merged else {
@@ -77,14 +69,12 @@ impl Profiles {
             .ok_or_else(|| Error::new(ErrorKind::CannotRepresent, "the profile has too many names"))
     }
 
-    /// Returns the profiles. If each binary has its own, profiles without a function are left out.
     pub(crate) fn into_list(self) -> impl Iterator<Item = (usize, SampleProfile)> {
         let separate = self.separate;
         let list = self.list.into_iter();
         list.filter(move |(_, profile)| !separate || !profile.functions().is_empty())
     }
 
-    /// Whether each binary has its own profile.
     pub(crate) fn is_separate(&self) -> bool {
         self.separate
     }

@@ -35,7 +35,6 @@ impl Places {
     }
 }
 
-/// A part of the file that is mapped as code.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -43,34 +42,26 @@ struct Segment {
     address: u64,
 }
 
-/// The number of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FunctionId(usize);
 
-/// A function of the debug info. All functions with the same name are one function.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub name: Vec<u8>,
-    /// The ranges of the function's code: the first address, and the address after the last one.
     pub ranges: Vec<(u64, u64)>,
-    /// Whether only the symbol table has the function.
     pub of_symbols: bool,
 }
 
-/// A range of a function.
 #[derive(Debug)]
 pub(crate) struct FunctionRange {
     pub end: u64,
     pub function: FunctionId,
-    /// Whether the start of the range is an entry of the function.
     pub is_entry: bool,
 }
 
-/// A symbol. Its name is stored as an MD5.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named {
     pub address: u64,
-    /// The MD5 of the name.
     pub guid: u64,
     /// The MD5 of the function's name. This is the symbol's name without suffixes such as `.cold` and `.part.0`, which
     /// compilers append to the names of parts and copies of functions.
@@ -81,9 +72,7 @@ pub(crate) struct Named {
 #[derive(Debug)]
 pub struct Program<'files> {
     places: Places,
-    /// The address of the first segment with code, rounded down to a page. For a PE file, the image base.
     base: u64,
-    /// The address of the first segment, rounded down to a page.
     first_segment: u64,
     is_pe: bool,
     pub(crate) code: Code<'files>,
@@ -97,9 +86,7 @@ pub struct Program<'files> {
     kernel_stext: Option<u64>,
     /// The address of the section `.text`. Places in a kernel module are distances from it.
     text: Option<u64>,
-    /// The sections of pseudo probes.
     pub(crate) probes: Option<Sections<'files>>,
-    /// The symbols, sorted by address. Empty for a program without probes.
     symbols: Vec<Named>,
     facts: Facts,
 }
@@ -258,7 +245,6 @@ impl<'files> Program<'files> {
         self.probes.is_some()
     }
 
-    /// Returns the symbols at an address. Symbols are stored only for programs with probes.
     pub(crate) fn symbols_at(&self, address: u64) -> impl Iterator<Item = &Named> {
         let from = self.symbols.partition_point(|it| it.address < address);
         let found = self.symbols.get(from..).unwrap_or_default();
@@ -340,7 +326,6 @@ impl<'files> Program<'files> {
         self.function(range.function)
     }
 
-    /// Returns the functions whose names have one of these MD5s.
     pub(crate) fn functions_with(&self, guids: &FxHashSet<u64>) -> FxHashSet<FunctionId> {
         let functions = self.functions.iter().enumerate();
         functions
@@ -509,7 +494,6 @@ fn without_suffixes(name: &[u8]) -> &[u8] {
     name
 }
 
-/// Adds the functions that only the symbol table has.
 fn add_symbols(
     functions: &mut Vec<Function>,
     ranges: &mut BTreeMap<u64, FunctionRange>,
@@ -547,14 +531,10 @@ fn add_symbols(
     }
 }
 
-/// The symbols in sections with code, and special symbols.
 #[derive(Default)]
 struct Symbols {
-    /// The address, size and name of each function whose size is known.
     functions: Vec<(u64, u64, Vec<u8>)>,
-    /// The address and name of each symbol in a section with code.
     code: Vec<(u64, Vec<u8>)>,
-    /// The addresses at which data begin in sections with code.
     data: Vec<u64>,
     fs_discriminators: bool,
     kernel_text: Option<u64>,
@@ -597,7 +577,6 @@ impl Symbols {
     }
 }
 
-/// Finds the ranges that begin at the entry of their function.
 fn set_entries(
     functions: &[Function],
     ranges: &mut BTreeMap<u64, FunctionRange>,

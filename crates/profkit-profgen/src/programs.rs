@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 pub struct Programs<'a> {
     /// The paths of the binaries. Those that the user named come first.
     pub paths: Vec<PathBuf>,
-    /// The number of binaries that the user named.
     named: usize,
     binaries: &'a Binaries,
 }
@@ -96,10 +95,6 @@ impl<'a> Programs<'a> {
         Ok(first)
     }
 
-    /// Makes the profile of a binary and adds it to `profiles`.
-    ///
-    /// # Errors
-    /// The reason why no profile can be made, and the build id of the binary if it is known.
     fn make_one(
         &self,
         path: &Path,

@@ -1,8 +1,6 @@
 //! Splits overlapping ranges into ranges that do not overlap.
 use std::collections::BTreeMap;
 
-/// What begins or ends at an address: the sum of the counts of the ranges that begin there, that of the ranges that end
-/// there, and whether ranges with count 0 begin or end there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Boundary {
     begins: Option<u64>,

@@ -83,7 +83,6 @@ pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: boo
     found
 }
 
-/// The number of taken branches, or the number of samples if there are no branches.
 fn weight(counts: &[&BinaryCounts]) -> u64 {
     let sum = |of: fn(&Sums) -> u64| {
         let all = counts.iter().map(|binary| of(&binary.sums));
@@ -198,7 +197,6 @@ pub enum Like {
 impl FromStr for Like {
     type Err = String;
 
-    /// Reads `profgen` or `autofdo`.
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         match text {
             "profgen" => Ok(Like::Profgen),
@@ -244,8 +242,6 @@ fn sums_of<'c>(counts: &[&'c BinaryCounts]) -> Vec<(&'c Sums, Numbering)> {
     counts.map(|it| (&it.sums, it.key.numbering)).collect()
 }
 
-/// Makes a profile with calling contexts. They come from samples with call chains and branch stacks, and from
-/// unsymbolized profiles with contexts.
 fn with_contexts(
     program: &Program<'_>,
     all: &Counts,
@@ -298,8 +294,6 @@ fn with_contexts(
     Ok((made, figures))
 }
 
-/// Makes a profile with the counting of autofdo. Its functions are those of the symbol table of the binary or of its
-/// debug file.
 fn as_autofdo(
     files: &ProgramFiles,
     program: &Program<'_>,
@@ -360,7 +354,6 @@ pub struct Encoded {
     pub losses: FormLosses,
 }
 
-/// Finds the counts of a binary, except the counts that an earlier binary of this run already has.
 fn unclaimed<'c>(
     (path, id): (&Path, Option<BuildId>),
     counts: &'c Counts,

@@ -33,11 +33,8 @@ static mut STATE: State = State {
 #[repr(C)]
 pub struct State {
     pub part: Part,
-    /// The pool file whose counts are added.
     pub source: Source,
-    /// The number of names for temporary files that were made so far. Each name contains the next number.
     temporaries: u32,
-    /// Whether the missing build id was reported already.
     reported: bool,
     pub names: Names,
     pub stream: Stream<File>,
@@ -101,7 +98,6 @@ pub fn dump_if_idle() -> i32 {
     result
 }
 
-/// Waits until no other dump is running, then writes the raw file. Returns 0, or −1 after printing an error to stderr.
 #[inline(always)]
 pub fn dump() -> i32 {
     loop {
@@ -133,8 +129,6 @@ pub unsafe fn signed_open(path: *const u8, how: Open) -> i32 {
 /// follows the last text.
 const ERRORS: &[u8] = b"\x02: no such folder\0\x0d: permission denied\0\x14: not a folder\0\x1c: no space left on device\0\x1e: read-only file system\0\0";
 
-/// Prints an error about the raw file to stderr. `what` is zero-terminated. `number` is an error number of the system, or
-/// 0 for none.
 #[inline(never)]
 pub fn complain(names: &mut Names, what: &[u8], number: i32) {
     let line = &mut names.other;

@@ -19,11 +19,9 @@ global_asm!(
     ".private_extern ___profkit_mip_ring_next",
 );
 
-/// The next ordinal to assign. Functions get ordinals in the order of their first calls.
 #[no_mangle]
 pub static __profkit_mip_ordinal: AtomicU32 = AtomicU32::new(record::FIRST_ORDINAL);
 
-/// The number of return addresses that were sampled so far.
 #[no_mangle]
 pub static __profkit_mip_ring_next: AtomicU32 = AtomicU32::new(0);
 

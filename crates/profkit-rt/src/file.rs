@@ -3,7 +3,6 @@ use crate::stream::Sink;
 use crate::sys::{self, error};
 use core::arch::asm;
 
-/// A file that is being written.
 pub struct File(pub i32);
 
 impl Sink for File {
@@ -33,7 +32,6 @@ pub fn signed(result: sys::Result<i32>) -> i32 {
     }
 }
 
-/// Returns the error number of a system call, or 0.
 #[cfg(not(profkit_rt_small))]
 #[inline(always)]
 pub fn number_of(result: sys::Result<()>) -> i32 {

@@ -243,7 +243,6 @@ impl Names {
         }
     }
 
-    /// Inserts the build id, the process id or both before the extension of the name.
     fn insert(&mut self, image: bool, process: bool) {
         let mut extension = self.name.length();
         let mut at = extension;
@@ -320,7 +319,6 @@ mod tests {
     /// The number of bytes in the longest name.
     const LONGEST: usize = NAME_MAX as usize - 1;
 
-    /// The values from which a test makes names.
     #[derive(Debug, Clone, Copy)]
     struct Facts {
         process: u32,

@@ -54,7 +54,6 @@ mod tests {
     use profkit_abi::mip::raw_header;
     use std::vec::Vec;
 
-    /// Makes a note whose header contains these sizes, even if they are wrong.
     fn note(name_size: u32, size: u32, kind: u32, rest: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [name_size, size, kind] {

@@ -6,10 +6,8 @@ use crate::records::{add_byte, add_count, add_ordinal, adding, Adding};
 use crate::sys::{self, error, Open};
 use profkit_abi::mip::{raw_header, record};
 
-/// A file that is being read.
 #[repr(C)]
 pub struct Source {
-    /// The file, or [`NO_FILE`].
     pub file: i32,
     at: u32,
     end: u32,
@@ -20,7 +18,6 @@ pub const NO_FILE: i32 = -1;
 
 /// The number of bytes that one read asks for.
 const BUFFER: usize = 512;
-/// Memory for the bytes that were read.
 pub type Buffer = [u8; BUFFER];
 
 impl Source {
@@ -33,7 +30,6 @@ impl Source {
 }
 
 impl State {
-    /// Returns the next byte of the pool file; −1 at its end, or if it cannot be read.
     #[inline(never)]
     fn next(&mut self) -> i32 {
         let source = &mut self.source;
@@ -58,7 +54,6 @@ impl State {
         i32::from(byte)
     }
 
-    /// Returns the next four bytes of the pool file as a number.
     #[inline(never)]
     fn next_word(&mut self) -> u32 {
         let mut word = 0;

@@ -140,22 +140,18 @@ macro_rules! section {
     };
 }
 
-/// The function records.
 pub fn data() -> Area {
     section!("__start___llvm_prf_data", "__stop___llvm_prf_data")
 }
 
-/// The counters.
 pub fn counters() -> Area {
     section!("__start___llvm_prf_cnts", "__stop___llvm_prf_cnts")
 }
 
-/// The bitmaps of MC/DC.
 pub fn bitmap() -> Area {
     section!("__start___llvm_prf_bits", "__stop___llvm_prf_bits")
 }
 
-/// The names of functions.
 pub fn names() -> Area {
     section!("__start___llvm_prf_names", "__stop___llvm_prf_names")
 }
@@ -165,12 +161,10 @@ pub fn nodes() -> Area {
     section!("__start___llvm_prf_vnds", "__stop___llvm_prf_vnds")
 }
 
-/// The entries of virtual tables.
 pub fn vtables() -> Area {
     section!("__start___llvm_prf_vtab", "__stop___llvm_prf_vtab")
 }
 
-/// The names of virtual tables.
 pub fn vtable_names() -> Area {
     section!("__start___llvm_prf_vns", "__stop___llvm_prf_vns")
 }
@@ -187,7 +181,6 @@ pub fn version() -> u64 {
     }
 }
 
-/// The sections that a raw file contains.
 pub fn sections() -> Sections {
     let data = data();
     Sections {
@@ -255,7 +248,6 @@ mod linux {
         address_of!("__llvm_profile_bitmap_bias")
     }
 
-    /// The address by which libc identifies this image.
     pub fn handle() -> usize {
         address_of!("__dso_handle")
     }
@@ -272,7 +264,6 @@ pub fn more_memory(size: usize) -> usize {
     }
 }
 
-/// Frees memory that [`more_memory`] has returned.
 pub fn give_back(start: usize, size: usize) {
     #[cfg(target_os = "linux")]
     crate::system::unmap(start, size);

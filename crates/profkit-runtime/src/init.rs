@@ -31,7 +31,6 @@ extern "C" {
 #[no_mangle]
 pub static __profkit_profile_hook: unsafe extern "C" fn() = __llvm_profile_initialize;
 
-/// The entry for the destructor, which runs after all other destructors of the image. So their counts are written too.
 #[cfg(target_os = "linux")]
 #[link_section = ".fini_array.00000"]
 #[used]

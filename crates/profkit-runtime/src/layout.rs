@@ -7,7 +7,6 @@ const POINTER: usize = size_of::<usize>();
 /// The raw versions for which there is a runtime: those of LLVM 13 to 23.
 pub const VERSIONS: [u32; 5] = [7, 8, 9, 10, 11];
 
-/// Whether there is a runtime for this raw version.
 #[must_use]
 pub fn is_known(version: u32) -> bool {
     for known in VERSIONS {
@@ -62,30 +61,19 @@ pub const HEADER_MAX: usize = 19;
 /// All offsets and sizes of records are in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// The raw version.
     pub version: u32,
-    /// The size of a function record.
     pub stride: usize,
-    /// The offset of `BitmapPtr`; 0 in versions without bitmaps.
     pub bitmap_ptr: usize,
-    /// The offset of `FunctionPointer`.
     pub function: usize,
-    /// The offset of `Values`, a pointer to an array with the list of each value site of the function.
     pub values: usize,
-    /// The offset of `NumCounters`.
     pub num_counters: usize,
-    /// The offset of an array with the number of value sites of each kind.
     pub num_sites: usize,
-    /// The number of value kinds.
     pub kinds: usize,
-    /// The offset of `NumBitmapBytes`; 0 in versions without bitmaps.
     pub num_bitmap: usize,
-    /// The number of 8-byte words in the header of a file.
     pub header_words: usize,
 }
 
 impl Layout {
-    /// Returns the layout of a raw version from 7 to 11.
     #[must_use]
     pub const fn of(version: u32) -> Self {
         let (pointers, kinds, header_words) = match version {
@@ -119,7 +107,6 @@ impl Layout {
     }
 }
 
-/// Returns the number of zero bytes after a section of `size` bytes. They align the next section to 8 bytes.
 #[must_use]
 pub const fn padding(size: usize) -> usize {
     size.wrapping_neg() & 7

@@ -26,7 +26,6 @@ pub struct Numbered<'a, T> {
     index: usize,
 }
 
-/// Returns the elements of a list with their indices.
 pub fn numbered<T>(list: &[T]) -> Numbered<'_, T> {
     Numbered {
         rest: list.iter(),
@@ -53,7 +52,6 @@ pub fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && starts_with(a, b)
 }
 
-/// Whether a text begins with another one.
 pub fn starts_with(text: &[u8], start: &[u8]) -> bool {
     for (at, byte) in numbered(start) {
         if text.get(at) != Some(byte) {
@@ -63,7 +61,6 @@ pub fn starts_with(text: &[u8], start: &[u8]) -> bool {
     true
 }
 
-/// Whether a byte occurs in a text.
 pub fn has(text: &[u8], byte: u8) -> bool {
     for &other in text {
         if other == byte {
@@ -73,12 +70,9 @@ pub fn has(text: &[u8], byte: u8) -> bool {
     false
 }
 
-/// A range of memory, usually a section of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Area {
-    /// The address of the first byte.
     pub start: usize,
-    /// The number of bytes.
     pub length: usize,
 }
 
@@ -86,7 +80,6 @@ impl Area {
     /// An area without bytes.
     pub const EMPTY: Self = Self { start: 0, length: 0 };
 
-    /// Makes an area from its bounds. If the end is before the start, the area is empty.
     #[must_use]
     pub const fn between(start: usize, end: usize) -> Self {
         Self {
@@ -95,7 +88,6 @@ impl Area {
         }
     }
 
-    /// Whether the range of `length` bytes at `start` lies completely in this area.
     #[must_use]
     pub const fn contains(self, start: usize, length: usize) -> bool {
         let offset = start.wrapping_sub(self.start);

@@ -15,8 +15,6 @@ global_asm!(
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static REGISTERED: AtomicBool = AtomicBool::new(false);
-/// Whether a forked child keeps the counts and the file of its parent. The environment variable PROFKIT_PROFILE_FORK
-/// sets this.
 static KEEP: AtomicBool = AtomicBool::new(false);
 /// The program can ask for signals whose numbers are less than this.
 const SIGNALS: usize = 32;
@@ -69,7 +67,6 @@ pub fn initialize() {
     }
 }
 
-/// An iterator over the decimal numbers in a text. Any other bytes separate the numbers.
 struct Numbers<'a>(&'a [u8]);
 
 impl Iterator for Numbers<'_> {
@@ -134,7 +131,6 @@ extern "C" fn on_signal(signal: i32, info: *const u8, context: *const u8) {
     }
 }
 
-/// Arranges that the profile is written at exit. Returns 0, or −1 if that is not possible.
 pub fn register_at_exit() -> i32 {
     if REGISTERED.swap(true, Ordering::AcqRel) || libc::at_exit(at_exit) {
         0
@@ -143,7 +139,6 @@ pub fn register_at_exit() -> i32 {
     }
 }
 
-/// Writes the profile, and removes the signal handlers. The image may be unloaded after this.
 pub extern "C" fn at_exit() {
     file::write_once();
     for (signal, before) in numbered(&BEFORE) {

@@ -46,8 +46,7 @@ struct Export {
 }
 
 /// Runs the chore.
-pub fn run(arguments: &[String]) -> Result<()> {
-    ensure!(arguments.is_empty(), "cargo xtask bridges");
+pub fn run() -> Result<()> {
     cargo(
         &["build", "-q", "-p", "profkit-cli", "--features", "arrow"],
         &[],

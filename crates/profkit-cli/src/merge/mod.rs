@@ -44,19 +44,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Runs `profkit merge`.
-///
-/// # Errors
-/// If the result cannot be written, for whatever reason.
 pub fn merge(args: MergeArgs) -> Result {
     let annotate = args.report.annotate;
     annotate.failure("profkit merge", run(args, Reporting::Last))
 }
 
-/// Runs `profkit correlate`.
-///
-/// # Errors
-/// The errors of [`merge`].
 pub fn correlate(args: CorrelateArgs) -> Result {
     if !args.merge.correlation.is_used() {
         return Err(Failure::usage("profkit correlate needs the binaries that wrote the raw profiles").with_hint(
@@ -72,14 +64,10 @@ pub fn correlate(args: CorrelateArgs) -> Result {
     annotate.failure("profkit correlate", run(args.merge, reporting))
 }
 
-/// When, and in which report, the user is told which profile belongs to which binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reporting {
-    /// Only the report about binaries is printed, and nothing is merged.
     Only,
-    /// The report is printed before the merge.
     First,
-    /// The report of the merge shows which profile belongs to which binary.
     Last,
 }
 
@@ -284,7 +272,6 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     run.merge(job, &opened)
 }
 
-/// Makes one profile from the heap profiles, and adds notes about addresses that could not be symbolised.
 fn symbolize(
     (args, found): (&MergeArgs, &Binaries),
     threads: &Threads,
@@ -316,7 +303,6 @@ fn symbolize(
     Ok(loaded.profile)
 }
 
-/// Merges sample profiles.
 fn merge_samples(
     args: &MergeArgs,
     format: Option<Format>,
@@ -348,7 +334,6 @@ fn merge_samples(
     run.merge(job, inputs)
 }
 
-/// Ends `correlate --dry-run`: prints the report, and merges nothing.
 fn print_only(
     plan: &Plan,
     correlation: &CorrelationReport,

@@ -65,7 +65,6 @@ pub struct SampleArgs {
 }
 
 impl SampleArgs {
-    /// The options for reading the inputs.
     pub(super) fn read_options(&self) -> SampleReadOptions {
         let pass = match self.fs_discriminator_pass {
             Some(Pass::Base) => FsPass::Base,
@@ -79,10 +78,6 @@ impl SampleArgs {
             .assume_fs(self.assume_fs)
     }
 
-    /// Fails if an option for sample profiles was given; called when the inputs are instrumentation profiles.
-    ///
-    /// # Errors
-    /// If one of these options was given.
     pub fn refuse(&self) -> Result<()> {
         let given = [
             (self.layout.is_some(), "--layout"),
@@ -110,10 +105,6 @@ impl SampleArgs {
         }
     }
 
-    /// Fails if an option was given that has no effect in this encoding of the output.
-    ///
-    /// # Errors
-    /// If one of these options was given.
     pub fn refuse_for(&self, form: SampleForm) -> Result<()> {
         let has_hashes = form == SampleForm::CompactBinary;
         let given = [
@@ -137,9 +128,6 @@ impl SampleArgs {
 
 /// Fails if an option of `profkit merge` was given that has no effect on sample profiles; called when the inputs are
 /// sample profiles.
-///
-/// # Errors
-/// If one of these options was given.
 pub fn refuse_others(args: &MergeArgs) -> Result<()> {
     refuse_version(&args.form.version)?;
     let binaries = &args.correlation;
@@ -155,16 +143,11 @@ pub fn refuse_others(args: &MergeArgs) -> Result<()> {
     ])
 }
 
-/// Fails if a version of the indexed format was given; called when the inputs are sample profiles.
-///
-/// # Errors
-/// If the option was given.
 pub fn refuse_version(args: &VersionArgs) -> Result<()> {
     let is_given = args.indexed_version.is_some();
     refuse_given(&[(is_given, "--indexed-version", "instrumentation")])
 }
 
-/// Fails if an option in the list was given. For each option, the list has the profiles for which it is.
 fn refuse_given(options: &[(bool, &str, &str)]) -> Result<()> {
     match options.iter().find(|(given, ..)| *given) {
         Some((_, option, profiles)) => Err(Failure::usage(format_args!(

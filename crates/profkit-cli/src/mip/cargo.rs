@@ -32,10 +32,6 @@ pub struct CargoArgs {
     code: CodeArgs,
 }
 
-/// Runs `profkit mip cargo`: this process becomes cargo.
-///
-/// # Errors
-/// If the options contradict each other, or cargo cannot be started.
 pub fn run(args: &CargoArgs) -> Result {
     let setup = Setup {
         cc: args.code.setup(typed_words("cargo"))?,
@@ -46,9 +42,6 @@ pub fn run(args: &CargoArgs) -> Result {
 }
 
 /// Does the work of the compiler, the linker or rustdoc when cargo starts this program in its place.
-///
-/// # Errors
-/// If a crate cannot be instrumented or linked.
 pub fn run_call(call: &Call) -> Result {
     let setup = call.in_folder(|| {
         let args: CargoArgs = parse_again("cargo", call.words())?;

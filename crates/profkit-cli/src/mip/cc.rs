@@ -51,9 +51,6 @@ pub struct CodeArgs {
 
 impl CodeArgs {
     /// Returns the settings of the compiler driver. `words` are these options as the user typed them.
-    ///
-    /// # Errors
-    /// If the options contradict each other, or an ignore list cannot be read.
     pub fn setup(&self, words: Vec<OsString>) -> Result<Setup> {
         Ok(Setup {
             options: self.mode.options()?,
@@ -67,7 +64,6 @@ impl CodeArgs {
     }
 }
 
-/// Returns the words between the subcommand's name and the command that it runs, as they were typed.
 pub fn typed_words(subcommand: &str) -> Vec<OsString> {
     std::env::args_os()
         .skip_while(|word| word != subcommand)
@@ -77,9 +73,6 @@ pub fn typed_words(subcommand: &str) -> Vec<OsString> {
 }
 
 /// Runs `profkit mip cc`. The exit code is the compiler's.
-///
-/// # Errors
-/// If the command line asks for something that cannot be instrumented, or if the instrumentation fails.
 pub fn run(args: &CcArgs) -> Result {
     match Call::parse(&args.command)? {
         Call::PassOn(call) => Err(call.become_compiler().into()),

@@ -46,10 +46,6 @@ pub struct CoveredArgs {
     mangled: bool,
 }
 
-/// Runs `profkit mip covered`.
-///
-/// # Errors
-/// If the profile or the debug info cannot be read, or if source locations are asked for and there are none.
 pub fn run(args: &CoveredArgs) -> Result {
     let regex = pattern("--regex", args.regex.as_deref())?;
     let mut opened = open(&args.profile)?;

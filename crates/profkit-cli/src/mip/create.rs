@@ -44,10 +44,6 @@ pub struct CreateArgs {
     format_version: FormatVersion,
 }
 
-/// Runs `profkit mip create`.
-///
-/// # Errors
-/// If the input is neither a binary with a map nor a map, or the profile cannot be written.
 pub fn run(args: &CreateArgs) -> Result {
     let read = [&args.input].into_iter().chain(&args.image.debug);
     check_outputs(&[("the profile", Some(&args.profile))], read)?;

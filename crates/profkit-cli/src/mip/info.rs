@@ -25,10 +25,6 @@ pub struct InfoArgs {
     format: Format,
 }
 
-/// Runs `profkit mip info`.
-///
-/// # Errors
-/// If the profile cannot be read.
 pub fn run(args: &InfoArgs) -> Result {
     let opened = open(&args.profile)?;
     let info = MipInfo::new(&opened.profile, opened.version);

@@ -55,10 +55,6 @@ enum CodeModel {
     Large,
 }
 
-/// Runs `profkit mip instrument`.
-///
-/// # Errors
-/// If the assembly cannot be read, instrumented or written.
 pub fn run(args: &InstrumentArgs) -> Result {
     check_outputs(&[("the output", Some(&args.output))], [&args.input])?;
     let mut options = args.mode.options()?;

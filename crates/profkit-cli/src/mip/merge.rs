@@ -3,7 +3,7 @@ use super::profile::{FormatVersion, ImageArgs, make, open, stage};
 use crate::exit::{Failure, Result};
 use crate::merge::args::{ReportArgs, ToleranceArgs};
 use crate::merge::progress::Progress;
-use crate::merge::run::{MergeJob, NoResult, Remarks, Run, finish};
+use crate::merge::run::{MergeJob, NoResult, Remarks, Run, StagedProfile};
 use crate::print::plural;
 use clap::Args;
 use profkit_merge::files::{InputList, check_outputs};
@@ -67,10 +67,6 @@ pub struct MergeArgs {
     threads: Option<NonZeroUsize>,
 }
 
-/// Runs `profkit mip merge`.
-///
-/// # Errors
-/// If the result cannot be written, for whatever reason.
 pub fn run(args: &MergeArgs) -> Result {
     let binaries = binaries(&args.binary)?;
     let (profiles, mut notes) = profiles(args, &binaries)?;
@@ -122,7 +118,6 @@ pub fn run(args: &MergeArgs) -> Result {
     run.merge(job, &inputs)
 }
 
-/// A merge of MIP files.
 struct MipJob<'a> {
     profiles: Profiles,
     options: MipMergeOptions,
@@ -163,13 +158,12 @@ impl MergeJob for MipJob<'_> {
         Ok((targets, report))
     }
 
-    fn write(
+    fn encode(
         &mut self,
         targets: Vec<MipTarget>,
-        _: &dyn Inputs,
         report: &Report,
-        remarks: &mut Remarks,
-    ) -> Result<Vec<Written>> {
+        _: &mut Remarks,
+    ) -> Result<Vec<StagedProfile>> {
         let added = report.mip.as_ref().map(|details| &details.targets);
         let places = self.profiles.places(&targets)?;
         let mut ready = Vec::new();
@@ -194,13 +188,13 @@ impl MergeJob for MipJob<'_> {
                 runs: Some(target.profile.runs),
                 ..Written::default()
             };
-            ready.push((stage(&place.path, &target.profile, version)?, written));
+            let file = stage(&place.path, &target.profile, version)?;
+            ready.push(StagedProfile { file, written });
         }
-        finish(ready, remarks)
+        Ok(ready)
     }
 }
 
-/// Opens the profiles that exist and makes empty ones of the binaries. Also returns notes for the user.
 fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<String>)> {
     let mut profiles = Profiles::new(&args.profile)?;
     for path in profiles.files().to_vec() {

@@ -14,8 +14,6 @@ mod show;
 mod use_;
 mod yaml;
 
-pub use options::ModeArgs;
-
 use crate::exit::Result;
 use clap::{ArgMatches, Args, Subcommand};
 
@@ -69,10 +67,6 @@ enum MipCommand {
     FromYaml(yaml::FromYamlArgs),
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// The errors of the subcommand.
 pub fn run(args: MipArgs, matches: &ArgMatches) -> Result {
     let matches = matches
         .subcommand()

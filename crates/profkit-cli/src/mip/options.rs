@@ -64,10 +64,6 @@ enum CounterArg {
 }
 
 impl ModeArgs {
-    /// The instrumenter's options.
-    ///
-    /// # Errors
-    /// If the options contradict each other, or an ignore list cannot be read.
     pub fn options(&self) -> Result<Options> {
         let asks = |mode| self.mode.contains(&mode);
         let mut options = Options::default();

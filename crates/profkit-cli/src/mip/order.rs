@@ -69,10 +69,6 @@ enum Algorithm {
     Balanced,
 }
 
-/// Runs `profkit mip order`.
-///
-/// # Errors
-/// If a file cannot be read, if a run is of another build, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> Result {
     let read = args.runs.iter().chain([&args.profile]);
     check_outputs(&[("the order", Some(&args.output))], read)?;

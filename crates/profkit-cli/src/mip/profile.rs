@@ -53,7 +53,6 @@ impl ImageArgs {
     }
 }
 
-/// A MIP profile, with the name of its file and its version.
 #[derive(Debug)]
 pub struct Opened {
     pub name: String,
@@ -61,28 +60,16 @@ pub struct Opened {
     pub version: ProfileVersion,
 }
 
-/// Opens a profile.
-///
-/// # Errors
-/// If the file cannot be read, or is not a MIP profile.
 pub fn open(path: &Path) -> Result<Opened> {
     of(&crate::io::open(path)?)
 }
 
-/// Opens a profile, its YAML, or a map. A map becomes an empty profile. Returns the name of the file too.
-///
-/// # Errors
-/// If the file cannot be read, or is none of these.
 pub fn open_any(path: &Path) -> Result<(String, MipProfile, MipForm)> {
     let input = crate::io::open(path)?;
     let opened = MipProfile::open(&input).map_err(|error| failure(input.name(), &error));
     opened.map(|(profile, form)| (input.name().to_owned(), profile, form))
 }
 
-/// Reads the profile in an input that is already open.
-///
-/// # Errors
-/// If it is not a MIP profile, or is damaged.
 pub fn of(input: &Input) -> Result<Opened> {
     let opened = MipProfile::parse_versioned(input);
     let (profile, version) = opened.map_err(|error| failure(input.name(), &error))?;
@@ -103,10 +90,6 @@ fn failure(name: &str, error: &profkit_data::Error) -> Failure {
     failure
 }
 
-/// Encodes a profile, and writes it to a temporary file that replaces the file at `path` when it is finished.
-///
-/// # Errors
-/// If the version cannot represent the profile, or if the file cannot be written.
 pub fn stage(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<Staged> {
     let output = Output::new(path, Content::Binary)?;
     let mut bytes = Vec::new();
@@ -119,7 +102,6 @@ pub fn stage(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Resu
     Ok(output.stage(|sink| sink.put(&bytes))?)
 }
 
-/// An empty profile, with messages about its creation.
 #[derive(Debug)]
 pub struct Made {
     pub profile: MipProfile,
@@ -128,10 +110,6 @@ pub struct Made {
     pub dropped: Vec<String>,
 }
 
-/// Creates an empty profile from a binary or a map. A map does not hold a build id; `build_id` supplies it.
-///
-/// # Errors
-/// If the file is damaged, or is neither a binary nor a map.
 pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<Made> {
     let made = create(path, &args.options().build_id(build_id))?;
     let name = profkit_data::path_text(path);
@@ -145,11 +123,6 @@ pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<
     })
 }
 
-/// Finds the source locations where the functions of a profile begin, and makes them those of the profile. Prints
-/// warnings about them.
-///
-/// # Errors
-/// If the file is not a program or debug file, or is from another build.
 pub fn locate(profile: &mut MipProfile, path: &Path, arch: Option<&str>) -> Result<()> {
     let located = create::locate(profile, path, arch)?;
     for note in located.apply(profile) {

@@ -32,10 +32,6 @@ pub struct RuntimeArgs {
     output: PathBuf,
 }
 
-/// Runs `profkit mip runtime`.
-///
-/// # Errors
-/// If the target has no runtime, its compiler fails, or the output cannot be written.
 pub fn run(args: &RuntimeArgs) -> Result {
     let variant = variant_of(args.kind.as_ref()).unwrap_or_default();
     let Some(bytes) = runtime::file(&args.output, args.target.as_deref(), variant) else {

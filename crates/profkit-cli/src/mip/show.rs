@@ -47,10 +47,6 @@ pub struct ShowArgs {
     format: Format,
 }
 
-/// Runs `profkit mip show`.
-///
-/// # Errors
-/// If the profile or the debug info cannot be read, or if the output cannot be printed.
 pub fn run(args: &ShowArgs) -> Result {
     let regex = pattern("--regex", args.regex.as_deref())?;
     let (name, mut profile, form) = open_any(&args.profile)?;

@@ -91,10 +91,6 @@ impl From<Encoding> for SampleForm {
     }
 }
 
-/// Runs `profkit mip use`.
-///
-/// # Errors
-/// If the profile or the binary cannot be read, if they do not fit together, or if the result cannot be written.
 pub fn run(args: &UseArgs) -> Result {
     let read = [&args.profile, &args.binary].into_iter().chain(&args.debug);
     check_outputs(&[("the output", Some(&args.output))], read)?;
@@ -279,7 +275,6 @@ fn open(path: &Path) -> Result<BinaryFile> {
         .map_err(|error| Failure::io("cannot be read", profkit_data::path_text(path), &error))
 }
 
-/// Makes the failure for a binary that cannot be used, with a hint.
 fn failure(path: &Path, error: BinaryError) -> Failure {
     let name = profkit_data::path_text(path);
     match &error {

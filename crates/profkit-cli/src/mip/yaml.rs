@@ -54,10 +54,6 @@ pub struct FromYamlArgs {
     format_version: Option<FormatVersion>,
 }
 
-/// Runs `profkit mip mip2yaml`.
-///
-/// # Errors
-/// If the profile cannot be read, or if the YAML cannot be written.
 pub fn to_yaml(args: &ToYamlArgs) -> Result {
     let read = [&args.profile].into_iter().chain(&args.image.debug);
     check_outputs(&[("the YAML", Some(&args.output))], read)?;
@@ -77,10 +73,6 @@ pub fn to_yaml(args: &ToYamlArgs) -> Result {
     Ok(Status::Done)
 }
 
-/// Runs `profkit mip yaml2mip`.
-///
-/// # Errors
-/// If the YAML is not a MIP profile, or if the profile cannot be written.
 pub fn from_yaml(args: &FromYamlArgs) -> Result {
     check_outputs(&[("the profile", Some(&args.profile))], [&args.input])?;
     let input = crate::io::open(&args.input)?;

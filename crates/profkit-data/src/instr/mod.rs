@@ -16,7 +16,7 @@ mod table;
 pub mod text;
 pub mod value_data;
 
-pub use crate::memprof_section::MemProfSection;
+pub use crate::memprof_section::{HeapSection, MemProfSection};
 pub use kind::InstrKind;
 pub use losses::Losses;
 pub use profile::{InstrProfile, TemporalTrace, TemporalTraces};

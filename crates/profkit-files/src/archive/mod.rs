@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The maximum number of bytes of decompressed members that are kept in memory until they are needed.
 const MOST_KEPT: usize = 64 << 20;
 
-/// The bytes of an archive file, which all readers of its members share.
 #[derive(Clone)]
 pub struct Bytes(Arc<InputData<'static>>);
 
@@ -25,11 +24,8 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-/// An archive file, and the list of its members.
 pub enum ArchiveFile {
-    /// A tar or zip archive. Each member can be read directly.
     Direct(Archive<Bytes>),
-    /// A compressed tar archive. It can be read only from its start.
     Stream(Box<Stream>),
 }
 
@@ -44,9 +40,6 @@ impl fmt::Debug for ArchiveFile {
 impl ArchiveFile {
     /// Opens an archive file and lists its regular files. Returns `None` if the file is not an archive. If the archive
     /// is damaged, the members before the damage are listed, and [`problem`](Self::problem) returns the reason.
-    ///
-    /// # Errors
-    /// An error if the file cannot be read.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         Ok(Self::of(open_stored(path, &mut Vec::new())?).ok())
     }
@@ -64,7 +57,6 @@ impl ArchiveFile {
         })
     }
 
-    /// The names of the regular files in the archive, in the order of the archive.
     pub fn members(&self) -> &[String] {
         match self {
             ArchiveFile::Direct(archive) => archive.members(),
@@ -72,11 +64,6 @@ impl ArchiveFile {
         }
     }
 
-    /// Returns the index of the member with the given name; if no name is given, the index of the only member.
-    ///
-    /// # Errors
-    /// A [`MemberError`](profkit_data::stored::MemberError) if there is no such member. If no member could be listed
-    /// because the archive is damaged, the error that describes the damage.
     pub fn choose(&self, name: Option<&str>) -> io::Result<usize> {
         choose_member(self.members(), name).map_err(|error| match self.problem() {
             Some(problem) if self.members().is_empty() => problem.again().into(),
@@ -84,7 +71,6 @@ impl ArchiveFile {
         })
     }
 
-    /// Returns the name that messages use for a member: `ARCHIVE!MEMBER`.
     pub fn member_name(&self, archive: &str, index: usize) -> String {
         let member = self.members().get(index).map_or("", String::as_str);
         format!("{archive}!{member}")
@@ -101,9 +87,6 @@ impl ArchiveFile {
     /// Returns the bytes of a member. If the member is a compressed file, it is decompressed. If the member is cut off,
     /// its first bytes are returned. Any thread may call this method. The members of a compressed tar archive should be
     /// read in order, because the archive must be decompressed from its start again to read an earlier member.
-    ///
-    /// # Errors
-    /// An error if the member is damaged, too large, or compressed with an unsupported method.
     pub fn read(&self, index: usize) -> Result<InputData<'_>, StoredError> {
         Ok(InputData::from(match self {
             ArchiveFile::Direct(archive) => archive.read(index)?,
@@ -115,7 +98,6 @@ impl ArchiveFile {
     }
 }
 
-/// A compressed tar archive. One thread decompresses it and sends the members, one after the other, to the readers.
 pub struct Stream {
     bytes: Bytes,
     compression: Compression,
@@ -126,7 +108,6 @@ pub struct Stream {
 
 #[derive(Default)]
 struct StreamState {
-    /// The members that were decompressed but not yet requested, by the index of the member.
     kept: BTreeMap<usize, Front<Vec<u8>>>,
     kept_bytes: usize,
     /// The receiver of the remaining members; `None` if no thread is decompressing the archive. The first member that
@@ -194,8 +175,6 @@ impl Stream {
         Err(StoredError::Changed)
     }
 
-    /// Starts a thread that decompresses the archive from the first member. The thread ends at the end of the archive,
-    /// or when the receiver is dropped.
     fn start(&self) -> Receiver<Result<Front<Vec<u8>>, StoredError>> {
         let (sender, receiver) = sync_channel(1);
         let bytes = self.bytes.clone();

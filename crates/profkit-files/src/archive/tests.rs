@@ -23,7 +23,6 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// Makes an archive with the profiles of several runs of a program. The archive also contains a folder.
 fn tar(runs: u64) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();

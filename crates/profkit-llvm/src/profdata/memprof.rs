@@ -10,9 +10,9 @@ use crate::messages::{Fault, Session};
 use profkit_analysis::heap::{OneBinary, symbolize};
 use profkit_data::bytes::{Cursor, Endian, Sink};
 use profkit_data::ids::BuildId;
-use profkit_data::instr::MemProfSection;
+use profkit_data::instr::HeapSection;
 use profkit_data::instr::indexed::IndexedProfile;
-use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode, read_section};
+use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions};
 use profkit_data::memprof::raw::{HEADER_LEN, MAGIC, RawMemProf, Segment};
 use profkit_data::memprof::{Field, MemProfSummary, MemProfile, Record, StackId, yaml};
 use profkit_merge::memprof::{ContextRule, MemProfSum, RawContexts};
@@ -383,12 +383,12 @@ fn yaml_text(error: &profkit_data::Error) -> String {
 pub fn section(
     parsed: &Parsed,
     profile: MemProfile,
-    indexed: Option<MemProfSection>,
-) -> Result<MemProfSection, Fault> {
+    indexed: Option<HeapSection>,
+) -> Result<HeapSection, Fault> {
     let fault = |error: profkit_data::Error| Fault::profile(parsed.output(), &error);
     let profile = match indexed {
         Some(section) => {
-            let (before, _) = read_section(&section).map_err(fault)?;
+            let before = section.profile().map_err(fault)?;
             let mut sum = MemProfSum::new(ContextRule::Append);
             sum.add(&before);
             sum.add(&profile);
@@ -401,7 +401,7 @@ pub fn section(
         None => DEFAULT_VERSION,
     };
     let options = IndexedMemProfOptions::for_version(version, parsed.flag("memprof-full-schema"));
-    encode(&profile, &options).map_err(fault)
+    Ok(HeapSection::Profile(Box::new(profile), options))
 }
 
 /// Runs `show --memory`.

@@ -2,8 +2,6 @@
 use crate::Weight;
 use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 
-/// Adds the counters in `input`, multiplied by `weight`, to `sums`. Returns whether a sum had to be cut to
-/// [`MAX_COUNT`].
 #[inline]
 pub(crate) fn add(sums: &mut [u64], input: &[u64], weight: Weight) -> bool {
     let mut overflowed = false;
@@ -26,7 +24,6 @@ pub(crate) fn add(sums: &mut [u64], input: &[u64], weight: Weight) -> bool {
     overflowed
 }
 
-/// Multiplies counters by a weight. Returns whether a counter had to be cut to [`MAX_COUNT`].
 pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
     let mut overflowed = false;
     for count in counts {

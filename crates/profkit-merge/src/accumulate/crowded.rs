@@ -13,7 +13,6 @@ use std::hash::{BuildHasher, RandomState};
 /// test crowded functions too.
 pub(super) const FEW: usize = if cfg!(test) { 2 } else { 32 };
 
-/// Finds the records of crowded functions by their [`Key`].
 #[derive(Debug, Default)]
 pub(super) struct Crowded {
     functions: HashSet<FunctionId>,
@@ -21,7 +20,6 @@ pub(super) struct Crowded {
     hasher: RandomState,
 }
 
-/// The key of a record in the index. A new record is added up with the existing record that has an equal key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     function: FunctionId,
@@ -78,7 +76,6 @@ impl Crowded {
         found.map(|&(_, id)| id)
     }
 
-    /// Notes that a record has been added to a function.
     pub(super) fn added(
         &mut self,
         table: &FunctionTable,

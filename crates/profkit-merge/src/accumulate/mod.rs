@@ -27,10 +27,8 @@ pub(crate) use sites::{
     Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };
 
-/// The rules for adding records. Each merge policy has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// How the value sites of inputs are added.
     pub(crate) sites: SiteRule,
     /// Whether the record that is added first immediately decides the numbers of counters, bitmap bytes and value sites
     /// for all records of the same name and hash. If not, records that differ in these numbers stay separate until all
@@ -72,33 +70,25 @@ impl Default for Rules {
     }
 }
 
-/// An accumulator: the sum of many instrumentation profiles.
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
     rules: Rules,
-    /// The rule for adding the value sites of another accumulator.
     join: SiteRule,
     table: FunctionTable,
-    /// A hash table from function names to function ids.
     index: HashTable<FunctionId>,
     crowded: Crowded,
-    /// The statistics of the records, in the order of record ids.
     stats: Vec<RecordStats>,
     scratch: Scratch,
     /// The number of records that were left out because a table can hold at most 2^32 − 1 entries.
     pub(crate) refused: u64,
 }
 
-/// Statistics about one record of the accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordStats {
-    /// The number of input records that were added to this record.
     pub(crate) seen: u64,
     /// A number that identifies the program of the added records; 0 if the program has no build id.
     pub(crate) origin: u32,
-    /// Whether the added records came from several programs.
     pub(crate) collided: bool,
-    /// Whether a sum had to be cut to the largest count.
     pub(crate) overflowed: bool,
 }
 
@@ -126,7 +116,6 @@ impl RecordStats {
     }
 }
 
-/// A record that is to be added to an accumulator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Incoming<'a> {
     pub(crate) name: &'a [u8],
@@ -134,12 +123,10 @@ pub(crate) struct Incoming<'a> {
     pub(crate) data: NewRecord<'a>,
     pub(crate) weight: Weight,
     pub(crate) stats: RecordStats,
-    /// The rule for adding the value sites of this record.
     pub(crate) site_rule: SiteRule,
 }
 
 impl<'a> Incoming<'a> {
-    /// Prepares a record of an input file for adding. `order` is the [`order_of`] number of the record.
     pub(crate) fn of_record(
         record: &'a Record,
         order: u64,
@@ -177,7 +164,6 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Returns the event that reports this fault.
     pub(crate) fn event(self, input: usize, name: &[u8]) -> Event {
         let event = match self {
             Fault::Counters(found, expected) => Event::new(
@@ -289,7 +275,6 @@ impl Accumulator {
         self.table.function_count() == 0
     }
 
-    /// Reserves memory for this many more functions, bytes of their names, and counters.
     pub(crate) fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
         self.table.reserve(functions, name_bytes, counts);
         self.stats.reserve(functions);
@@ -709,8 +694,6 @@ impl Accumulator {
         }
     }
 
-    /// Replaces the table by a copy. The copy has only the records for which `stays` returns true, and only the
-    /// functions that `keep` accepts.
     fn rebuild(
         &mut self,
         stays: impl Fn(RecordId) -> bool,
@@ -747,10 +730,8 @@ impl Accumulator {
     }
 }
 
-/// A filter of functions: returns whether the function with the given name stays in the result.
 pub(crate) type Keep<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
-/// The finished sum of an accumulator.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) table: FunctionTable,
@@ -762,13 +743,10 @@ pub(crate) struct Finished {
     pub(crate) collisions: u64,
 }
 
-/// Makes a number from the index of an input and the position of a record in that input. Sorting by this number sorts
-/// records by input, then by position.
 pub(crate) fn order_of(input: usize, record: u64) -> u64 {
     ((input as u64) << 32).saturating_add(record.min(u64::from(u32::MAX)))
 }
 
-/// Returns the index of the input of a record, from the record's [`order_of`] number.
 pub(crate) fn input_of(order: u64) -> usize {
     usize::try_from(order >> 32).unwrap_or(usize::MAX)
 }

@@ -13,7 +13,6 @@ use crate::Weight;
 use profkit_abi::value_kind::MAX_VALUES_PER_SITE;
 use profkit_data::instr::{KindValues, ValueData, ValueEntry};
 
-/// The rules for adding the value sites of a new record to those of a record that the accumulator already has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SiteRule {
     #[default]
@@ -30,7 +29,6 @@ pub(crate) enum SiteRule {
     Llvm,
 }
 
-/// Buffers that are reused by every merge of value sites.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     site: Vec<ValueEntry>,
@@ -118,7 +116,6 @@ pub(crate) fn scale(values: &mut ValueData, weight: Weight) -> bool {
     overflowed
 }
 
-/// Whether any value site has more values than a merged profile may have ([`MAX_VALUES_PER_SITE`]).
 pub(crate) fn is_long(values: &ValueData) -> bool {
     let mut kinds = values.kinds();
     kinds.any(|(_, kind)| kind.sites().any(|site| site.len() > MAX_VALUES_PER_SITE))

@@ -62,7 +62,6 @@ impl<'a> InputStore<'a> {
         self.peek(index, detect)
     }
 
-    /// Returns an input: from the store if it was kept there, else by opening it.
     pub(crate) fn take(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'a>> {
         if self.count.load(Ordering::Acquire) > 0 {
             let mut kept = self.lock();

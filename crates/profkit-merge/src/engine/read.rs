@@ -4,7 +4,7 @@ use super::source;
 use super::worker::Worker;
 use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
-use crate::kinds::Seen;
+use crate::kinds::InputKind;
 use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
 use crate::{MergeOptions, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
@@ -49,7 +49,6 @@ pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
     total
 }
 
-/// Adds the records of one file to an accumulator.
 pub(super) struct Adder<'x> {
     input: usize,
     weight: Weight,
@@ -68,12 +67,11 @@ impl<'x> Adder<'x> {
             weight: context.weight(input),
             origin: 0,
             remapping: context.options.remapping.as_ref(),
-            site_rule: context.strategy.rules().sites,
+            site_rule: context.strategy.rules.sites,
             added: false,
         }
     }
 
-    /// Sets the program that the following records belong to, by its build ids.
     pub(super) fn set_program(&mut self, ids: &[BuildId]) {
         self.origin = origin_of(ids);
     }
@@ -98,7 +96,6 @@ impl<'x> Adder<'x> {
         acc.add(incoming)
     }
 
-    /// Adds a record under the tolerant rules if the record is sound.
     #[allow(
         clippy::too_many_arguments,
         reason = "the arguments are the state of one loop"
@@ -150,10 +147,8 @@ impl<'x> Adder<'x> {
     }
 }
 
-/// Statistics about the records of one file.
 #[derive(Default)]
 pub(crate) struct FileStats {
-    /// The raw profiles of the file that have been read.
     parts: Vec<Part>,
     /// Whether reading stopped before a raw profile whose names are cut off. The rest of the file is read when the
     /// names of all other inputs are known.
@@ -166,7 +161,6 @@ pub(crate) struct FileStats {
     first_lost: Option<Error>,
 }
 
-/// One raw profile in a file. A file may hold several, of different programs.
 struct Part {
     /// The position of the profile in the file, counted from 1.
     number: usize,
@@ -178,7 +172,6 @@ struct Part {
 /// An input that must be read again, because it has a raw profile whose names are cut off.
 pub(crate) struct PendingInput {
     pub(crate) input: usize,
-    /// The number of profiles in the input that were read before the profile whose names are cut off.
     pub(crate) profiles: usize,
 }
 
@@ -231,14 +224,11 @@ impl Worker<'_, '_> {
         self.conclude(opened, &mut source, stats, (file, part), late)
     }
 
-    /// Records that an input has no traces to add now: it has none, or its traces are added later.
     pub(crate) fn no_traces(&mut self, input: usize) {
         let context = self.context;
         context.traces_of(input, Vec::new(), &mut self.reservoirs);
     }
 
-    /// Reads one part of the records of an indexed profile. The records are divided into `shares` parts. This worker
-    /// reads the part with the index `share`; other workers read the other parts.
     pub(crate) fn read_share(
         &mut self,
         input: usize,
@@ -268,7 +258,6 @@ impl Worker<'_, '_> {
         (stats, file)
     }
 
-    /// Adds everything in an indexed profile except its records, after several workers have read the records.
     pub(crate) fn conclude_shares(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -290,7 +279,6 @@ impl Worker<'_, '_> {
         self.conclude(opened, &mut source, stats, (file, report), false)
     }
 
-    /// Returns a description of the profile that is being read.
     fn part(&mut self, source: &mut InstrReader<'_>) -> Part {
         Part {
             number: source.profiles_seen(),
@@ -419,7 +407,7 @@ impl Worker<'_, '_> {
         if of_use(stats.kept) {
             self.generations.note(input, kind, word, is_raw);
         }
-        let mut seen: Vec<usize> = Vec::new();
+        let mut used: Vec<usize> = Vec::new();
         let mut traces_of_parts = Vec::new();
         for part in &stats.parts {
             let Some(group) = self.groups.get_mut(part.group) else {
@@ -433,7 +421,7 @@ impl Worker<'_, '_> {
                 weigh_traces(&mut traces, is_raw, context.weight(input));
                 traces_of_parts.push((group.ids.clone(), traces));
             }
-            if seen.contains(&part.group) {
+            if used.contains(&part.group) {
                 continue;
             }
             group.symbols.extend(reader.symbols());
@@ -443,8 +431,8 @@ impl Worker<'_, '_> {
                 (stats.kept, kind)
             };
             if of_use(kept) {
-                group.seen.push(Seen { input, kind });
-                seen.push(part.group);
+                group.inputs.push(InputKind { input, kind });
+                used.push(part.group);
             }
         }
         if let Some(section) = memprof
@@ -472,8 +460,6 @@ impl Worker<'_, '_> {
     }
 }
 
-/// Makes an event from a reader's error. Errors about cut-off counters are only counted here; one event reports them
-/// all later.
 fn note_error(input: usize, error: Error, stats: &mut FileStats, file: &mut EventLog) {
     let of_record = matches!(error.structures(), [Structure::DataRecord(_), ..]);
     if of_record {
@@ -545,7 +531,6 @@ impl FileStats {
     }
 }
 
-/// Whether an event reports that the names of a file are cut off.
 fn are_names_cut(event: &Event) -> bool {
     event.error.as_ref().is_some_and(|error| {
         // If the names section is larger than the rest of the file, the reader reports either `BadHeader` or
@@ -562,7 +547,6 @@ fn functions(count: u64) -> String {
     }
 }
 
-/// Whether the names of a raw profile are cut off.
 fn has_lost_names(source: &InstrReader<'_>) -> bool {
     match source {
         InstrReader::Raw(reader) => reader.profile().is_some_and(|profile| {

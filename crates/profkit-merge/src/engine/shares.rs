@@ -20,9 +20,6 @@ const FEW_INPUTS: usize = 8;
 
 /// Reads the large indexed inputs at the start of the list into `worker`, each with several threads. If many inputs
 /// follow, the first raw input after them is read too. Returns the number of inputs that were read.
-///
-/// # Errors
-/// If the merge is cancelled.
 pub(super) fn run<'c, 'i>(
     kind: &Instr<'c, 'i>,
     worker: &mut Worker<'c, 'i>,

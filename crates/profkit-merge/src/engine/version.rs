@@ -16,7 +16,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// The inputs, grouped by the origin of their function hashes: front end or IR, raw or indexed, and version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generations {
     origins: BTreeMap<HashOrigin, Members>,
@@ -113,7 +112,6 @@ fn unite(
     }
 }
 
-/// The indexed version to write, and notes for the user.
 pub(crate) struct Suggestion {
     pub(crate) version: u32,
     pub(crate) notes: Vec<Event>,

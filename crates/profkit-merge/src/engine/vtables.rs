@@ -51,7 +51,6 @@ pub(super) fn used(tables: &[FunctionTable], symbols: &SymbolTable) -> Vec<Vec<u
     names.finish()
 }
 
-/// Names of virtual tables without repetitions, in the order in which they were added.
 #[derive(Default)]
 pub(crate) struct VtableNames {
     names: Vec<Vec<u8>>,

@@ -21,50 +21,37 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, RwLock};
 pub(crate) use sums::LayoutSums;
 
-/// The data that all raw profiles of one program have in common.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// The header of the raw profiles, without the fields that differ from run to run.
     header: RawHeader,
-    /// A number that identifies the program. `origin_of` makes it from the build ids.
     origin: u32,
     relative_counters: bool,
-    /// For a profile that contains only counters: the id of the function records (the metadata), which were read from
-    /// the program or its debug info. `None` for other profiles.
     metadata: Option<u64>,
     binary_ids: Box<[u8]>,
     data: Box<[u8]>,
     names: Box<[u8]>,
     vtables: Vec<RawVTable>,
     vtable_names: Box<[u8]>,
-    /// Masks for the words of a data record, with ones for the bits that are the same in every run.
     fixed: Vec<u64>,
     records: Vec<LayoutRecord>,
-    /// The names of all records, one after the other.
     name_bytes: Vec<u8>,
-    /// The field FunctionPointer of each record, from the profile from which the layout was learned.
     function_pointers: Vec<u64>,
-    /// The indexes of the records that have value sites, in ascending order.
     with_values: Vec<u32>,
-    /// The functions and virtual tables by their addresses in the profile from which the layout was learned.
     addresses: AddressMap,
 }
 
-/// A function record in a layout.
 #[derive(Clone, Copy, Debug)]
 struct LayoutRecord {
     name_ref: NameRef,
     func_hash: FuncHash,
     name_start: u32,
     name_len: u32,
-    /// The index of the record's first counter in the counter section (not a byte offset).
     counters_start: u32,
     counters_len: u32,
     bitmap_start: u32,
     bitmap_len: u32,
 }
 
-/// All known layouts. The threads of a merge share them.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     known: RwLock<Known>,
@@ -119,7 +106,6 @@ impl Layouts {
         Some((layout, Slide(0)))
     }
 
-    /// The number of layouts that are known so far.
     pub(crate) fn count(&self) -> usize {
         let count = |known: &Known| known.by_key.values().map(Vec::len).sum();
         self.known.read().map_or(0, |known| count(&known))
@@ -139,7 +125,6 @@ impl Layouts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slide(u64);
 
-/// Returns a profile's header without the fields that differ between the runs of a program.
 fn fixed_header(profile: &RawProfile<'_>) -> RawHeader {
     let mut header = *profile.header();
     header.names_delta = 0;

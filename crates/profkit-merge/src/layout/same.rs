@@ -129,7 +129,6 @@ impl Layout {
     }
 }
 
-/// Returns a mask with ones for all bits that an address of this size (4 or 8 bytes) has.
 pub(super) fn mask(pointer_bytes: usize) -> u64 {
     if pointer_bytes == 4 {
         u64::from(u32::MAX)

@@ -16,13 +16,9 @@ pub(super) struct ValueSums {
     /// each record, in the order of its values. Runs of one program mostly have the same call targets at a site, so
     /// most addresses of the next profile are found in this list.
     resolved: Vec<Vec<Resolved>>,
-    /// For each value of the last profile, where its count was added: an index into the values that `sums` has for the
-    /// same record and value kind.
     places: Vec<Vec<u32>>,
 }
 
-/// An address in the profile from which the layout was learned, and the name hash of the function or virtual table at
-/// that address.
 #[derive(Clone, Copy, Debug)]
 struct Resolved {
     kind: u32,
@@ -76,7 +72,6 @@ impl ValueSums {
         (padding && self.fits(staged)).then_some(bits)
     }
 
-    /// Whether `staged` has the same numbers of value sites as the profiles that were added before.
     pub(super) fn fits(&self, staged: &[ValueData]) -> bool {
         let mut pairs = self.sums.iter().zip(staged);
         self.sums.is_empty()
@@ -86,7 +81,6 @@ impl ValueSums {
             })
     }
 
-    /// Adds the sums of another thread. Their weights are applied already.
     pub(super) fn absorb(&mut self, other: &ValueSums, scratch: &mut Scratch) {
         if self.sums.is_empty() {
             self.sums.clone_from(&other.sums);
@@ -138,8 +132,6 @@ impl ValueSums {
     }
 }
 
-/// Returns the name hash of the function or virtual table (`kind` says which of the two) at an address in the profile
-/// from which the layout was learned. `place` is the index of the address among the addresses of its record.
 #[inline]
 fn resolve(
     layout: &Layout,

@@ -100,10 +100,8 @@ fn is_heap_yaml(bytes: &[u8]) -> bool {
     yaml::is_yaml(bytes) && keys.iter().any(has)
 }
 
-/// The merge of heap profiles, as the driver runs it.
 pub(crate) struct Heap;
 
-/// The state of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct HeapWorker {
     pub(crate) parts: HeapParts,
@@ -120,7 +118,6 @@ impl HeapWorker {
         }
     }
 
-    /// Adds all sound parts of a raw heap profile. Returns whether there are any.
     fn add_raw(&mut self, profile: &RawMemProf<'_>, faults: &mut Faults) -> bool {
         let before = self.parts.contexts.dumps();
         let mut kept = false;
@@ -162,7 +159,6 @@ impl HeapWorker {
     }
 }
 
-/// The first faults of a file, and the number of all its faults.
 #[derive(Default)]
 struct Faults {
     first: Vec<Error>,

@@ -19,8 +19,6 @@ pub enum ContextRule {
 pub struct MemProfSum {
     rule: ContextRule,
     profile: MemProfile,
-    /// Maps three values to the index of an allocation site: a function, a call stack, and the number of earlier sites
-    /// with the same function and call stack.
     alloc_sites: FxHashMap<(u64, StackId, u32), usize>,
     call_sites: FxHashMap<(u64, StackId, u32), usize>,
     added: usize,

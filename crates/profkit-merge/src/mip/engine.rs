@@ -153,10 +153,8 @@ fn merge(
     Ok(finish(targets, &plans, worker, part, inputs))
 }
 
-/// The MIP profiles among the inputs, grouped by identity (build id or module hash).
 #[derive(Default)]
 struct Profiles {
-    /// For each identity (build id or module hash): the sum of its profiles, and the first input with this identity.
     sums: FxHashMap<Identity, (usize, MipProfile)>,
     /// For each identity (build id or module hash): the index of the first input with this identity, and its profile
     /// without the counts of runs. Filled only if profiles among the inputs can become results of their own.
@@ -172,7 +170,6 @@ impl Profiles {
         refused.len() as u64
     }
 
-    /// Keeps a profile, without its counts. Raw files of its build may be merged into it later.
     fn add_base(&mut self, input: usize, mut profile: MipProfile) {
         match self.bases.entry(profile.identity.clone()) {
             Entry::Occupied(place) if place.get().0 < input => {}
@@ -232,7 +229,6 @@ struct ProfilesFirst;
 struct FirstWorker {
     profiles: Profiles,
     details: MipDetails,
-    /// The indexes of the inputs that are raw files and not profiles.
     pending: Vec<usize>,
 }
 
@@ -322,7 +318,6 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
     }
 }
 
-/// An index of the profiles to merge into, by their identity (build id or module hash).
 struct Index {
     build_ids: FxHashMap<Vec<u8>, usize>,
     module_hashes: FxHashMap<u32, usize>,
@@ -366,9 +361,7 @@ struct Mip<'a> {
     take_profiles: bool,
 }
 
-/// The state of one worker.
 struct MipWorker {
-    /// The sums of raw files, with one entry for each profile that they are merged into.
     sums: Vec<Option<RecordSums>>,
     profiles: Profiles,
     details: MipDetails,
@@ -436,8 +429,6 @@ impl MergeKind for Mip<'_> {
     }
 }
 
-/// Returns the outcome of an input. `kept` is the number of its parts that were added, `lost` the number of its parts
-/// that were not.
 fn outcome_of(kept: u64, lost: u64) -> Outcome {
     match (kept, lost) {
         (_, 0) => Outcome::Kept,
@@ -573,7 +564,6 @@ impl MipDetails {
         self.runs = self.runs.saturating_add(profile.runs);
     }
 
-    /// Adds the totals of another worker to these totals.
     fn absorb(&mut self, other: &MipDetails) {
         self.raw_parts += other.raw_parts;
         self.profiles += other.profiles;
@@ -582,7 +572,6 @@ impl MipDetails {
     }
 }
 
-/// Reports a reader's error.
 fn report_error(input: usize, action: Action, error: &Error, part: &mut ReportPart) {
     let reason = match error.kind() {
         ErrorKind::Unsupported => Reason::NotAProfile,
@@ -604,8 +593,6 @@ fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Even
     }
 }
 
-/// Reports the parts of an input that were dropped when the sums of two workers were joined. The input was already
-/// counted as kept; now it is counted as repaired.
 fn report_refused_later(input: usize, refused: &[Refusal], part: &mut ReportPart) {
     if !refused.is_empty() {
         part.repaired_after_all();
@@ -613,7 +600,6 @@ fn report_refused_later(input: usize, refused: &[Refusal], part: &mut ReportPart
     report_refused(input, refused, part);
 }
 
-/// Reports the parts of a profile that could not be added.
 fn report_refused(input: usize, refused: &[Refusal], part: &mut ReportPart) {
     for (index, one) in refused.iter().enumerate() {
         let event = |reason, message| Event::new(input, Action::Dropped, reason, message);
@@ -644,7 +630,6 @@ fn report_refused(input: usize, refused: &[Refusal], part: &mut ReportPart) {
     }
 }
 
-/// Returns an error if the records of a raw file do not have the layout that the profile describes.
 fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(), Error> {
     let v8 = part.version == profkit_abi::mip::v8::VERSION;
     let size = part.records_size;
@@ -710,7 +695,6 @@ fn not_mip(kind: FileKind) -> Error {
     .with_hint(hint)
 }
 
-/// Adds the sums of the raw files to the profiles that they belong to, and makes the report.
 fn finish(
     mut targets: Vec<MipTarget>,
     plans: &[RecordPlan],

@@ -14,7 +14,6 @@ pub enum DropLimit {
 impl FromStr for DropLimit {
     type Err = String;
 
-    /// Parses a number of inputs such as `12`, or a share of the inputs such as `5%`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |_| "expected a number of files such as 12, or a share such as 5%".to_owned();
         match text.strip_suffix('%') {

@@ -1,20 +1,18 @@
 //! Adds sample profiles in the order of the inputs. Where possible, the sum of several neighbouring inputs is added at
 //! once. If the order matters for these inputs, they are read again and added one by one.
-use super::engine::{SampleConflict, SampleMergeError};
+use super::engine::SampleConflict;
 use super::worker::{LlvmWords, Piece, SampleKind, Sum};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
+use crate::error::MergeError;
 use crate::report::{Action, Event, Reason};
 use profkit_data::sample::{
     self, Extremes, ProfileKind, SampleProfile, absorb, checksums_differ, remap, scale,
 };
 use profkit_files::Inputs;
 
-/// The sum of all inputs so far, added in their order.
 pub(super) struct OrderedSum<'d, 'a> {
     kind: &'d SampleKind<'d, 'a>,
     profile: SampleProfile,
-    /// The index of the first input that has pseudo probes and of the first that lacks them; then the same for calling
-    /// contexts.
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
     words: LlvmWords,
@@ -37,12 +35,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         }
     }
 
-    /// Adds the next group of inputs.
-    ///
-    /// # Errors
-    /// If the group cannot be merged with the earlier inputs, or if an input is damaged and the policy ends the merge
-    /// at a damaged input.
-    pub(super) fn add(&mut self, piece: Piece) -> Result<(), SampleMergeError> {
+    pub(super) fn add(&mut self, piece: Piece) -> Result<(), MergeError> {
         let (inputs, is_first_time) = match piece {
             Piece::Sum(sum) => match self.add_sum(sum) {
                 Ok(()) => return Ok(()),
@@ -79,7 +72,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         Ok(())
     }
 
-    fn add_opened(&mut self, input: &OpenedInput<'_>) -> Result<Outcome, SampleMergeError> {
+    fn add_opened(&mut self, input: &OpenedInput<'_>) -> Result<Outcome, MergeError> {
         self.add_input(input.index, input.bytes())
     }
 
@@ -142,7 +135,6 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         has_checksums && checksums_differ(&self.profile, other)
     }
 
-    /// Returns the sum, and the events and totals for the report.
     pub(super) fn finish(mut self) -> (SampleProfile, ReportPart) {
         let totals = &mut self.part.totals;
         let strategy = self.kind.strategy;
@@ -150,8 +142,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         (self.profile, self.part)
     }
 
-    /// Reads an input into a profile of its own, then adds that profile to the sum.
-    fn add_input(&mut self, index: usize, data: &[u8]) -> Result<Outcome, SampleMergeError> {
+    fn add_input(&mut self, index: usize, data: &[u8]) -> Result<Outcome, MergeError> {
         let mut fresh = SampleProfile::new();
         let SampleKind {
             options, strategy, ..
@@ -232,7 +223,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         Ok(read)
     }
 
-    fn check_kind(&mut self, index: usize, kind: ProfileKind) -> Result<(), SampleMergeError> {
+    fn check_kind(&mut self, index: usize, kind: ProfileKind) -> Result<(), MergeError> {
         let [probes, contexts] = family(kind);
         // LLVM checks pseudo probes before calling contexts.
         for (what, has, seen) in [
@@ -247,7 +238,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
             slot.get_or_insert(index);
             if let (Some(with), Some(without)) = (*with, *without) {
                 let named = |index| (index, self.kind.driver.inputs.name(index).into_owned());
-                return Err(SampleMergeError::Kinds {
+                return Err(MergeError::Kinds {
                     what,
                     with: named(with),
                     without: named(without),

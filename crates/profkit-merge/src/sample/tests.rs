@@ -1,5 +1,6 @@
 use super::worker::Piece;
 use super::*;
+use crate::MergeError;
 use crate::driver::{Driver, ReportPart};
 use crate::{InputData, Inputs, Policy, Reason, Weight};
 use profkit_data::remap::Remapping;
@@ -95,26 +96,23 @@ fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     }
 }
 
-/// Returns the profile and the report of a merge, or its error, as text.
-fn told(outcome: Result<SampleOutcome, SampleMergeError>) -> String {
+fn told(outcome: Result<SampleOutcome, MergeError>) -> String {
     match outcome {
         Ok(outcome) => format!("{}\n{:#?}", shown(&outcome.profile), outcome.report),
         Err(error) => format!("{error:#?}"),
     }
 }
 
-/// Merges inputs one by one: each is read into a profile of its own.
 fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
     let list = List(inputs);
     let driver = Driver::new(&list, &options.run);
     let all = Piece::Later((0..inputs.len()).collect());
-    let strategy = strategy::strategy(options);
     let kind = worker::SampleKind {
         driver: &driver,
         options,
-        strategy: &*strategy,
+        strategy: strategy::Strategy::new(options),
     };
-    let part = ReportPart::new(strategy.log());
+    let part = ReportPart::new(kind.strategy.log());
     told(engine::add_up(&kind, [all].into_iter(), part))
 }
 
@@ -288,7 +286,7 @@ fn of_a_damaged_input_the_sound_functions_are_kept() {
     options.policy = Policy::Tolerant;
     assert!(matches!(
         merge_sample(&List(&none), &options),
-        Err(SampleMergeError::NothingLeft(_))
+        Err(MergeError::NothingLeft(_))
     ));
 }
 

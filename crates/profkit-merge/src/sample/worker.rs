@@ -1,9 +1,9 @@
 //! Merges sample profiles with the common driver. Each worker sums up neighbouring inputs.
-use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use super::ordered::family;
 use super::strategy::Strategy;
 use crate::driver::{Driver, MergeKind, OpenedInput, Outcome, ReportPart, Schedule};
+use crate::error::MergeError;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_data::sample::{
     self, AddOutcome, ProfileKind, ReadReport, SampleEncoding, SampleProfile, absorb, remap, scale,
@@ -19,28 +19,23 @@ const INPUTS_PER_THREAD: usize = 2;
 /// sum takes memory.
 const MOST_ODD: usize = 4;
 
-/// The merge of sample profiles, as the driver runs it.
 pub(super) struct SampleKind<'d, 'a> {
     pub(super) driver: &'d Driver<'a>,
     pub(super) options: &'d SampleMergeOptions,
-    pub(super) strategy: &'d dyn Strategy,
+    pub(super) strategy: Strategy,
 }
 
-/// A group of neighbouring inputs of a worker.
 #[allow(
     clippy::large_enum_variant,
     reason = "a worker has only a few values of this type"
 )]
 pub(super) enum Piece {
-    /// The inputs of the group were read. The variant holds their sum.
     Sum(Sum),
-    /// The inputs were not read yet. They are read one by one, after all inputs before them.
     Later(Vec<usize>),
     /// The inputs were read, and progress was reported for them, but they must be read again, one by one.
     Again(Vec<usize>),
 }
 
-/// The sum of neighbouring inputs that can be merged with each other.
 #[derive(Default)]
 pub(super) struct Sum {
     pub(super) profile: SampleProfile,
@@ -54,7 +49,6 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// Whether the inputs have pseudo probes, and whether they have calling contexts.
     pub(super) fn kinds(&self) -> [bool; 2] {
         self.family
     }
@@ -64,7 +58,6 @@ impl Sum {
 /// input. A part of the input may have been added before the error was found.
 struct Odd;
 
-/// The state of one worker.
 #[derive(Default)]
 pub(super) struct SampleWorker {
     pieces: Vec<Piece>,
@@ -75,13 +68,11 @@ pub(super) struct SampleWorker {
 }
 
 impl SampleWorker {
-    /// Returns all groups of inputs, in the order of the inputs.
     pub(super) fn into_pieces(mut self) -> impl Iterator<Item = Piece> {
         self.close();
         self.pieces.into_iter()
     }
 
-    /// Ends the current sum of inputs. The next input begins a new sum.
     fn close(&mut self) {
         let sum = std::mem::take(&mut self.sum);
         if !sum.inputs.is_empty() {
@@ -101,7 +92,7 @@ impl SampleWorker {
 
 impl MergeKind for SampleKind<'_, '_> {
     type Worker = SampleWorker;
-    type Error = SampleMergeError;
+    type Error = MergeError;
 
     /// Each worker gets a contiguous range of the inputs. If functions contradict each other, the first one is kept, so
     /// the sums of the workers must be joined in the order of the inputs.
@@ -171,7 +162,7 @@ impl MergeKind for SampleKind<'_, '_> {
         &self,
         (worker, part): (&mut SampleWorker, &mut ReportPart),
         (mut later, later_part): (SampleWorker, ReportPart),
-    ) -> Result<(), SampleMergeError> {
+    ) -> Result<(), MergeError> {
         worker.close();
         later.close();
         worker.pieces.append(&mut later.pieces);
@@ -214,7 +205,6 @@ impl SampleKind<'_, '_> {
         worker.sum = sum;
     }
 
-    /// Reads an input and adds its functions directly to a sum.
     fn add(&self, sum: &mut Sum, input: &OpenedInput<'_>) -> Result<Outcome, Odd> {
         let options = self.options;
         let bytes = input.bytes();
@@ -237,7 +227,7 @@ impl SampleKind<'_, '_> {
         }
         let outcome = match (report.fault_count, report.functions) {
             (0, _) => Outcome::Kept,
-            _ if !self.strategy.keeps_sound_functions() => return Err(Odd),
+            _ if self.strategy.is_llvm() => return Err(Odd),
             (_, 0) if before == (sum.profile.names.len(), sum.profile.symbol_count()) => {
                 sum.profile.kind = kind_before;
                 Outcome::Dropped
@@ -271,7 +261,6 @@ impl SampleKind<'_, '_> {
         Ok(outcome)
     }
 
-    /// Reads an input into a profile of its own, renames its functions, applies its weight, and adds it to a sum.
     fn add_changed(&self, sum: &mut Sum, input: &OpenedInput<'_>) -> Result<ReadReport, Odd> {
         let options = self.options;
         let mut fresh = SampleProfile::new();

@@ -8,7 +8,6 @@ use profkit_data::instr::{ValueData, value_data};
 use profkit_merge::{Reason, merge_scheduled};
 use profkit_testkit::fixture;
 
-/// Returns every order in which `inputs` can be read, each with every way to deal the inputs out to workers.
 fn schedules(inputs: usize) -> Vec<Vec<(usize, usize)>> {
     fn extend(
         inputs: usize,
@@ -58,7 +57,6 @@ fn same_by_every_schedule(files: &Files) {
     }
 }
 
-/// All orders of a few things.
 fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     match things {
         [] => vec![Vec::new()],

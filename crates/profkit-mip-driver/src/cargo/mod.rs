@@ -78,7 +78,6 @@ fn this_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(Error::file(Doing::Find, Path::new("this program")))
 }
 
-/// Makes a symbolic link to this program at the path `link`. Does nothing if the link exists already.
 fn link_to_us(link: &Path) -> Result<()> {
     let us = this_program()?;
     if fs::read_link(link).is_ok_and(|old| old == us) {
@@ -172,7 +171,6 @@ fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
     Ok(command)
 }
 
-/// The program in whose place cargo or rustc has started this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Rustc,
@@ -184,14 +182,10 @@ enum Role {
 #[derive(Debug)]
 pub struct Call {
     role: Role,
-    /// The folder with links to this program.
     links: PathBuf,
-    /// The folder in which `profkit mip cargo` was started.
     folder: PathBuf,
-    /// The rustdoc that cargo would have started.
     rustdoc: OsString,
     words: Vec<OsString>,
-    /// The arguments after the name of the program.
     args: Vec<OsString>,
 }
 

@@ -43,7 +43,6 @@ impl Options {
         options.flat_map(|(_, value)| value.split(','))
     }
 
-    /// Returns the value of a codegen option. If the option is given several times, the last value counts, as in rustc.
     pub fn codegen(&self, name: &str) -> Option<&str> {
         let options = self.0.iter().rev().filter(|(own, _)| own == "-C");
         options
@@ -87,7 +86,6 @@ impl Options {
             .then(|| Path::new(folder).join(format!("{name}{extra}")))
     }
 
-    /// Whether the crate runs only during the build. Such crates are build scripts and procedural macros.
     fn is_for_build(&self) -> bool {
         let script = |name: &str| name.starts_with("build_script_");
         !self.has("--test")
@@ -102,7 +100,6 @@ impl Options {
             || self.has_type(&["bin", "dylib", "cdylib", "proc-macro"])
     }
 
-    /// Returns the reason why the crate cannot be instrumented, if there is one.
     fn unsupported(&self) -> Option<Unsupported> {
         let split = self.codegen("split-debuginfo").unwrap_or("off");
         if split != "off" {
@@ -139,7 +136,6 @@ fn expand(args: &[OsString]) -> Result<Vec<OsString>> {
     Ok(all)
 }
 
-/// Carries out a call of rustc. Returns the exit code for this process.
 pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
     let Some((rustc, args)) = call.args.split_first() else {
         return Err(Error::NoCompiler);
@@ -212,7 +208,6 @@ fn track(outputs: &Path) -> Result<()> {
     }
 }
 
-/// Whether the dependency file of the crate marks the crate as instrumented ([`track`] has written the mark).
 pub fn is_tracked(outputs: &Path) -> bool {
     let mark = format!("# env-dep:{TRACKED}=");
     fs::read_to_string(dependency_file(outputs))

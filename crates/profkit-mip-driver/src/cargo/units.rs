@@ -116,7 +116,6 @@ fn folder_beside(outputs: &Path) -> Result<tempfile::TempDir> {
         .map_err(Error::file(Doing::MakeFolder, folder))
 }
 
-/// Replaces the objects of a crate by instrumented objects before the crate is linked.
 pub fn replace_objects(outputs: &Path, tools: &Tools, options: &Options) -> Result<()> {
     let mut objects = files(outputs)?;
     objects.retain(|(rest, _)| is_wanted(rest, outputs));
@@ -134,7 +133,6 @@ pub fn replace_objects(outputs: &Path, tools: &Tools, options: &Options) -> Resu
     Ok(())
 }
 
-/// Replaces the crate's own objects in a library that rustc has made of the crate.
 pub fn replace_members(
     library: &Path,
     outputs: &Path,

@@ -117,8 +117,6 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Returns a function for `map_err` that makes an [`Error::System`] from an error of the system, the operation and
-    /// the path.
     pub(crate) fn file(doing: Doing, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let name = profkit_data::path_text(path);
         move |error| Error::System { doing, name, error }

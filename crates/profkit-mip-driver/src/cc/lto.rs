@@ -16,9 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// Whether the linker must make machine code of bitcode.
-///
-/// # Errors
-/// If the link is partial (`-r`) and an input is bitcode.
 pub fn is_needed(parsed: &Parsed) -> Result<bool> {
     let has_bitcode = parsed.items.iter().any(|item| match item {
         Item::Input { path, kind, .. } => match kind {
@@ -42,7 +39,6 @@ struct Words {
     folder: PathBuf,
     /// The folders in which the linker looks for libraries (`-L`).
     search: Vec<PathBuf>,
-    /// The number of files replaced so far.
     replaced: usize,
     first: Vec<OsString>,
     second: Vec<OsString>,
@@ -139,7 +135,6 @@ impl Words {
     }
 }
 
-/// Returns the folders that the options `-L` name.
 fn search(parsed: &Parsed) -> Vec<PathBuf> {
     let options = parsed.items.iter().filter_map(|item| match item {
         Item::Option {

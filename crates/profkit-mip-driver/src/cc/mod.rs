@@ -64,7 +64,6 @@ impl Default for Runtime {
 }
 
 impl From<PathBuf> for Runtime {
-    /// The runtime that a command line names: `full`, `small` or `api`, or a file.
     fn from(name: PathBuf) -> Self {
         runtime::variant_of(name.as_os_str()).map_or(Runtime::File(name), Runtime::BuiltIn)
     }

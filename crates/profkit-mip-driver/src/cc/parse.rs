@@ -20,13 +20,11 @@ pub enum Stop {
     Assembly,
     /// The driver stops after assembling (`-c`).
     Object,
-    /// The driver links a program or a shared library.
     Link,
     /// The driver links objects into one object (`-r`).
     PartialLink,
 }
 
-/// The kind of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Source code that is compiled to assembly.
@@ -42,30 +40,24 @@ pub enum Kind {
 /// The purpose of a compiler option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// An option that names the phase after which the driver stops, such as `-c` and `-S`.
     Stop,
-    /// The option `-o`.
     Output,
-    /// The option `-x`.
     Language,
-    /// An option about dependency files.
     Dependencies,
     /// An option that only the linker uses.
     Linker,
     /// An option that only the preprocessor or the compiler uses. The assembler is called without this option.
     Preprocessor,
-    /// The option `-save-temps`.
     SaveTemps,
-    /// Any other option.
     Other,
 }
 
-/// An option or an input of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// An option: one word, or two if the value is a separate word.
-    Option { class: Class, words: Vec<OsString> },
-    /// An input, with the language that the last option `-x` before it has set.
+    Option {
+        class: Class,
+        words: Vec<OsString>,
+    },
     Input {
         path: OsString,
         kind: Kind,
@@ -81,13 +73,11 @@ pub struct Parsed {
     pub output: Option<OsString>,
     /// Whether the command line contains the linker option `--build-id`.
     pub has_build_id: bool,
-    /// Whether the link makes a shared library.
     pub is_library: bool,
     /// Whether a dependency file is wanted, and whether options name the file (`-MF`) and its target (`-MT`, `-MQ`).
     pub dependencies: Dependencies,
     /// Whether the command line asks for link-time optimisation (`-flto`).
     pub lto: bool,
-    /// Whether some of the words were read from response files.
     pub from_response_file: bool,
 }
 
@@ -98,7 +88,6 @@ pub struct Dependencies {
     pub target_named: bool,
 }
 
-/// The way in which a command line is carried out.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// The command line compiles no code, so the compiler is started with its arguments unchanged.
@@ -247,7 +236,6 @@ fn ends_before_code(text: &str) -> bool {
         || text.starts_with("--help=")
 }
 
-/// Returns the kind of an input. `language` is the language from `-x`; without it, the extension of the file decides.
 fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
     if let Some(language) = language {
         let language = language.to_string_lossy();
@@ -274,9 +262,6 @@ fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
 }
 
 /// Parses the words of a command line after the compiler's name.
-///
-/// # Errors
-/// If the command line contains something that cannot be instrumented.
 pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported> {
     let expanded = response::expand(words);
     let from_response_file = expanded.len() != words.len() || expanded != words;
@@ -529,7 +514,6 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     })))
 }
 
-/// Whether a word is a long option that begins with `-o`, and not the option `-o` with a value.
 fn is_word_option_with_o(text: &str) -> bool {
     ["-object", "-openmp", "-opt"]
         .iter()

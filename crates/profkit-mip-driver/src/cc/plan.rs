@@ -21,15 +21,12 @@ pub enum Step {
         /// assembler would show the name of the temporary assembly file.
         marked: bool,
     },
-    /// Copy a file to standard output.
     Show(PathBuf),
 }
 
-/// Steps that are carried out in order. If a step fails, the later steps of the group are not carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     pub steps: Vec<Step>,
-    /// The output files to remove if a step fails.
     pub discard: Vec<PathBuf>,
 }
 
@@ -41,7 +38,6 @@ pub struct Plan {
     /// The words of the last call of the compiler, usually the link. The compiler is called only if no group failed.
     /// `None` if there is no such call.
     pub link: Option<Vec<OsString>>,
-    /// The folders to create before the first step.
     pub folders: Vec<PathBuf>,
 }
 
@@ -49,11 +45,9 @@ pub struct Plan {
 /// function.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    /// The folder for temporary files, which exist only during the call.
     pub temporary: &'a Path,
     /// The file with the MIP runtime; `None` if no runtime is linked.
     pub runtime: Option<&'a Path>,
-    /// The words to add to a link after the runtime.
     pub linker: &'a [OsString],
 }
 
@@ -203,8 +197,6 @@ fn instrument_in_place(file: &Path, source: &OsStr) -> Step {
     }
 }
 
-/// Returns the language that the last option `-x` has set. The outer `None` means that there is no such option, the
-/// inner `None` that the last one is `-x none`.
 fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
     parsed.items.iter().rev().find_map(|item| match item {
         Item::Option {

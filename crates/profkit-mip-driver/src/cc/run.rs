@@ -75,7 +75,6 @@ impl Compiler {
         }
     }
 
-    /// The name of the program that is started.
     pub fn name(&self) -> String {
         self.program.to_string_lossy().into_owned()
     }
@@ -135,7 +134,6 @@ pub fn is_clang(driver: &OsString) -> Result<bool> {
     }
 }
 
-/// A guard that removes temporary files if a signal ends the process.
 struct Cleaner(Arc<Mutex<Vec<PathBuf>>>);
 
 impl Cleaner {
@@ -254,13 +252,11 @@ fn discard(group: &Group) {
     }
 }
 
-/// A command line that is being carried out, with the settings for the programs that it starts.
 pub struct Job<'a> {
     pub compiler: &'a Compiler,
     pub options: &'a Options,
     pub words: &'a [OsString],
     pub folder: &'a Path,
-    /// The number of response files written so far.
     rsp: usize,
     /// The value of the environment variable [`assembler::ENVIRONMENT`], by which this program gets its settings when
     /// GCC starts it as the assembler. `None` if the compiler is not GCC.

@@ -59,7 +59,6 @@ struct Scanner<'a> {
     position: usize,
     line: u32,
     inline: bool,
-    /// The offset at which the current statement starts. `piece_line` is the line at this offset.
     piece: usize,
     piece_line: u32,
 }

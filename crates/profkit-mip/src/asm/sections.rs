@@ -50,15 +50,12 @@ pub fn arguments(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Removes the quotes around a text, if there are any.
 pub(super) fn unquoted(text: &[u8]) -> &[u8] {
     quoted(text).map_or(text, |(name, _)| name)
 }
 
-/// The identity of a section: its name, group and `unique` number.
 type Key<'a> = (&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// The sections found so far, the current section, and the stack on which `.pushsection` saves the current section.
 #[derive(Debug)]
 pub(super) struct Sections<'a> {
     pub(super) list: Vec<Section<'a>>,
@@ -88,7 +85,6 @@ impl<'a> Sections<'a> {
         sections
     }
 
-    /// Changes the current section if the directive selects a section.
     pub(super) fn follow(&mut self, directive: Directive<'a>) {
         match directive.name {
             b".pushsection" => {

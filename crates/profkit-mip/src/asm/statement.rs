@@ -68,7 +68,6 @@ pub struct Instruction<'a> {
     pub operands: &'a [u8],
 }
 
-/// Whether a byte can be part of a symbol's name.
 pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'.' | b'$' | b'@' | b'\\')
@@ -134,7 +133,6 @@ pub(super) fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty()).then_some((name, rest))
 }
 
-/// Returns the kind of a statement that does not begin with a label.
 pub(super) fn parse(text: &[u8]) -> Kind<'_> {
     let (first, rest) = if text.first() == Some(&b'"') {
         quoted(text).unwrap_or((text, b""))

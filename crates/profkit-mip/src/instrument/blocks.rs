@@ -70,9 +70,6 @@ struct Item<'a> {
 }
 
 /// Finds the blocks of a function and of its cold parts.
-///
-/// # Errors
-/// The reason why the flow of control cannot be determined.
 pub(super) fn find<'a>(
     module: &Module<'a>,
     function: &Function<'a>,
@@ -200,8 +197,6 @@ fn items<'a>(
     Ok(items)
 }
 
-/// For each label of a function, its indexes in the list of items (statements). A numeric label may have several
-/// indexes.
 type Places<'a> = FxHashMap<&'a [u8], Vec<usize>>;
 
 fn places<'a>(items: &[Item<'a>]) -> Places<'a> {

@@ -12,7 +12,6 @@ use std::fmt::Write as _;
 /// all other code of the section.
 const COLD_SUBSECTION: u32 = 8191;
 
-/// Appends all data and code that the instrumented functions need.
 pub(super) fn tail(
     module: &Module<'_>,
     planned: &[Planned<'_>],
@@ -35,7 +34,6 @@ pub(super) fn tail(
     out.push_str(&backend.once(options));
 }
 
-/// Makes a section of the file the current section again.
 fn select(module: &Module<'_>, id: SectionId, out: &mut String) {
     if let Some(section) = module.section(id) {
         let (name, arguments) = section.selector;
@@ -48,7 +46,6 @@ fn select(module: &Module<'_>, id: SectionId, out: &mut String) {
     }
 }
 
-/// Appends the stubs, records and map entries of the functions in one section.
 fn of_section(
     module: &Module<'_>,
     run: &[Planned<'_>],

@@ -151,7 +151,6 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// Whether a text contains a directive that could belong to a function.
 pub(super) fn mentions_function(text: &[u8]) -> bool {
     const MARKS: [&[u8]; 4] = [b"@function", b"%function", b"STT_FUNC", b"\"function\""];
     MARKS
@@ -165,31 +164,23 @@ struct Facts<'a> {
     /// The symbols that are functions according to the directive `.type`. The value of a symbol is true if it is an
     /// indirect function (ifunc).
     types: FxHashMap<&'a [u8], bool>,
-    /// For each label, the index of its statement, and whether the label is defined more than once.
     labels: FxHashMap<&'a [u8], (usize, bool)>,
-    /// For each symbol with a `.size` directive, the index of the first such directive and its expression.
     sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
-    /// The sections that contain an `.org` directive.
     placed: FxHashSet<SectionId>,
     /// The symbols that the Mach-O directive `.alt_entry` declares to be places inside a function.
     inside: FxHashSet<&'a [u8]>,
-    /// The labels that the section `__patchable_function_entries` lists.
     patchable: FxHashSet<&'a [u8]>,
     /// The symbols that have the name of a cold part and are mentioned by an instruction. If such a symbol also has a
     /// type, it is no part but a function of its own, which clang has outlined and which is called.
     named_cold: FxHashSet<&'a [u8]>,
 }
 
-/// The functions of a file, and the labels that are reserved for patching.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
-    /// The functions, in the order of their labels.
     pub(super) functions: Vec<Function<'a>>,
-    /// The labels of no-op instructions that are reserved for patching at the start of functions.
     pub(super) patchable: FxHashSet<&'a [u8]>,
 }
 
-/// Finds the functions in a file.
 pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
     let facts = facts(module);
     let mut functions: Vec<Function<'a>> = Vec::new();
@@ -288,7 +279,6 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
 }
 
 impl Function<'_> {
-    /// Whether there is an instruction or data between the function's label and the statement with this index.
     fn instructions_before(&self, module: &Module<'_>, index: usize) -> bool {
         module
             .statements
@@ -375,8 +365,6 @@ pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
         .or(rest.strip_suffix(b".__part"))
 }
 
-/// Returns the kind of symbol that the arguments of `.type` declare: `Some(false)` for a function, `Some(true)` for an
-/// indirect function, `None` for anything else.
 fn function_type(arguments: &[u8]) -> Option<bool> {
     let kind = arguments
         .rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',')
@@ -475,7 +463,6 @@ fn difference(expression: &[u8]) -> Option<(&[u8], &[u8])> {
     (names.next().is_none() && expression.contains(&b'-')).then_some((end, start))
 }
 
-/// Whether a directive puts bytes other than padding into the section.
 pub(super) fn is_data(name: &[u8]) -> bool {
     matches!(
         name,

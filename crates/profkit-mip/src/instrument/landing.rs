@@ -13,15 +13,12 @@ pub(super) struct Region<'a> {
     pub(super) pad: &'a [u8],
 }
 
-/// Facts about the code of a file, collected from the data in the file.
 #[derive(Debug, Default)]
 pub(super) struct DataFacts<'a> {
     /// The names that occur in data that the program can read, such as jump tables and tables of label addresses.
     /// Labels of code among them may be jump targets.
     pub(super) referenced: FxHashSet<&'a [u8]>,
-    /// For each label in data, the names that the data from this label to the next one mention.
     pub(super) tables: FxHashMap<&'a [u8], Vec<&'a [u8]>>,
-    /// The regions with a landing pad, by the label at their start.
     pub(super) regions: FxHashMap<&'a [u8], Region<'a>>,
 }
 
@@ -136,7 +133,6 @@ impl<'a> DataFacts<'a> {
     }
 }
 
-/// Whether a word is a number, or the location counter `.`.
 pub(super) fn is_number(word: &[u8]) -> bool {
     word == b"." || word.first().is_some_and(u8::is_ascii_digit)
 }

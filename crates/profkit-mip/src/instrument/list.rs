@@ -3,7 +3,6 @@
 //! `=CATEGORY`.
 use std::fmt;
 
-/// Whether an entry of an ignore list is about functions or about source files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Function,
@@ -155,7 +154,6 @@ impl IgnoreList {
     }
 }
 
-/// A piece of a glob in an ignore list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Byte(u8),

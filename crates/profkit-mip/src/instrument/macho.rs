@@ -28,7 +28,6 @@ fn global(name: &str) -> String {
     format!("_{name}")
 }
 
-/// Appends all data that the instrumented functions need.
 pub(super) fn tail(
     planned: &[Planned<'_>],
     backend: &dyn Backend,
@@ -67,7 +66,6 @@ fn kept(name: &str, align: usize, out: &mut String) {
     );
 }
 
-/// Appends the items that an image has only once: the anchor of the map, the mode word, the ring.
 fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
     let segment = section::MACHO_SEGMENT;
     let flags = options.flags();

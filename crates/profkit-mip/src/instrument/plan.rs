@@ -11,20 +11,13 @@ use crate::asm::{Kind, Module, ObjectFormat, SectionId};
 use profkit_abi::mip::mode;
 use profkit_data::ids::NameRef;
 
-/// A function, or a part of a function, that gets a record and a map entry.
 #[derive(Debug)]
 pub(super) struct Planned<'a> {
-    /// The symbol of the function or part.
     pub(super) name: &'a [u8],
-    /// The section that contains the code.
     pub(super) section: SectionId,
-    /// The names of the labels that belong to the function or part.
     pub(super) labels: Labels,
-    /// The label that marks the end of the code.
     pub(super) end: String,
-    /// The control-flow signature of the whole function. A part has the signature of its function.
     pub(super) signature: u32,
-    /// The mode flags of the map entry.
     pub(super) flags: u16,
     /// The number of blocks that have a byte in the record.
     pub(super) blocks: usize,
@@ -33,7 +26,6 @@ pub(super) struct Planned<'a> {
     pub(super) cold: Option<String>,
 }
 
-/// The state of the planner, which plans the insertions into one file.
 #[derive(Debug)]
 pub(super) struct Planner<'m, 'a> {
     module: &'m Module<'a>,
@@ -45,11 +37,9 @@ pub(super) struct Planner<'m, 'a> {
     pub(super) planned: Vec<Planned<'a>>,
     pub(super) edits: Edits,
     pub(super) skipped: Vec<Skipped>,
-    /// The number of functions that got a probe. Parts of functions are not counted.
     pub(super) functions: usize,
 }
 
-/// The code of a function or part, as a range of statements.
 struct Range<'a> {
     name: &'a [u8],
     label: usize,
@@ -82,7 +72,6 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Plans the insertions into one function. If the function gets no probe, records the reason.
     pub(super) fn function(&mut self, function: &'m Function<'a>) {
         if let Err(reason) = self.try_function(function) {
             self.skip(function, reason);

@@ -101,7 +101,6 @@ pub fn sample_profile(
     made
 }
 
-/// Returns the weight of a function's entry.
 fn entry_weight(function: &Function) -> u64 {
     match function.modes.entry() {
         Some(EntryKind::Calls | EntryKind::Unary) => function.calls.max(1),
@@ -130,8 +129,6 @@ fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
 }
 
 impl MadeProfile {
-    /// Adds the source lines of a function or part. `first` is the index of its first address in the list of symbolised
-    /// addresses.
     fn add_function(
         &mut self,
         function: &Function,
@@ -251,7 +248,6 @@ impl MadeProfile {
     }
 }
 
-/// Sets the weight of a source line, unless the line already has a larger weight.
 fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     let mut outcome = AddOutcome::default();
     samples.adding().add_line(location, 0, 1, &mut outcome);
@@ -265,8 +261,6 @@ fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     }
 }
 
-/// Sets the total of `samples`, and the total of each function that is inlined into it. The total of a function is the
-/// sum of its own counts and of the totals of its inlined functions. Returns the total of `samples`.
 fn set_totals(samples: &mut Samples) -> u64 {
     let own = samples
         .body

@@ -158,7 +158,6 @@ impl Bench {
         image
     }
 
-    /// Runs an image. Returns what it prints, and its records.
     fn records(&self, image: &Path) -> (Vec<u8>, Vec<u8>) {
         let file = self.path("records");
         let _ = fs::remove_file(&file);
@@ -167,7 +166,6 @@ impl Bench {
     }
 }
 
-/// One entry of an image's map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     name: String,
@@ -242,7 +240,6 @@ fn modes() -> Vec<Options> {
     vec![store_blocks, unary, calls]
 }
 
-/// The modes with probes for the large code model, which work in code of any model.
 fn large_modes() -> Vec<Options> {
     let mut all = modes();
     for options in &mut all {

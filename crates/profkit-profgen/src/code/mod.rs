@@ -52,7 +52,6 @@ pub struct Instruction {
     pub flow: Flow,
 }
 
-/// The code from one symbol to the next one.
 #[derive(Debug)]
 struct Piece {
     start: u64,
@@ -63,7 +62,6 @@ struct Piece {
     next: AtomicUsize,
 }
 
-/// The instructions of a piece.
 #[derive(Debug)]
 struct Decoded {
     instructions: Box<[Instruction]>,
@@ -71,14 +69,11 @@ struct Decoded {
     leaving: Box<[u64]>,
 }
 
-/// A section with code.
 #[derive(Debug)]
 struct Section<'data> {
     address: u64,
     bytes: &'data [u8],
-    /// The pieces of the section, sorted by address.
     pieces: Vec<Piece>,
-    /// The number of pieces in all sections before this one.
     pieces_before: usize,
 }
 
@@ -86,7 +81,6 @@ struct Section<'data> {
 #[derive(Debug)]
 pub struct Code<'data> {
     machine: Machine,
-    /// The sections, sorted by address.
     sections: Vec<Section<'data>>,
 }
 
@@ -228,7 +222,6 @@ impl<'data> Code<'data> {
             .take_while(move |instruction| instruction.address <= last)
     }
 
-    /// Returns the piece with this index, and the section that contains it. The indexes go on from section to section.
     fn piece(&self, number: usize) -> Option<(&Section<'data>, &Piece)> {
         let after = self
             .sections
@@ -289,7 +282,6 @@ impl<'data> Code<'data> {
 mod tests {
     use super::*;
 
-    /// Code made of `nop` and `ret` instructions. `symbols` are the addresses of its symbols.
     fn code<'b>(bytes: &'b [u8], symbols: &[u64]) -> Code<'b> {
         Code::new(
             Machine::X86(64),

@@ -27,7 +27,6 @@ pub fn sum_up(trie: &mut Trie, kind: ProfileKind, options: &ContextOptions) {
     }
 }
 
-/// Makes the profile: decides which contexts are inlined, leaves out cold contexts, and nests inlined functions.
 pub fn finish(
     mut trie: Trie,
     sizes: &Sizes,
@@ -99,7 +98,6 @@ fn profile(mut trie: Trie) -> SampleProfile {
     profile
 }
 
-/// Drops contexts that are not hot, or merges them into contexts with fewer callers.
 fn trim(profile: &mut SampleProfile, summary: &Summary, options: &ContextOptions) {
     let threshold = options.thresholds.hot(summary).unwrap_or(0);
     let is_preinlined = options.preinline.is_some();

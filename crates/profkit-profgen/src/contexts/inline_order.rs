@@ -5,7 +5,6 @@ use profkit_data::sample::{NameId, head_estimate};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A call between two functions, given by their numbers, and how often the call occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Edge {
     from: usize,
@@ -13,7 +12,6 @@ struct Edge {
     weight: u64,
 }
 
-/// The call graph. Functions are numbered in the order of their names.
 struct Graph {
     calls: Vec<Vec<Edge>>,
 }
@@ -69,8 +67,6 @@ pub fn callers_first(trie: &Trie, cold: u64) -> Vec<NameId> {
         .collect()
 }
 
-/// How often a context was called: the larger of the caller's count for this call target and the estimated entry count
-/// of the callee.
 pub fn weight(trie: &Trie, caller: NodeId, callee: NodeId) -> u64 {
     let node = trie.node(callee);
     match (&trie.node(caller).samples, &node.samples) {
@@ -81,13 +77,11 @@ pub fn weight(trie: &Trie, caller: NodeId, callee: NodeId) -> u64 {
     }
 }
 
-/// The state of a function in the search for strongly connected components.
 #[derive(Clone, Copy, Debug, Default)]
 struct Visit {
     /// The position of the function in the order in which the search meets the functions, from 1; 0 as long as the
     /// search has not met the function.
     number: usize,
-    /// The smallest `number` of a function that can be reached from this one.
     lowest: usize,
     is_done: bool,
 }
@@ -161,8 +155,6 @@ impl Graph {
         components
     }
 
-    /// Sorts the functions of a component: callers come first where calls are heavy. The calls that decide this are
-    /// those of a maximum spanning tree.
     fn sorted(&self, component: &[usize]) -> Vec<usize> {
         if component.len() <= 1 {
             return component.to_vec();

@@ -20,31 +20,22 @@ const MANY: u32 = 2;
 pub struct Missing<'m, 'files> {
     program: &'m Program<'files>,
     max_depth: u32,
-    /// For the address of each call instruction, the functions that it called in the samples.
     calls: BTreeMap<u64, BTreeSet<FunctionId>>,
-    /// For the address of each tail-call instruction, the functions that it called in the samples.
     tail_calls: BTreeMap<u64, BTreeSet<FunctionId>>,
-    /// For each function, the addresses of its tail calls.
     of_function: FxHashMap<FunctionId, Vec<u64>>,
-    /// All functions that were called by tail calls.
     tail_called: FxHashSet<FunctionId>,
     /// For each pair of functions, the number of paths from the first to the second. If there is one path, also the
     /// tail calls on it.
     known: FxHashMap<(FunctionId, FunctionId), (u32, Vec<u64>)>,
-    /// The functions on the path that is being searched.
     visiting: FxHashSet<FunctionId>,
     depth: u32,
-    /// The gaps in call chains that were filled with frames. A gap is given by the address of a call and the function
-    /// of the next frame.
     inferred: FxHashSet<(u64, FunctionId)>,
-    /// The number of steps that are left for searches.
     steps: u64,
     /// The number of searches that were skipped because no steps were left or the context was too long.
     given_up: u64,
 }
 
 impl<'m, 'files> Missing<'m, 'files> {
-    /// Takes the calls from the branches of all contexts.
     pub fn new(
         program: &'m Program<'files>,
         contexts: &Contexts,
@@ -111,7 +102,6 @@ impl<'m, 'files> Missing<'m, 'files> {
         }
     }
 
-    /// The number of places at which frames were added.
     pub fn inferred(&self) -> u64 {
         self.inferred.len() as u64
     }
@@ -128,8 +118,6 @@ impl<'m, 'files> Missing<'m, 'files> {
         has_enough
     }
 
-    /// Returns the addresses of a chain of calls, with the missing tail calls added between them. `address` is in the
-    /// function that the last call leads to; it is the last element of the result.
     pub fn between(&mut self, calls: &[u64], address: u64) -> Vec<u64> {
         let mut all = Vec::with_capacity(calls.len() + 1);
         let nexts = calls.iter().skip(1).copied().chain([address]);

@@ -18,7 +18,6 @@ const WAS_INLINED: u32 = 1;
 /// cutoff is as hot as possible.
 const VERY_HOT: u64 = 100_000;
 
-/// A function that may be inlined into the current function.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     count: u64,
@@ -46,12 +45,10 @@ struct Preinliner<'p> {
     /// For each function, the nodes of its contexts with samples. They are the nodes from before contexts were moved;
     /// `moved` leads from there to the present ones.
     contexts: FxHashMap<NameId, Vec<NodeId>>,
-    /// For each node whose samples were moved, the node that has them now.
     moved: FxHashMap<NodeId, NodeId>,
     inlined: u64,
 }
 
-/// Decides about inlining for all functions. Returns the number of contexts that are inlined.
 pub fn preinline(
     trie: &mut Trie,
     sizes: &Sizes,

@@ -16,7 +16,6 @@ use profkit_data::sample::{Location, NameId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A frame: a function, and the index of the probe of the call that the function makes.
 type Call = (NameId, u32);
 
 struct Builder<'b, 'files> {
@@ -24,7 +23,6 @@ struct Builder<'b, 'files> {
     map: &'b ProbeMap,
     missing: Option<Missing<'b, 'files>>,
     options: &'b ContextOptions,
-    /// The name of each function, by the MD5 of the name.
     names: FxHashMap<u64, NameId>,
     /// A cache with the frames of lists of calls, which are the keys. It holds at most [`REMEMBERED`] lists.
     frames: FxHashMap<Vec<u64>, Vec<Call>>,
@@ -38,7 +36,6 @@ struct Builder<'b, 'files> {
 /// The largest number of lists of calls whose frames are kept in memory.
 const REMEMBERED: usize = 1024;
 
-/// Fills the tree with the samples of the contexts.
 pub fn fill(
     program: &Program<'_>,
     contexts: &Contexts,
@@ -121,8 +118,6 @@ impl Builder<'_, '_> {
         Some(frames)
     }
 
-    /// Returns the context of a probe that was reached by these calls. All probes of one copy of a function have the
-    /// same context.
     fn node(&mut self, trie: &mut Trie, calls: &[u64], probe: &Probe) -> Option<NodeId> {
         let function = self.program.range_at(probe.address);
         let key = (probe.copy, function.map(|range| range.function));

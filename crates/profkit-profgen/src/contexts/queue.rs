@@ -3,7 +3,6 @@
 //! a limit is reached.
 use std::cmp::Ordering;
 
-/// A binary heap with the largest element at the top.
 #[derive(Debug)]
 pub struct Queue<T> {
     heap: Vec<T>,
@@ -27,13 +26,11 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Adds an element.
     pub fn push(&mut self, element: T) {
         self.heap.push(element);
         self.rise(self.heap.len() - 1);
     }
 
-    /// Moves an element up as long as its parent is less.
     fn rise(&mut self, mut at: usize) {
         while at > 0 {
             let parent = (at - 1) / 2;

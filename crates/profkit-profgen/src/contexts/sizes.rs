@@ -11,8 +11,6 @@ use rustc_hash::FxHashSet;
 /// discriminator.
 const HAS_OWN: u32 = 1 << 28;
 
-/// A tree with a node for each function in each context. The root's children are functions, and their children are the
-/// callers into which they are inlined.
 #[derive(Debug, Default)]
 pub struct Sizes {
     tree: Trie,
@@ -35,12 +33,10 @@ impl Sizes {
         self.sizes.get(node.index()).copied().flatten()
     }
 
-    /// Whether the options for inlining need code sizes.
     pub fn is_wanted(options: &ContextOptions) -> bool {
         options.preinline.is_some_and(|options| options.code_sizes)
     }
 
-    /// Computes the sizes of functions in a program without probes.
     pub fn of_lines(
         program: &Program<'_>,
         functions: &FxHashSet<FunctionId>,
@@ -53,7 +49,6 @@ impl Sizes {
         sizes
     }
 
-    /// Computes the sizes of functions in a program with probes. A copy that has probes but no code has the size 0.
     pub fn of_probes(
         program: &Program<'_>,
         functions: &FxHashSet<FunctionId>,
@@ -176,7 +171,6 @@ impl Sizes {
     }
 }
 
-/// Returns the index of a call's probe, which is encoded in the call's discriminator.
 fn probe_index(discriminator: u32) -> u32 {
     if discriminator & HAS_OWN == 0 {
         discriminator >> 3 & 0xffff

@@ -71,7 +71,6 @@ impl Context {
     }
 }
 
-/// Reads the calls of a context such as `0x10 @ 0x20`.
 fn calls(text: &[u8], address: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
     let text = std::str::from_utf8(text).ok()?;
     if text.is_empty() {
@@ -82,7 +81,6 @@ fn calls(text: &[u8], address: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> 
         .collect()
 }
 
-/// Reads the frames of a context such as `main:1 @ foo:3.2 @ bar`.
 fn frames(text: &[u8]) -> Option<Vec<LineFrame>> {
     let mut frames = Vec::new();
     let mut rest = text;

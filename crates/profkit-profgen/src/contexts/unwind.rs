@@ -20,8 +20,6 @@ type Branch = (Address, Address);
 /// a call.
 const UNKNOWN: Address = Some(0);
 
-/// A sample: its call chain, innermost frame first, and its branches, newest first. Every frame of the call chain but
-/// the first is the address of a call instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sample {
     chain: Vec<Address>,
@@ -111,7 +109,6 @@ pub fn unwind_samples(
     }
 }
 
-/// Returns the frames of a call chain, including inlined functions, and whether the innermost function was inlined.
 fn expanded(
     program: &Program<'_>,
     stacks: &LineStacks,
@@ -276,7 +273,6 @@ impl Samples {
     }
 }
 
-/// Returns the address of the instruction before an address, if this instruction is a call.
 fn call_before(program: &Program<'_>, address: u64) -> Option<u64> {
     let before = program.code.before(address)?;
     (before.flow == Flow::Call).then_some(before.address)
@@ -300,7 +296,6 @@ fn is_at_the_ends(program: &Program<'_>, address: u64) -> bool {
         || returns(code.after(address).map(|it| it.flow))
 }
 
-/// Returns all addresses whose source lines are needed.
 fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64> {
     let mut all: FxHashSet<u64> = FxHashSet::default();
     let mut ranges: FxHashSet<(u64, u64)> = FxHashSet::default();
@@ -326,10 +321,8 @@ fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64
     all
 }
 
-/// The index of a frame in the tree of a sample.
 type FrameId = usize;
 
-/// A frame of a sample, with the ranges and branches that ran in it.
 #[derive(Debug, Default)]
 struct Frame {
     address: Address,
@@ -339,7 +332,6 @@ struct Frame {
     branches: Vec<(Address, u64)>,
 }
 
-/// What ran in a frame of a sample. `count` is how often the sample occurred.
 struct Leaf<'f> {
     frame: &'f Frame,
     count: u64,
@@ -358,7 +350,6 @@ impl Leaf<'_> {
     }
 }
 
-/// The tree of the frames of a sample. The first element is the root, which is not the frame of a function.
 #[derive(Debug)]
 struct FrameTree {
     frames: Vec<Frame>,
@@ -394,7 +385,6 @@ impl FrameTree {
         id
     }
 
-    /// Whether a frame outside of the binary called another frame.
     fn has_foreign_callers(&self) -> bool {
         let mut frames = self.frames.iter().skip(1);
         frames.any(|frame| frame.address.is_none() && !frame.children.is_empty())
@@ -435,19 +425,16 @@ impl FrameTree {
     }
 }
 
-/// The state while the branches of a sample are undone.
 struct State<'s, 'files> {
     program: &'s Program<'files>,
     /// The source lines of addresses; `None` if contexts are by probe.
     stacks: Option<&'s LineStacks>,
     sample: &'s Sample,
     trie: FrameTree,
-    /// The innermost frame.
     leaf: FrameId,
     /// The instruction that was reached so far while going back in time. Everything that ran after this instruction has
     /// been undone.
     at: Address,
-    /// Whether the frames are no longer known. Then the remaining branches have no context.
     lost: bool,
     figures: &'s mut ContextFigures,
 }
@@ -485,7 +472,6 @@ impl<'s, 'files> State<'s, 'files> {
         self.trie.get(leaf).parent
     }
 
-    /// Replaces the innermost frame by a frame at `address` with the same caller.
     fn switch(&mut self, address: Address) {
         let leaf = self.leaf;
         if leaf == TREE_ROOT || self.trie.get(leaf).address != address {
@@ -507,7 +493,6 @@ impl<'s, 'files> State<'s, 'files> {
         }
     }
 
-    /// Undoes the code that ran between the target of a branch and the next newer branch.
     fn take_back_range(&mut self, to: Address) {
         let (start, end) = match (to, self.at) {
             (None, None) => {

@@ -152,7 +152,6 @@ struct Chain {
     score: f64,
 }
 
-/// The best way to join two chains.
 #[derive(Clone, Debug)]
 struct Join {
     gain: f64,

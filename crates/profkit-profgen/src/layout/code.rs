@@ -38,7 +38,6 @@ pub struct LeftOut {
     pub ambiguous: usize,
 }
 
-/// An executable segment.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -183,7 +182,6 @@ impl CodeMap {
         }
     }
 
-    /// Returns the address of a place in the program.
     pub(super) fn address(&self, place: Place, numbering: Numbering) -> Option<u64> {
         let place = place.get()?;
         match numbering {
@@ -199,7 +197,6 @@ impl CodeMap {
         }
     }
 
-    /// The address of the first segment with code, rounded down to a page.
     fn base(&self) -> u64 {
         const PAGE: u64 = 0x1000;
         let first = self.segments.iter().map(|segment| segment.address).min();

@@ -39,7 +39,6 @@ impl Cluster {
     }
 }
 
-/// Returns the order of the functions, as indices of `functions`.
 pub fn order(
     code: &CodeMap,
     flow: &Flow,

@@ -97,7 +97,6 @@ impl<'code> Layout<'code> {
     }
 }
 
-/// Returns an error if the counts are not from this program.
 fn check(flow: &Flow) -> Result<()> {
     let losses = &flow.losses;
     if losses.branches == 0 {

@@ -106,7 +106,6 @@ fn random_walks() {
     assert!(best_found >= 240, "{best_found} of 300");
 }
 
-/// All orders that begin with 0.
 fn permutations(count: usize) -> Vec<Vec<usize>> {
     let mut all = vec![vec![0]];
     for next in 1..count {

@@ -164,7 +164,6 @@ pub(crate) fn add_zeros(program: &Program<'_>, ranges: &mut BTreeMap<(u64, u64),
     }
 }
 
-/// Returns the count of a line. If the function does not have the line yet, the line is added with the count 0.
 pub(crate) fn line_at(samples: &mut Samples, location: Location) -> &mut u64 {
     let found = samples
         .body
@@ -184,7 +183,6 @@ pub(crate) fn line_at(samples: &mut Samples, location: Location) -> &mut u64 {
     &mut samples.body[at].samples
 }
 
-/// Raises the count of each line with calls to the sum of its calls, if the sum is larger.
 pub(crate) fn raise_lines_to_targets(samples: &mut Samples) {
     let mut sums: BTreeMap<Location, u64> = BTreeMap::new();
     for target in &samples.targets {

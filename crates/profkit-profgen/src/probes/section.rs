@@ -141,7 +141,6 @@ pub struct ProbeMap {
     pub copies: Vec<FunctionCopy>,
     /// The probes. Those of one copy are together, in the order of the section.
     pub probes: Vec<Probe>,
-    /// Indices of `probes`, sorted by address. Probes with equal addresses are in the order of the section.
     by_address: Vec<u32>,
 }
 
@@ -252,7 +251,6 @@ impl ProbeMap {
     }
 }
 
-/// A copy of a function whose inlined copies have not all been read.
 struct Open {
     /// The id of the copy; `None` if the function is not wanted.
     id: Option<CopyId>,
@@ -262,7 +260,6 @@ struct Open {
 struct Reader<'r, 'data> {
     cursor: Cursor<'data>,
     wanted: &'r Wanted,
-    /// The address of the previous probe.
     last: u64,
     map: &'r mut ProbeMap,
 }
@@ -355,7 +352,6 @@ impl Reader<'_, '_> {
         Ok(CopyId(id))
     }
 
-    /// Reads the index of a probe.
     fn index(&mut self) -> Result<u32> {
         let at = self.cursor.offset();
         let index = self.cursor.uleb128()?;
@@ -406,7 +402,6 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Reads a signed number in LEB128 form.
     fn distance(&mut self) -> Result<i64> {
         let at = self.cursor.offset();
         let (mut value, mut shift) = (0u64, 0u32);
@@ -444,8 +439,6 @@ mod tests {
     #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
     use super::*;
 
-    /// The sections of a function with an entry probe. Another function, which has a call, is inlined into it at probe
-    /// 2.
     fn sections() -> (Vec<u8>, Vec<u8>) {
         let mut descriptions = Vec::new();
         for (guid, checksum, name) in [(7u64, 70u64, "outer"), (9, 90, "inner")] {

@@ -58,9 +58,7 @@ struct Tree {
     inlined: Vec<(Place, Tree)>,
 }
 
-/// Line and discriminator.
 type Place = (u32, u32);
-/// A line: its place, its samples, and the functions that are called there, each with the number of calls.
 type Line = (Place, u64, Vec<(String, u64)>);
 
 fn tree(names: &SampleNames, samples: &Samples) -> Tree {
@@ -85,7 +83,6 @@ fn tree(names: &SampleNames, samples: &Samples) -> Tree {
     }
 }
 
-/// Returns the functions of a profile, sorted by name.
 fn trees(profile: &SampleProfile) -> Vec<(String, Tree)> {
     let functions = profile.functions().iter().map(|function| {
         let name = match profile.names.get(function.samples.name) {
@@ -120,7 +117,6 @@ fn with_names(text: &[u8]) -> Vec<u8> {
     named
 }
 
-/// Compares the profile of a recording with those of both tools.
 fn compare(binary: &Path, recording: &Path, counts: &Counts) {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");

@@ -19,7 +19,6 @@ fn stacks() -> CollectOptions {
     options
 }
 
-/// Returns the contexts of a program. Its counts are found by the name of its file.
 fn contexts_of(
     program: &Program<'_>,
     path: &Path,

@@ -19,7 +19,6 @@ use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip};
 use std::path::Path;
 use std::process::Command;
 
-/// The text of the profile that counts give for a binary.
 fn ours(binary: &Path, counts: &Counts) -> String {
     let made = ours_with(
         binary,
@@ -30,7 +29,6 @@ fn ours(binary: &Path, counts: &Counts) -> String {
     made.expect("a profile")
 }
 
-/// Returns the text of the profile that counts give for a binary, with these folders for debug files and these options.
 fn ours_with(
     binary: &Path,
     counts: &Counts,
@@ -78,7 +76,6 @@ fn counts_of(recording: &[u8]) -> Counts {
     collect(&recording, &CollectOptions::default())
 }
 
-/// A recording of one simulated process.
 fn recorded(program: &simulate::Program, simulation: &Simulation) -> Vec<u8> {
     let steps = [
         Step::Start {
@@ -140,7 +137,6 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}\n{errors}");
 }
 
-/// A program with debug info and a build id, and the counts of a simulated run of it.
 fn with_counts(llvm: &Llvm, folder: &Path, more: &[&str]) -> (simulate::Program, Counts) {
     let arguments = [&["-O2", "-g", "-Wl,--build-id"][..], more].concat();
     let program = compiled(llvm, "walked.c", &arguments, &folder.join("app"));

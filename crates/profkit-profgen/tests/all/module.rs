@@ -64,7 +64,6 @@ SECTIONS {
 }
 ";
 
-/// A module, and its code linked as a program.
 struct Built {
     folder: tempfile::TempDir,
     module: PathBuf,
@@ -80,7 +79,6 @@ fn run(command: &mut Command) {
     );
 }
 
-/// Builds the module `probe-fs.ko`.
 fn built(clang: &Path, linker: &str, arguments: &[&str]) -> Built {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
@@ -177,7 +175,6 @@ fn simulation() -> Simulation {
     Simulation::new(5).depth(16)
 }
 
-/// Returns a recording in which the program is a module with this path.
 fn recording(program: &Program, path: &str, build_id: &[u8]) -> Vec<u8> {
     let simulation = simulation();
     let mut sink = AsModule {
@@ -217,7 +214,6 @@ fn profile(binary: &Path, counts: &Counts) -> String {
     text_of_all(&outcome, profiles)
 }
 
-/// Checks a module under each name that perf gives it.
 fn check(built: &Built) {
     let program = Program::open(&built.program);
     let plain = recorded(&program, &simulation(), 1000);
@@ -337,7 +333,6 @@ fn a_stripped_module_has_its_profile_with_its_debug_file() {
     assert_eq!(text_of_all(&outcome, profiles), expected);
 }
 
-/// For each address in the module, perf finds the same function as profkit.
 #[test]
 fn perf_places_the_module_where_profkit_does() {
     let llvm = require_or_skip!(22);

@@ -151,7 +151,6 @@ pub fn pause() {
     let _ = unsafe { c_sched_yield() };
 }
 
-/// The type `struct sigaction` of libc. The order of its fields differs between systems.
 #[repr(C)]
 struct Action {
     #[cfg(all(target_os = "android", target_pointer_width = "64"))]

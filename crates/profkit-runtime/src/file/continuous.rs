@@ -10,7 +10,6 @@ use crate::system::{self, error};
 use core::sync::atomic::{AtomicI64, Ordering};
 
 impl State {
-    /// Maps the file into memory, and makes the program count there. If this fails, prints a message and returns false.
     pub(super) fn map(&mut self) -> bool {
         let sections = image::sections();
         if image::counter_bias() == 0 {

@@ -10,23 +10,17 @@ use crate::system::{self, error, Facts, Links, Open};
 /// The largest number of symbolic links that are followed. It is the same as in Linux.
 const LINKS_MAX: usize = 40;
 
-/// An open file of a profile.
 pub(super) struct Opened {
     pub(super) descriptor: i32,
     /// Whether the file is locked, so that no other process writes it until it is closed.
     locked: bool,
-    /// Whether a new file may be given the name of this file.
     replaceable: bool,
-    /// The owner, the permissions and the identity of the file.
     facts: Facts,
 }
 
-/// The kind of file to which a name leads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// The name leads to a device, a pipe, a socket or another special file.
     Special,
-    /// The name leads to a regular file, or nothing exists there. A new file may be given this name.
     Named,
     /// The name leads to a file that a process has open. The links in /proc lead to such files; `/dev/stdout` is an
     /// example. The process goes on to use the open file, so no new file may be given its name.
@@ -43,7 +37,6 @@ impl Opened {
 }
 
 impl State {
-    /// Finds the file to which the name leads, and stores its name in `target`.
     pub(super) fn follow_links(&mut self) -> system::Result<Target> {
         self.target.copy(&self.name);
         // SAFETY: a `Name` is always zero-terminated.
@@ -90,7 +83,6 @@ impl State {
         Err(error::TOO_MANY_LINKS)
     }
 
-    /// Opens the file `target` by calling `open`. Makes the folder of the file if it does not exist.
     pub(super) fn open(
         &mut self,
         open: unsafe fn(*const u8) -> system::Result<i32>,
@@ -106,7 +98,6 @@ impl State {
         unsafe { open(self.target.as_ptr()) }
     }
 
-    /// Opens the file `target`, and waits until no other process writes it.
     pub(super) fn open_locked(&mut self, mut target: Target) -> system::Result<Opened> {
         loop {
             let descriptor = self.open(system::open_pool)?;
@@ -258,7 +249,6 @@ impl State {
         result
     }
 
-    /// Writes the profile to an open file, after the bytes `kept`. Returns 0 or an error number.
     pub(super) fn overwrite(
         &mut self,
         file: i32,
@@ -290,7 +280,6 @@ impl State {
     }
 }
 
-/// Writes bytes to a file. Returns 0 or an error number.
 fn put(file: i32, start: usize, length: usize) -> i32 {
     let mut segment = [start, length];
     // SAFETY: the callers pass the bytes of the buffer or those that were read from the file.
@@ -302,7 +291,6 @@ unsafe extern "C" fn refuse(_context: *mut u8, _segments: *mut Segment, _count: 
     error::FILE_TOO_LARGE
 }
 
-/// Reads a file into new memory. An empty file gives an empty area.
 pub(super) fn contents(file: i32) -> system::Result<Area> {
     let size = system::end(file)?;
     if size == 0 {

@@ -4,27 +4,18 @@ use crate::layout::{COUNTER_PTR, FUNC_HASH, LAYOUT, NAME_REF, RAW};
 use crate::memory::{numbered, read, Area};
 use crate::values::{self, OldValues};
 
-/// An earlier profile of the same image. It is in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Old {
-    /// The counters and bitmaps of the profile.
     pub counts: Counts,
-    /// The value data, with the distance between addresses of the two runs.
     pub values: OldValues,
 }
 
-/// What is known of an earlier profile: from its header, and from the records that were checked.
 #[derive(Debug, Clone, Copy)]
 pub struct OldHeader {
-    /// The size in bytes of the build ids.
     pub ids_size: usize,
-    /// The word `CountersDelta` of the profile.
     delta: usize,
-    /// The value of `CountersDelta` that a profile of this process would have.
     expected_delta: usize,
-    /// Whether the profile has value data.
     with_values: bool,
-    /// The distance between the functions of this process and those of the process that wrote the profile.
     shift: values::Shift,
 }
 

@@ -147,7 +147,6 @@ pub struct Written {
     /// The value to which the other two fields belong. If the list of a site is full, a node of it can get another
     /// value.
     value: AtomicU64,
-    /// The part of the node's count that is in a file.
     count: AtomicU64,
     /// One more than the node's count when the current write began; 0 if the node is newer.
     now: AtomicU64,
@@ -195,17 +194,13 @@ impl Node {
     }
 }
 
-/// A change of all nodes of a function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Provides the memory for [`Written`]. From now on, other threads may add to the counts while the counts are
     /// written.
     Share,
-    /// The counts at this moment are those that are written next. So all passes over them find the same values.
     Begin,
-    /// The counts of the last write are in a file: they are not written again.
     End,
-    /// All counts become 0.
     Reset,
 }
 

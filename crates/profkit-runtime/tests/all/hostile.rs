@@ -38,7 +38,6 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Compiles the program. Returns it with the path and the bytes of its pool after one run.
 fn program() -> Option<(Program, PathBuf, Vec<u8>)> {
     let program = Program::new(LARGE, &["-mllvm", "-enable-value-profiling"])?;
     assert_eq!(said(&program.run(POOL, "", &[])), "");
@@ -52,7 +51,6 @@ const POOL: &str = "out/%m.profraw";
 const ONE_RUN: &str = "1 [100, 50]";
 const TWO_RUNS: &str = "2 [200, 100]";
 
-/// Runs a command of the shell in the folder of the program.
 fn shell(program: &Program, script: &str) -> Output {
     Command::new("sh")
         .args(["-c", script])

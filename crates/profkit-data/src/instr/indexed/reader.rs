@@ -6,8 +6,8 @@ use crate::bytes::{Cursor, Endian};
 use crate::hash_table::{Entries, Entry, FileOrder, HashTable, Lengths, Walk};
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{
-    FunctionTable, InstrKind, InstrProfile, InstrSource, MemProfSection, NewRecord, Record,
-    TemporalTraces,
+    FunctionTable, HeapSection, InstrKind, InstrProfile, InstrSource, MemProfSection, NewRecord,
+    Record, TemporalTraces,
 };
 use crate::names::SymbolTable;
 use crate::summary::Summary;
@@ -449,7 +449,7 @@ impl<'data> IndexedProfile<'data> {
                 .map(|(_, name)| name.to_vec())
                 .collect(),
             symbols: vtable_names,
-            memprof: self.memprof(),
+            memprof: self.memprof().map(HeapSection::Stored),
         })
     }
 }

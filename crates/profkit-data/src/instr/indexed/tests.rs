@@ -5,8 +5,8 @@
 use super::*;
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::{
-    FunctionTable, InstrKind, InstrProfile, InstrSource, Losses, MemProfSection, NewRecord, Record,
-    TemporalTrace, TemporalTraces, ValueData, ValueEntry,
+    FunctionTable, HeapSection, InstrKind, InstrProfile, InstrSource, Losses, MemProfSection,
+    NewRecord, Record, TemporalTrace, TemporalTraces, ValueData, ValueEntry,
 };
 use crate::releases::Release;
 use crate::{Error, ErrorKind};
@@ -471,7 +471,7 @@ fn memprof_sections_that_cannot_be_carried_are_refused() {
     };
     let refuse = |words: &[u64]| {
         let profile = InstrProfile {
-            memprof: Some(section(words)),
+            memprof: Some(HeapSection::Stored(section(words))),
             ..InstrProfile::default()
         };
         let options = IndexedWriteOptions::for_version(12);
@@ -490,7 +490,9 @@ fn memprof_sections_that_cannot_be_carried_are_refused() {
     insta::assert_snapshot!(said.join("\n"));
     // A MemProf section is left out and counted as a loss if the LLVM release does not know its version.
     let profile = InstrProfile {
-        memprof: Some(section(&[3, 0x100, 0x100, 0x120, 1, 0, 0])),
+        memprof: Some(HeapSection::Stored(section(&[
+            3, 0x100, 0x100, 0x120, 1, 0, 0,
+        ]))),
         ..InstrProfile::default()
     };
     for (release, lost) in [(14, true), (16, true), (19, false), (22, false)] {

@@ -6,8 +6,8 @@ use crate::hash_table::{ItemId, Lengths, TablePlan};
 use crate::ids::BuildId;
 use crate::index_vec::{Id, IndexVec};
 use crate::instr::{
-    FunctionId, FunctionRef, InstrKind, InstrProfile, Losses, MemProfSection, RecordRef,
-    TemporalTraces,
+    FunctionId, FunctionRef, HeapSection, InstrKind, InstrProfile, Losses, MemProfSection,
+    RecordRef, TemporalTraces,
 };
 use crate::llvm_order::{self, NumberHash};
 use crate::memprof_section as memprof;
@@ -247,7 +247,8 @@ impl<'p> IndexedPlan<'p> {
             let known = version >= header::MEMPROF.since
                 // A MemProf section whose version cannot be read is not counted as a loss. The code that places the
                 // section in the file reports the error.
-                && memprof::version(section)
+                && section
+                    .version()
                     .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
             known
@@ -277,7 +278,8 @@ impl<'p> IndexedPlan<'p> {
             total_len: 0,
             losses,
         };
-        plan.place(memprof)?;
+        let memprof = memprof.map(HeapSection::encoded).transpose()?;
+        plan.place(memprof.as_deref())?;
         Ok(plan)
     }
 
@@ -625,7 +627,7 @@ fn version_word(
     profile: &InstrProfile,
     options: &IndexedWriteOptions,
     traces: Option<&TemporalTraces>,
-    memprof: Option<&MemProfSection>,
+    memprof: Option<&HeapSection>,
     losses: &mut Losses,
 ) -> u64 {
     let sections = InstrKind::MEMPROF | InstrKind::TEMPORAL;

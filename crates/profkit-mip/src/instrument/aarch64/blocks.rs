@@ -10,31 +10,24 @@ use crate::instrument::functions::{Function, Part};
 use profkit_abi::mip::record;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A label, instruction or directive of the function, with its text.
 struct Line {
-    /// The index of the statement in [`Module::statements`].
     index: usize,
     what: What,
 }
 
 enum What {
     Label(String),
-    /// An instruction or directive: its first word in lower case, and the text after it.
     Instruction(String, String),
     Directive(String, String),
-    /// A statement with unknown instructions: a macro, a repetition, an assignment.
     Other,
 }
 
-/// The statements of a function's main code, or of one of its parts.
 struct Body {
     lines: Vec<Line>,
-    /// For each label of the body, its index in `lines`.
     labels: FxHashMap<String, usize>,
 }
 
 impl Body {
-    /// Collects the statements of one part of a function. Part 0 is the function's main code.
     fn new(module: &Module<'_>, function: &Function<'_>, part: usize) -> Self {
         let own = (function.label + 1, function.end, function.section);
         let of_part = |part: &Part<'_>| (part.label, part.end, part.section);
@@ -105,7 +98,6 @@ fn what(module: &Module<'_>, statement: &Statement<'_>) -> What {
     }
 }
 
-/// Whether a directive may stand for instructions. It is then unknown which registers they use.
 fn may_be_code(name: &str) -> bool {
     matches!(
         name,
@@ -398,8 +390,6 @@ fn mend(
     Ok(replaced)
 }
 
-/// Returns the statements that may belong to a jump table of the function: all labels and directives from the
-/// function's own label to the code of the next function.
 fn table_lines(module: &Module<'_>, function: &Function<'_>) -> Vec<(usize, What)> {
     let mut lines = Vec::new();
     for (index, statement) in module.statements.iter().enumerate().skip(function.label) {

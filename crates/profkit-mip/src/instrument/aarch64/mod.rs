@@ -14,7 +14,6 @@ use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use sequences::Addressing;
 
-/// The back end for AArch64. The object format is a field.
 #[derive(Debug)]
 pub(super) struct Aarch64 {
     format: ObjectFormat,
@@ -35,7 +34,6 @@ pub(super) static MACH_O: Aarch64 = Aarch64 {
 /// quarter of that, because block probes make the code longer.
 const NEAR: usize = 64 * 1024;
 
-/// Whether the cold stub of a function may be out of reach of a `cbz`.
 fn is_far(site: &Site<'_, '_>) -> bool {
     site.module.statements.len() > NEAR
 }

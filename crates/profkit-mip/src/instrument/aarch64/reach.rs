@@ -11,23 +11,16 @@ use std::collections::{HashMap, HashSet};
 
 use super::registers;
 
-/// A statement of a function, or of a jump table after the function.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Piece<'text> {
-    /// The name of a label, without the colon.
     Label(&'text str),
-    /// An instruction or a directive: its first word in lower case, and the text after it without comments.
     Statement { word: &'text str, rest: &'text str },
-    /// A probe that is inserted between the statements. The variant holds its size in bytes.
     Inserted(u32),
 }
 
-/// A jump table. Each entry is the distance from some label to the target, counted in instructions.
 #[derive(Clone, Debug)]
 pub(super) struct Table<'text> {
-    /// The label of the jump table.
     pub(super) label: &'text str,
-    /// The size of an entry in bytes: 1 or 2.
     pub(super) width: u8,
     /// Whether the entries are signed. The entries of gcc's tables are signed. The entries of clang's tables are
     /// unsigned, because clang measures the distances from the lowest target.
@@ -37,12 +30,9 @@ pub(super) struct Table<'text> {
     pub(super) entries: Vec<(usize, &'text str, &'text str)>,
 }
 
-/// The replacements that let all branches and tables of a function reach their targets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// The replaced statements: the index of each in `pieces`, and its new text.
     pub(super) pieces: Vec<(usize, String)>,
-    /// The replaced table entries: the index of the line of each, and its new text.
     pub(super) lines: Vec<(usize, String)>,
 }
 
@@ -54,7 +44,6 @@ const CONDITIONAL_REACH: u32 = 1024 * 1024 - 4;
 /// of other branches out of reach. The last round replaces all branches.
 const ROUNDS: usize = 16;
 
-/// Finds the jump tables with entries of one or two bytes in the lines of a file.
 pub(super) fn tables<'text>(
     pieces: impl Iterator<Item = (usize, Piece<'text>)>,
 ) -> Vec<Table<'text>> {
@@ -113,11 +102,6 @@ fn is_alignment(word: &str) -> bool {
     matches!(word, ".align" | ".p2align" | ".balign")
 }
 
-/// Finds the replacements that a function needs. `pieces` are the statements and the inserted probes of the function;
-/// `tables` are the jump tables of its file.
-///
-/// # Errors
-/// If something must be replaced but cannot be: the index of the statement, and the reason.
 pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (usize, String)> {
     let labels: HashMap<&str, usize> = pieces
         .iter()
@@ -291,7 +275,6 @@ fn opposite(condition: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the replacement of a branch: the opposite branch, which skips a `b` to the target.
 fn lengthened(word: &str, rest: &str) -> String {
     let (tested, target) = rest.rsplit_once(',').unwrap_or(("", rest));
     let over = match word {
@@ -312,7 +295,6 @@ fn lengthened(word: &str, rest: &str) -> String {
     format!("\t{over}\t{tested}. + 8\n\tb\t{}", target.trim())
 }
 
-/// Replaces a table of bytes by a table of half-words. Replaces all entries of the table and every load from it.
 fn widen(
     pieces: &[Piece<'_>],
     table: &Table<'_>,
@@ -454,7 +436,6 @@ fn uses(rest: &str, number: u8) -> bool {
         .any(|operand| registers::number(operand.trim()) == Some(number))
 }
 
-/// Whether an instruction of the function or an entry of a table refers to the label as its target.
 fn is_jumped_to(pieces: &[Piece<'_>], tables: &[Table<'_>], label: &str) -> bool {
     let by_instruction = |piece: &Piece<'_>| matches!(piece, Piece::Statement { word, rest } if !word.starts_with('.') && names(rest, label));
     // An `adr` computes the label from which a table's distances are measured. This label need not be a jump target.
@@ -464,7 +445,6 @@ fn is_jumped_to(pieces: &[Piece<'_>], tables: &[Table<'_>], label: &str) -> bool
     }) || tables.iter().any(by_table)
 }
 
-/// Whether `text` contains `symbol` as a whole word.
 fn names(text: &str, symbol: &str) -> bool {
     text.match_indices(symbol).any(|(at, _)| {
         let is_part =

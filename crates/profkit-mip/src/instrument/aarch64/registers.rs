@@ -44,8 +44,6 @@ impl Registers {
     }
 }
 
-/// Returns the number of the general register with this name. `None` for other names, the zero register and the stack
-/// pointer.
 pub(super) fn number(name: &str) -> Option<u8> {
     match name {
         "fp" => return Some(29),
@@ -82,7 +80,6 @@ pub(super) fn mentions(text: &str, number: u8) -> bool {
     }
 }
 
-/// Returns all general registers that `text` mentions.
 fn named(text: &str) -> Registers {
     text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_' || letter == '.'))
         .filter_map(number)
@@ -91,19 +88,15 @@ fn named(text: &str) -> Registers {
         })
 }
 
-/// Where execution continues after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Execution continues with the next instruction.
     Here,
     /// Execution leaves the function, after which a linker or the caller may overwrite x16 and x17. So both registers
     /// are dead before this instruction, unless another instruction reads them first.
     Out,
-    /// It is unknown where execution continues.
     Unknown,
 }
 
-/// The effect of an instruction: the registers that it reads and writes, and where execution continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Effect {
     pub(super) reads: Registers,

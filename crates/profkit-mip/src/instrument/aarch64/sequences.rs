@@ -7,7 +7,6 @@ use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// The way in which the code of probes refers to the address of data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addressing {
     pub(super) format: ObjectFormat,
@@ -16,7 +15,6 @@ pub(super) struct Addressing {
     pub(super) large: bool,
 }
 
-/// Returns the separator that stands between two statements on one line, followed by a space.
 pub(super) fn separator(format: ObjectFormat) -> &'static str {
     match format {
         ObjectFormat::Elf => "; ",
@@ -79,7 +77,6 @@ impl Addressing {
         }
     }
 
-    /// Returns the statements that set a register to the complete address of `place`.
     fn address(self, register: &str, place: &Place) -> Vec<String> {
         let mut statements = self.page(register, place);
         statements.extend(
@@ -90,7 +87,6 @@ impl Addressing {
     }
 }
 
-/// An address: a symbol plus an offset.
 #[derive(Clone, Debug)]
 struct Place {
     symbol: String,
@@ -234,8 +230,6 @@ const RED_ZONE: usize = 128;
 /// record whose address is on the stack.
 const FIRST: &str = "__profkit_mip_first";
 
-/// Returns the name of the helper that samples return addresses into a ring with this number of slots. Each ring size
-/// has its own helper.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
@@ -265,7 +259,6 @@ fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String)
     }
 }
 
-/// Writes the helper functions that a mode needs.
 pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     let mut out = String::new();
     let Mode::Calls { return_addresses } = options.mode else {
@@ -319,7 +312,6 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     out
 }
 
-/// Writes the helper that stores a return address into the ring with this number of slots.
 fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     let next = Place::new(addressing.global(symbol::RING_NEXT));
     let ring_place =

@@ -12,7 +12,6 @@ use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use profkit_abi::mip::record;
 
-/// The back end for x86-64. The object format is a field.
 #[derive(Debug)]
 pub(super) struct X86_64 {
     format: ObjectFormat,

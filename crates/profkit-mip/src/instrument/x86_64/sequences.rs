@@ -8,7 +8,6 @@ use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// Returns an operand for the address of the function's record plus an offset.
 fn address(record: &str, intel: bool, offset: usize) -> String {
     let place = match offset {
         0 => record.to_owned(),
@@ -34,7 +33,6 @@ fn memory(record: &str, intel: bool, size: &str, offset: usize) -> String {
 
 pub(super) use large::block as large_block;
 
-/// Makes the probe for the entry of a function.
 pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     if site.options.large_code_model {
         return large::entry(site, format);
@@ -99,7 +97,6 @@ fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
     }
 }
 
-/// Probes for the large code model. The record may be anywhere, so its distance is a 64-bit constant.
 mod large {
     use super::{
         Counter, Labels, Mode, ObjectFormat, Sequence, Site, assign_ordinal, cfa, edge_helper,
@@ -117,7 +114,6 @@ mod large {
         }
     }
 
-    /// Makes the probe for the entry of a function.
     pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
         let here = site.labels.other("h");
         let record = site.labels.record();
@@ -153,8 +149,6 @@ mod large {
         }
     }
 
-    /// Returns the name of the helper that samples return addresses into a ring with this number of slots. The large
-    /// code model has helpers of its own.
     pub(super) fn large_helper(slots: u32) -> String {
         format!("{}_large", edge_helper(slots))
     }
@@ -240,7 +234,6 @@ pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
     }
 }
 
-/// Returns the symbol for a name in C, as the object format spells it.
 fn global(name: &str, format: ObjectFormat) -> String {
     match format {
         ObjectFormat::Elf => name.to_owned(),
@@ -289,8 +282,6 @@ const FIND_RECORD: &str = "\
 \taddq %rdx, %rax
 ";
 
-/// Returns the name of the helper that samples return addresses into a ring with this number of slots. Each ring size
-/// has its own helper.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
@@ -320,7 +311,6 @@ fn hidden(name: &str, format: ObjectFormat, out: &mut String) -> String {
     global(name, format)
 }
 
-/// Writes the helper functions that a mode needs.
 pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     let mut out = String::new();
     let Mode::Calls { return_addresses } = options.mode else {

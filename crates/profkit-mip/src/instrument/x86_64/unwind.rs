@@ -48,7 +48,6 @@ pub(super) fn by_stack_pointer(site: &Site<'_, '_>, part: usize, starts: &[usize
     answers
 }
 
-/// The first argument of a directive.
 fn first<'a>(directive: &Directive<'a>) -> &'a [u8] {
     let end = directive.arguments.iter().position(|byte| *byte == b',');
     let first = end.and_then(|end| directive.arguments.get(..end));

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A map entry.
 #[derive(Debug)]
 struct Entry {
     name: String,
@@ -18,7 +17,6 @@ struct Entry {
     blocks: Vec<u64>,
 }
 
-/// Returns the entries of a linked program's map, and the address at which the records start.
 fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
     let data = program
         .section_by_name(section::MAP)
@@ -56,8 +54,6 @@ fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
     (entries, start.unwrap())
 }
 
-/// Reads qemu's log. For each address that was executed, returns how often, and the line of the log with the first
-/// execution.
 fn executed(log: &Path) -> HashMap<u64, (u32, usize)> {
     let text = std::fs::read_to_string(log).unwrap();
     let mut executed: HashMap<u64, (u32, usize)> = HashMap::new();
@@ -209,8 +205,6 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
     )
 }
 
-/// Checks that each sample in the ring names a function of the map, and a return address that follows a call
-/// instruction.
 fn check_ring(
     ring_bytes: &[u8],
     slots: u32,

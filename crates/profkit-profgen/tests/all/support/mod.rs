@@ -9,7 +9,6 @@ use profkit_testkit::{Llvm, repo_root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the counts that have the name of a binary's file, or that name no binary.
 pub fn counts_of<'c>(binary: &Path, counts: &'c Counts) -> &'c BinaryCounts {
     let name = binary.file_name().expect("a name").as_encoded_bytes();
     let found = counts.binaries.iter().find(|binary| {
@@ -19,14 +18,12 @@ pub fn counts_of<'c>(binary: &Path, counts: &'c Counts) -> &'c BinaryCounts {
     found.expect("the binary has counts")
 }
 
-/// A profile as text.
 pub fn text_of(profile: &SampleProfile) -> String {
     let mut bytes = Vec::new();
     text::write(profile, &text::TextOptions::new(), &mut bytes).expect("written");
     String::from_utf8(bytes).expect("text")
 }
 
-/// Returns the text of the profile of a run that made only one profile.
 pub fn text_of_all(outcome: &Outcome, profiles: Profiles) -> String {
     let named = outcome.name_profiles(profiles, SampleForm::Text);
     let [only] = &*named else {
@@ -65,7 +62,6 @@ pub fn theirs_of(tool: &str, binary: &Path, input: &[&str]) -> Option<String> {
     Some(std::fs::read_to_string(out).expect("a profile"))
 }
 
-/// Compiles a program of tests/programs.
 pub fn compiled(llvm: &Llvm, source: &str, arguments: &[&str], output: &Path) -> simulate::Program {
     let compiler = if source.ends_with(".cpp") {
         llvm.clangxx()
@@ -99,14 +95,12 @@ fn run(
     simulation.run(programs, &steps, sink).expect("a recording");
 }
 
-/// The bytes of a recording of one process.
 pub fn recorded(program: &simulate::Program, simulation: &Simulation, samples: u64) -> Vec<u8> {
     let mut writer = simulation.writer();
     run(program, simulation, samples, &mut writer);
     writer.file()
 }
 
-/// The bytes of a recording of one process with call chains, and the text of `perf script` for it.
 pub fn recorded_with_text(
     program: &simulate::Program,
     simulation: &Simulation,
@@ -123,8 +117,6 @@ pub fn recorded_with_text(
     (writer.file(), script.into_inner())
 }
 
-/// Returns the recordings of the program `test.binary` on real hardware. Each comes with the path of the program and
-/// the counts of the recording.
 pub fn real_recordings() -> Vec<(PathBuf, PathBuf, Counts)> {
     let paths = profkit_testkit::perf_recordings().into_iter();
     let of_test = paths.filter(|path| path.ends_with("test.lbr"));

@@ -58,7 +58,6 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A program that is linked with the runtime, in a folder with its files. The folder `out` in it is for profiles.
 pub struct Program {
     folder: tempfile::TempDir,
     pub llvm: Llvm,
@@ -80,7 +79,6 @@ impl Program {
         Some(program)
     }
 
-    /// Compiles another C program or library into the folder.
     pub fn compile(&self, source: &str, output: &str, options: &[&str]) {
         let name = format!("{output}.c");
         fs::write(self.path(&name), source).unwrap();
@@ -92,12 +90,10 @@ impl Program {
             .arg(library));
     }
 
-    /// The path of something in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Returns the command that runs the program and makes it write its profile to the file `name`.
     pub fn command(&self, name: &str, argument: &str) -> Command {
         let mut command = Command::new(self.path("program"));
         command
@@ -114,7 +110,6 @@ impl Program {
             .unwrap()
     }
 
-    /// The files in `out`.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = fs::read_dir(self.path("out"))
             .unwrap()
@@ -124,7 +119,6 @@ impl Program {
         files
     }
 
-    /// Removes the files in `out`.
     pub fn clear(&self) {
         for file in self.files() {
             fs::remove_file(file).unwrap();
@@ -169,7 +163,6 @@ impl Program {
     }
 }
 
-/// What a program printed to stderr.
 pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask clients`: runs cargo-llvm-cov, cargo-pgo and grcov from start to end on a small Rust project, once with
 //! LLVM's llvm-profdata and once with profkit under this name. The results must be equal.
+use crate::mip::succeed;
 use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::{Llvm, repo_root, target_folder};
@@ -8,16 +9,6 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-const HELP: &str = "\
-cargo xtask clients [--only CLIENT]
-
-Runs real callers of llvm-profdata twice, with LLVM's tool and with profkit as llvm-profdata, and compares what they
-make. They are installed from crates.io into target/clients, or taken from PATH if their version is the wanted one.
-  --only CLIENT   cargo-llvm-cov, cargo-pgo or grcov
-
-Example: cargo xtask clients --only grcov
-";
 
 /// The clients. Each has its name, the version that was examined and run, and the function that runs it.
 const CLIENTS: [(&str, &str, Use); 3] = [
@@ -47,19 +38,7 @@ struct Setting {
 ///
 /// # Errors
 /// If a client is not available or fails, or if its results with profkit and with LLVM's tool differ.
-pub fn run(args: &[String]) -> Result<()> {
-    let mut args = args.iter();
-    let mut only = None;
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--only" => only = Some(args.next().context("--only wants a value")?.clone()),
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            other => bail!("unknown argument {other}\n\n{HELP}"),
-        }
-    }
+pub fn run(only: Option<&str>) -> Result<()> {
     let root = repo_root();
     let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;
     let profkit = built_profkit()?;
@@ -67,7 +46,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let mut failures = 0;
     for (client, version, run) in CLIENTS
         .iter()
-        .filter(|(client, ..)| only.as_deref().is_none_or(|only| only == *client))
+        .filter(|(client, ..)| only.is_none_or(|only| only == *client))
     {
         install(&folder, client, version)?;
         let mut made = Vec::new();
@@ -124,7 +103,7 @@ fn install(folder: &Path, client: &str, version: &str) -> Result<()> {
         .args(["install", "--locked", "--root"])
         .arg(folder)
         .args(["--version", version, client]);
-    succeed(&mut command)
+    succeed(&mut command).map(drop)
 }
 
 fn prepare(
@@ -297,20 +276,6 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
                 fs::copy(entry.path(), target)?;
             }
         }
-    }
-    Ok(())
-}
-
-/// Runs a command that must succeed. Its output is captured, and becomes part of the error if it fails.
-fn succeed(command: &mut Command) -> Result<()> {
-    let output = command.output().with_context(|| format!("{command:?}"))?;
-    if !output.status.success() {
-        bail!(
-            "{command:?}: {}\n{}{}",
-            output.status,
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ const KEPT_RUN: usize = 1;
 const README_RELEASES: [u32; 4] = [14, 16, 19, 22];
 
 /// Rewrites the folders in [`FOLDERS`], and `MANIFEST`, which says for each file how and by which tool it was made.
-pub fn run(_arguments: &[String]) -> Result<()> {
+pub fn run() -> Result<()> {
     let mut writer = Writer::new()?;
     for set in all_sets() {
         match set.build() {

@@ -3,7 +3,7 @@
 //!
 //! `cargo fuzz` needs a nightly compiler because of the address sanitizer. The pass that counts edges is part of every
 //! compiler.
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use profkit_testkit::{corpus, fixture_path, fixtures_with, repo_root, target_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,7 @@ struct Target {
 
 /// Fuzzes each target for the given number of seconds. It starts from the inputs in the repository, and from those that
 /// earlier runs found.
-pub fn run(arguments: &[String]) -> Result<()> {
-    let Some((seconds, names)) = arguments.split_first() else {
-        bail!("usage: cargo xtask fuzz SECONDS [TARGET…]");
-    };
-    let seconds: u32 = seconds.parse().context("SECONDS")?;
+pub fn run(seconds: u32, names: &[String]) -> Result<()> {
     let program = build()?;
     let mut failed = Vec::new();
     for target in targets(names)? {

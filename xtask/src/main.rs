@@ -1,11 +1,5 @@
 //! Tasks for work on this repository. `cargo xtask` lists them.
 mod bench;
-mod bench_correlate;
-mod bench_mip_merge;
-mod bench_order;
-mod bench_perf;
-mod bench_runtime;
-mod bench_symbolize;
 mod clients;
 mod conformance;
 mod differential;
@@ -25,199 +19,149 @@ mod two_commits;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Parser;
 
-/// A task: its name, its description, and its function, which takes the arguments after the name.
-struct Task(&'static str, &'static str, fn(&[String]) -> Result<()>);
+/// Tasks for work on this repository.
+#[derive(Debug, Parser)]
+#[command(
+    bin_name = "cargo xtask",
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+enum Task {
+    /// What .ci/run does, except for installing
+    Ci,
+    /// Format, check, unit tests and tests/cli: two minutes after a build
+    Quick,
+    /// All tests, exhaustive ones whole
+    Slow {
+        /// Arguments of cargo test
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// The documentation of all crates, warnings denied, and its links
+    Doc,
+    /// The libraries, checked for Windows and WebAssembly
+    Targets,
+    /// Sanitizers, long fuzzing and real programs, by parts; CI runs one at a time
+    Thorough(thorough::Arguments),
+    /// Rewrite the expectations of tests/cli
+    Bless,
+    /// profkit beside LLVM's tools on every compiler, mode and program
+    Conformance {
+        /// Only sets with one of these words in their names
+        names: Vec<String>,
+    },
+    /// LLVM's own tests of llvm-profdata and llvm-profgen, with its tools and with profkit
+    ///
+    /// The tests come from Debian's source package of LLVM 19, which is fetched into target/llvm-suite (165 MB). lit and
+    /// FileCheck come from the package llvm-22-tools.
+    LlvmSuite {
+        /// A regular expression: only the tests whose name it matches
+        filter: Option<String>,
+    },
+    /// The tests of LLVM's profile runtime, with it and with profkit's
+    RuntimeSuite {
+        /// A regular expression: only the tests whose name it matches
+        filter: Option<String>,
+    },
+    /// Random command lines of llvm-profdata, with its tool and with profkit
+    Differential(differential::Arguments),
+    /// Every fuzz target over its corpus and many mutations
+    FuzzSmoke {
+        #[arg(default_value = "100000")]
+        mutations: String,
+        #[arg(default_value = "1")]
+        seed: String,
+    },
+    /// Every fuzz target, or those named, under libFuzzer
+    Fuzz {
+        /// For each target
+        seconds: u32,
+        targets: Vec<String>,
+    },
+    /// What `fuzz` found, as small as it covers the same code, to fuzz/corpus
+    FuzzMinimize { targets: Vec<String> },
+    /// Make tests/fixtures again with the installed LLVMs
+    Fixtures,
+    /// The pictures of the README, from real runs of the command
+    Pictures {
+        /// Only compare them
+        #[arg(long)]
+        check: bool,
+    },
+    /// The pages of `profkit report` in a browser: every view, by mouse and keyboard
+    Page {
+        /// Instead make the pictures of the README
+        #[arg(long)]
+        pictures: bool,
+    },
+    /// What `profkit export` writes, opened in speedscope, the Firefox Profiler and a reader of pprof
+    Bridges,
+    /// The files of a release: archive, Debian package, wheel, each installed and tried
+    Dist {
+        /// All that are installed, if none is given
+        targets: Vec<String>,
+    },
+    /// What cargo publish would do, without doing it
+    Publish {
+        /// Arguments of cargo publish
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Commands of LLVM's tools and of profkit that do the same work, measured side by side
+    Bench(bench::Arguments),
+    /// Generated C programs, plain and with profkit mip cc, under many compilers and options
+    MipFuzz(mip::fuzz::Arguments),
+    /// lua, zstd and re2 with profkit mip cc: their own tests, clang's counts, sections
+    ///
+    /// Needs clang-22, gcc-12, lld-22, dpkg-dev, make, perl, python3-six, unicode-data, binutils.
+    MipPrograms(mip::programs::Arguments),
+    /// re2's tests with heap profiles of five clangs, merged and shown by both tools
+    MemprofPrograms(memprof::Arguments),
+    /// lua and a Rust program before and after an edit: what match and diff say
+    TwoCommits,
+    /// cargo-llvm-cov, cargo-pgo and grcov with both tools
+    Clients {
+        /// cargo-llvm-cov, cargo-pgo or grcov
+        #[arg(long)]
+        only: Option<String>,
+    },
+}
 
-/// One line per task.
-const TASKS: &[Task] = &[
-    Task("ci", "what .ci/run does, except for installing", steps::ci),
-    Task(
-        "quick",
-        "format, check, unit tests and tests/cli: two minutes after a build",
-        steps::quick,
-    ),
-    Task(
-        "slow",
-        "all tests, exhaustive ones whole [ARGUMENTS OF CARGO TEST…]",
-        steps::slow,
-    ),
-    Task(
-        "doc",
-        "the documentation of all crates, warnings denied, and its links",
-        steps::doc,
-    ),
-    Task(
-        "targets",
-        "the libraries, checked for Windows and WebAssembly",
-        steps::targets,
-    ),
-    Task(
-        "thorough",
-        "sanitizers and long fuzzing, by parts; CI runs one at a time [PART… | --turn]",
-        thorough::run,
-    ),
-    Task(
-        "bless",
-        "rewrite the expectations of tests/cli",
-        steps::bless,
-    ),
-    Task(
-        "conformance",
-        "profkit beside LLVM's tools on every compiler, mode and program [SET…]",
-        conformance::run,
-    ),
-    Task(
-        "llvm-suite",
-        "LLVM's own tests of llvm-profdata and llvm-profgen, with its tools and with profkit [FILTER]",
-        suite::run,
-    ),
-    Task(
-        "runtime-suite",
-        "the tests of LLVM's profile runtime, with it and with profkit's [FILTER]",
-        suite::runtime::run,
-    ),
-    Task(
-        "differential",
-        "random command lines of llvm-profdata, with its tool and with profkit [--seed N] [--runs N]",
-        differential::run,
-    ),
-    Task(
-        "fuzz-smoke",
-        "every fuzz target over its corpus and many mutations [MUTATIONS [SEED]]",
-        steps::fuzz_smoke,
-    ),
-    Task(
-        "fuzz",
-        "every fuzz target, or those named, under libFuzzer: SECONDS for each [TARGET…]",
-        fuzz::run,
-    ),
-    Task(
-        "fuzz-minimize",
-        "what `fuzz` found, as small as it covers the same code, to fuzz/corpus [TARGET…]",
-        fuzz::minimize,
-    ),
-    Task(
-        "fixtures",
-        "make tests/fixtures again with the installed LLVMs",
-        fixtures::run,
-    ),
-    Task(
-        "pictures",
-        "the pictures of the README, from real runs of the command [--check]",
-        pictures::run,
-    ),
-    Task(
-        "page",
-        "the pages of `profkit report` in a browser: every view, by mouse and keyboard [--bench | --pictures]",
-        page::run,
-    ),
-    Task(
-        "bridges",
-        "what `profkit export` writes, opened in speedscope, the Firefox Profiler and a reader of pprof",
-        page::bridges::run,
-    ),
-    Task(
-        "dist",
-        "the files of a release: archive, Debian package, wheel, each installed and tried [TARGET…]",
-        dist::run,
-    ),
-    Task(
-        "publish",
-        "what cargo publish would do, without doing it [ARGUMENTS OF CARGO PUBLISH…]",
-        dist::publish,
-    ),
-    Task(
-        "bench-llvm",
-        "time llvm-profdata-22 and profkit side by side",
-        bench::run,
-    ),
-    Task(
-        "bench-sample",
-        "time llvm-profdata-22 and profkit on sample profiles [WORK…]",
-        bench::sample::run,
-    ),
-    Task(
-        "mip-fuzz",
-        "generated C programs, plain and with profkit mip cc, under many compilers and options",
-        mip::fuzz::run,
-    ),
-    Task(
-        "mip-programs",
-        "lua, zstd and re2 with profkit mip cc: their own tests, clang's counts, sections",
-        mip::programs::run,
-    ),
-    Task(
-        "bench-mip",
-        "what MIP costs: text, data, files and time of real programs",
-        mip::bench::run,
-    ),
-    Task(
-        "bench-symbolize",
-        "time llvm-symbolizer-22 and profkit on a million addresses",
-        bench_symbolize::run,
-    ),
-    Task(
-        "bench-mip-merge",
-        "time profkit mip merge of 10,000 raw files beside cat",
-        bench_mip_merge::run,
-    ),
-    Task(
-        "bench-order",
-        "pages and page faults of a cold start, ordered by profkit and by llvm-profdata-22",
-        bench_order::run,
-    ),
-    Task(
-        "bench-perf",
-        "time llvm-profgen-22, create_llvm_prof and profkit on recordings with branch stacks [--only WORK]",
-        bench_perf::run,
-    ),
-    Task(
-        "bench-runtime",
-        "bytes and time of the profile runtime beside LLVM's C runtime [--only PART]",
-        bench_runtime::run,
-    ),
-    Task(
-        "bench-memprof",
-        "time 500 raw heap profiles of 10,000 contexts beside llvm-profdata-22",
-        memprof::bench::run,
-    ),
-    Task(
-        "memprof-programs",
-        "re2's tests with heap profiles of five clangs, merged and shown by both tools",
-        memprof::programs::run,
-    ),
-    Task(
-        "bench-correlate",
-        "time 500 raw profiles without metadata and 200 binaries beside llvm-profdata-22",
-        bench_correlate::run,
-    ),
-    Task(
-        "two-commits",
-        "lua and a Rust program before and after an edit: what match and diff say",
-        two_commits::run,
-    ),
-    Task(
-        "clients",
-        "cargo-llvm-cov, cargo-pgo and grcov with both tools",
-        clients::run,
-    ),
-];
+fn run(task: &Task) -> Result<()> {
+    match task {
+        Task::Ci => steps::ci(),
+        Task::Quick => steps::quick(),
+        Task::Slow { arguments } => steps::slow(arguments),
+        Task::Doc => steps::doc(),
+        Task::Targets => steps::targets(),
+        Task::Thorough(arguments) => thorough::run(arguments),
+        Task::Bless => steps::bless(),
+        Task::Conformance { names } => conformance::run(names),
+        Task::LlvmSuite { filter } => suite::run(filter.as_deref()),
+        Task::RuntimeSuite { filter } => suite::runtime::run(filter.as_deref()),
+        Task::Differential(arguments) => differential::run(arguments),
+        Task::FuzzSmoke { mutations, seed } => steps::fuzz_smoke(mutations, seed),
+        Task::Fuzz { seconds, targets } => fuzz::run(*seconds, targets),
+        Task::FuzzMinimize { targets } => fuzz::minimize(targets),
+        Task::Fixtures => fixtures::run(),
+        Task::Pictures { check } => pictures::run(*check),
+        Task::Page { pictures } => page::run(*pictures),
+        Task::Bridges => page::bridges::run(),
+        Task::Dist { targets } => dist::run(targets),
+        Task::Publish { arguments } => dist::publish(arguments),
+        Task::Bench(arguments) => bench::run(arguments),
+        Task::MipFuzz(arguments) => mip::fuzz::run(arguments),
+        Task::MipPrograms(arguments) => mip::programs::run(arguments),
+        Task::MemprofPrograms(arguments) => memprof::run(arguments),
+        Task::TwoCommits => two_commits::run(),
+        Task::Clients { only } => clients::run(only.as_deref()),
+    }
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let name = arguments.first().map(String::as_str);
-    let Some(Task(_, _, task)) = TASKS.iter().find(|task| Some(task.0) == name) else {
-        if let Some(name) = name {
-            eprintln!("no task {name}");
-        }
-        eprintln!("usage: cargo xtask TASK [ARGUMENT…]\n");
-        for Task(name, what, _) in TASKS {
-            eprintln!("  {name:<17}{what}");
-        }
-        return ExitCode::from(2);
-    };
-    match task(&arguments[1..]) {
+    match run(&Task::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask: {error:#}");

@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use profkit_testkit::{Llvm, repo_root, skip};
 
 use crate::steps::built_profkit;
@@ -62,10 +62,9 @@ const RECORDING: Screen = Screen {
     ],
 };
 
-/// The name of the flame graph, and the command that draws it. The heap dump and the debug info of its program
-/// are beside the pictures. The program is tests/programs/heap_contexts.cpp, built by clang 22 with -O1 and the options
-/// in `profkit_testkit::heap::HEAP_FLAGS`. The debug info was extracted by `objcopy --only-keep-debug`; its symbols and
-/// empty space were removed.
+/// The name of the flame graph, and the command that draws it. The dump in tests/fixtures/heap is a run of
+/// tests/programs/heap_contexts.cpp, built by clang 22 with -O1 and `profkit_testkit::HEAP_FLAGS`; the debug info was
+/// extracted by `objcopy --only-keep-debug`, without symbols and empty space.
 const FLAME_GRAPH: (&str, &str) = (
     "flamegraph",
     "profkit show heap.memprofraw --binaries heap.debug --flamegraph flamegraph.svg",
@@ -82,12 +81,7 @@ const ROW: usize = 19;
 const MARGIN: usize = 16;
 
 /// Makes the pictures in `docs/pictures`. With `--check`, reports those that are out of date.
-pub fn run(arguments: &[String]) -> Result<()> {
-    let check = match arguments {
-        [] => false,
-        [only] if only == "--check" => true,
-        _ => bail!("cargo xtask pictures [--check]"),
-    };
+pub fn run(check: bool) -> Result<()> {
     if Llvm::find(22).is_none() && check {
         skip("the pictures are not checked: LLVM 22, which one of them shows, is not installed");
         return Ok(());
@@ -163,10 +157,7 @@ fn prepare(folder: &Path) -> Result<()> {
         fs::copy(fixtures.join(file), folder.join(copy))?;
     }
     for file in ["heap.memprofraw", "heap.debug"] {
-        fs::copy(
-            repo_root().join("docs/pictures").join(file),
-            folder.join(file),
-        )?;
+        fs::copy(fixtures.join("heap").join(file), folder.join(file))?;
     }
     Ok(())
 }

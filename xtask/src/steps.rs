@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use profkit_testkit::{SLOW_VARIABLE, repo_root, target_folder};
 
 /// Runs `.ci/run` without installing anything.
-pub fn ci(_arguments: &[String]) -> Result<()> {
+pub fn ci() -> Result<()> {
     let status = Command::new("bash")
         .args([".ci/run", "--installed"])
         .current_dir(repo_root())
@@ -29,7 +29,7 @@ pub fn slow(arguments: &[String]) -> Result<()> {
 }
 
 /// Runs the checks that are useful while working. They take two minutes after a build.
-pub fn quick(_arguments: &[String]) -> Result<()> {
+pub fn quick() -> Result<()> {
     cargo(&["fmt", "--all", "--check"], &[])?;
     cargo(&["check", "--workspace", "--all-targets"], &[])?;
     cargo(&["test", "--workspace", "--lib"], &[])?;
@@ -40,7 +40,7 @@ pub fn quick(_arguments: &[String]) -> Result<()> {
 }
 
 /// Builds the documentation of all crates, and checks the links of the crate `profkit`. Warnings are errors.
-pub fn doc(_arguments: &[String]) -> Result<()> {
+pub fn doc() -> Result<()> {
     let deny = [("RUSTDOCFLAGS", "-D warnings")];
     let docs = target_folder().join("doc");
     // rustdoc does not remove the pages of items that no longer exist, and the links of these pages would be checked
@@ -114,7 +114,7 @@ const PORTABLE: &[&str] = &[
 ];
 
 /// Checks that the portable libraries compile for other systems.
-pub fn targets(_arguments: &[String]) -> Result<()> {
+pub fn targets() -> Result<()> {
     for (target, packages) in TARGETS {
         if !has_target(target)? {
             eprintln!(
@@ -155,21 +155,16 @@ fn sysroot() -> Result<PathBuf> {
 }
 
 /// Rewrites the expected outputs in `tests/cli`.
-pub fn bless(_arguments: &[String]) -> Result<()> {
+pub fn bless() -> Result<()> {
     cargo(
         &["test", "-p", "profkit-cli", "--test", "all", "cli::"],
         &[("BLESS", "1")],
     )
 }
 
-/// Runs every fuzz target on its corpus and on mutations of the corpus. By default there are 100,000 mutations.
-pub fn fuzz_smoke(arguments: &[String]) -> Result<()> {
-    let argument = |index, default| arguments.get(index).map_or(default, String::as_str);
-    let environment = [
-        ("FUZZ_MUTATIONS", argument(0, "100000")),
-        ("FUZZ_SEED", argument(1, "1")),
-    ];
-    cargo(SMOKE, &environment)
+/// Runs every fuzz target on its corpus and on mutations of the corpus.
+pub fn fuzz_smoke(mutations: &str, seed: &str) -> Result<()> {
+    cargo(SMOKE, &[("FUZZ_MUTATIONS", mutations), ("FUZZ_SEED", seed)])
 }
 
 /// Runs [`fuzz_smoke`] on every `parts`-th fuzz target, beginning with the one at index `part`.

@@ -5,15 +5,16 @@ use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::repo_root;
 
 use crate::steps::{fuzz_smoke_part, sanitize};
+use crate::{clients, memprof, mip};
 
-const HELP: &str = "\
-cargo xtask thorough [PART… | --turn]
-
-Runs the parts that are named, or all. With --turn only one, chosen by the number of commits up to HEAD: with each commit
-the turn goes to the next part.
-
-Example: cargo xtask thorough thread-sanitizer
-";
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The parts to run; all if none is given
+    parts: Vec<String>,
+    /// Only one part, chosen by the number of commits up to HEAD: with each commit the turn goes to the next part
+    #[arg(long, conflicts_with = "parts")]
+    turn: bool,
+}
 
 /// A part: its name and its function.
 type Part = (&'static str, fn() -> Result<()>);
@@ -21,12 +22,19 @@ type Part = (&'static str, fn() -> Result<()>);
 /// The number of parts of the fuzz targets.
 const FUZZ_PARTS: usize = 4;
 
-const PARTS: [Part; 2 + FUZZ_PARTS] = [
+const PARTS: [Part; 5 + FUZZ_PARTS] = [
     ("address-sanitizer", || sanitize("address")),
     ("fuzz-1", || fuzz_smoke_part(0, FUZZ_PARTS)),
+    ("clients", || clients::run(None)),
     ("fuzz-2", || fuzz_smoke_part(1, FUZZ_PARTS)),
     ("thread-sanitizer", || sanitize("thread")),
+    ("mip-fuzz", || {
+        mip::fuzz::run(&mip::fuzz::Arguments::few(commits()? as u64))
+    }),
     ("fuzz-3", || fuzz_smoke_part(2, FUZZ_PARTS)),
+    ("memprof-programs", || {
+        memprof::run(&memprof::Arguments::default())
+    }),
     ("fuzz-4", || fuzz_smoke_part(3, FUZZ_PARTS)),
 ];
 
@@ -34,14 +42,10 @@ const PARTS: [Part; 2 + FUZZ_PARTS] = [
 ///
 /// # Errors
 /// If a part fails or has no such name.
-pub fn run(arguments: &[String]) -> Result<()> {
-    let chosen: Vec<Part> = match arguments {
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let chosen: Vec<Part> = match &arguments.parts[..] {
+        [] if arguments.turn => vec![PARTS[commits()? % PARTS.len()]],
         [] => PARTS.to_vec(),
-        [only] if only == "--turn" => vec![PARTS[commits()? % PARTS.len()]],
-        [only] if only == "--help" || only == "-h" => {
-            print!("{HELP}");
-            return Ok(());
-        }
         names => names.iter().map(named).collect::<Result<_>>()?,
     };
     for (name, part) in chosen {

@@ -13,19 +13,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const HELP: &str = "\
-cargo xtask two-commits [--sources FOLDER] [--profkit FILE]
-
-Builds lua 5.4 from Debian's sources as it is and with three functions edited: one changed, one renamed, one deleted;
-with clang-22 and counters of LLVM IR, counters of the front end, and pseudo probes. Builds a Rust program at two such
-states with cargo. `profkit match` and `profkit diff` of profiles, binaries and samples must name these three functions
-and no other, and their gates must exit with 0 and 3.
-  --sources FOLDER   take the .dsc and what it names from here rather than from Debian
-  --profkit FILE     the command to test (default: the debug build, built first)
-
-Example: cargo xtask two-commits
-";
-
 /// The names of the functions that the edit between the two builds changes, renames and deletes.
 struct Edited {
     changed: &'static str,
@@ -69,31 +56,14 @@ impl Edited {
 ///
 /// # Errors
 /// If a check fails. The other checks are still run.
-pub fn run(args: &[String]) -> Result<()> {
+pub fn run() -> Result<()> {
     let folder = target_folder().join("two-commits");
-    let (mut given, mut profkit) = (None, None);
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().with_context(|| format!("{arg} wants a value"));
-        match arg.as_str() {
-            "--sources" => given = Some(PathBuf::from(value()?)),
-            "--profkit" => profkit = Some(PathBuf::from(value()?)),
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            other => bail!("unknown argument {other}\n\n{HELP}"),
-        }
-    }
     let checks = Checks {
-        profkit: match profkit {
-            Some(path) => path,
-            None => built_profkit()?,
-        },
+        profkit: built_profkit()?,
         folder: folder.join("work"),
     };
     fresh(&checks.folder)?;
-    let sources = Sources::new(&folder, given);
+    let sources = Sources::new(&folder);
     let trees = ["old", "new"].map(|state| checks.folder.join(state));
     for tree in &trees {
         sources.copy(LUA, tree)?;

@@ -1,5 +1,5 @@
 //! The MIP runtime, which is linked into every instrumented image (program or shared library). At exit it writes the
-//! records of the image to a raw file. docs/formats/mip.md describes the file, and docs/mip-runtime.md the behaviour of
+//! records of the image to a raw file. docs/formats/mip.md describes the file, and docs/guide/mip-runtime.md the behaviour of
 //! the runtime.
 //!
 //! The crate is compiled in two ways. As a library it contains the modules that do not depend on the platform, so that

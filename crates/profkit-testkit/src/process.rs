@@ -23,8 +23,6 @@ pub struct Measured {
     pub peak_rss: u64,
     /// The number of page faults for which the disk had to be read.
     pub major_faults: u64,
-    /// The number of page faults for which the disk was not read.
-    pub minor_faults: u64,
 }
 
 impl Measured {
@@ -40,27 +38,6 @@ impl Measured {
 /// # Errors
 /// If the process cannot be started or its output cannot be read.
 pub fn measure(command: &mut Command) -> io::Result<Measured> {
-    run(command, wait4)
-}
-
-/// Runs a command, and calls `look` with its process number until it ends.
-fn run_watched(command: &mut Command, mut look: impl FnMut(u32)) -> io::Result<Measured> {
-    run(command, |pid| {
-        let waiter = std::thread::spawn(move || wait4(pid));
-        while !waiter.is_finished() {
-            look(pid);
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        waiter
-            .join()
-            .map_err(|_| io::Error::other("the waiting thread ended early"))?
-    })
-}
-
-fn run(
-    command: &mut Command,
-    wait: impl FnOnce(u32) -> io::Result<(ExitStatus, libc::rusage)>,
-) -> io::Result<Measured> {
     use std::io::{Read, Seek};
     let mut stdout = tempfile::tempfile()?;
     let mut stderr = tempfile::tempfile()?;
@@ -69,7 +46,7 @@ fn run(
         .stderr(Stdio::from(stderr.try_clone()?));
     let start = Instant::now();
     let child = command.spawn()?;
-    let (status, usage) = wait(child.id())?;
+    let (status, usage) = wait4(child.id())?;
     let wall = start.elapsed();
     let mut measured = Measured {
         status,
@@ -80,36 +57,12 @@ fn run(
         // On Linux the unit of this field is KiB (getrusage(2)).
         peak_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
         major_faults: u64::try_from(usage.ru_majflt).unwrap_or(0),
-        minor_faults: u64::try_from(usage.ru_minflt).unwrap_or(0),
     };
     stdout.rewind()?;
     stdout.read_to_end(&mut measured.stdout)?;
     stderr.rewind()?;
     stderr.read_to_end(&mut measured.stderr)?;
     Ok(measured)
-}
-
-/// Measures a command as [`measure`] does, and how much of its memory comes from no file: the largest sum of `RssAnon` and
-/// `RssShmem` in `/proc/PID/status`, looked at every 2 milliseconds. Programs that the command starts are not counted.
-///
-/// # Errors
-/// Those of [`measure`].
-pub fn measure_with_anonymous(command: &mut Command) -> io::Result<(Measured, u64)> {
-    let mut peak = 0;
-    let measured = run_watched(command, |pid| {
-        peak = peak.max(anonymous(pid).unwrap_or(0));
-    })?;
-    Ok((measured, peak))
-}
-
-/// The bytes of memory of a process that come from no file. `None` if the process has ended.
-fn anonymous(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let kib = |name: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    Some((kib("RssAnon:")? + kib("RssShmem:")?) * 1024)
 }
 
 /// Returns a command that runs `program` with a limited address space, by means of util-linux's `prlimit`. Addresses
@@ -162,16 +115,6 @@ mod tests {
         assert_eq!(measured.stdout, b"out\n");
         assert_eq!(measured.stderr, b"err\n");
         assert!(measured.peak_rss > 100_000, "{}", measured.peak_rss);
-    }
-
-    #[test]
-    fn anonymous_memory_is_that_of_no_file() {
-        let mut command = Command::new("dd");
-        command.args(["if=/dev/zero", "of=/dev/null", "bs=64M", "count=8"]);
-        let (measured, anonymous) = measure_with_anonymous(&mut command).expect("dd runs");
-        assert!(measured.status.success());
-        assert!(anonymous > 32 << 20, "{anonymous}");
-        assert!(anonymous <= measured.peak_rss, "{measured:?}");
     }
 
     #[test]

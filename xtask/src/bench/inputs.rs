@@ -1,374 +1,14 @@
-//! Inputs of the benchmark. They are generated once, from sources that this module writes.
-use anyhow::{Context, Result, bail};
+//! Profiles that are generated as text, and raw profiles of generated programs.
+use super::Place;
+use anyhow::Result;
+use profkit_testkit::Rng;
+use profkit_testkit::mip::{MipFunction, MipImage};
+use profkit_testkit::sample::{SampleOptions, SampleShape};
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-/// The number of functions in the generated program.
-const FUNCTIONS: u64 = 16_000;
-/// The number of source files over which the functions are spread.
-const SOURCES: u64 = 8;
-/// The number of runs of the program. Each run writes one raw file.
-const RUNS: u64 = 200;
-/// The number of functions in the generated text profiles.
-const TEXT_FUNCTIONS: u64 = 400_000;
-
-/// How the generated program is built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Instrumentation {
-    /// Front-end counters with coverage mapping.
-    Coverage,
-    /// IR counters with value profiling of indirect calls and memory sizes.
-    IrValues,
-}
-
-/// Finds a program in the folders of `PATH`.
-pub fn tool(name: &str) -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
-        .with_context(|| {
-            format!("{name} is not installed; Debian has it in the packages clang-22 and llvm-22")
-        })
-}
-
-/// Makes the raw profiles of [`RUNS`] runs. Returns the path of a file that lists them.
-pub fn raw_files(folder: &Path, instrumentation: Instrumentation) -> Result<String> {
-    let (name, flags): (_, &[&str]) = match instrumentation {
-        Instrumentation::Coverage => (
-            "coverage",
-            &["-O0", "-fprofile-instr-generate", "-fcoverage-mapping"],
-        ),
-        Instrumentation::IrValues => ("values", &["-O1", "-fprofile-generate"]),
-    };
-    let folder = folder.join(name);
-    let list = folder.join("list.txt");
-    if list.is_file() {
-        return Ok(list.display().to_string());
-    }
-    if folder.is_dir() {
-        fs::remove_dir_all(&folder)?;
-    }
-    fs::create_dir_all(folder.join("raw"))?;
-    let clang = tool("clang-22")?;
-    let values = instrumentation == Instrumentation::IrValues;
-    let mut objects = Vec::new();
-    for index in 0..=SOURCES {
-        let source = folder.join(format!("part{index}.c"));
-        let text = if index == SOURCES {
-            main_source()
-        } else {
-            part_source(index, values)
-        };
-        fs::write(&source, text)?;
-        let object = source.with_extension("o");
-        succeed(
-            Command::new(&clang)
-                .args(flags)
-                .arg("-c")
-                .arg(&source)
-                .arg("-o")
-                .arg(&object),
-        )?;
-        objects.push(object);
-    }
-    let program = folder.join("program");
-    succeed(
-        Command::new(&clang)
-            .args(flags)
-            .args(&objects)
-            .arg("-o")
-            .arg(&program),
-    )?;
-    let mut lines = String::new();
-    for run in 1..=RUNS {
-        let file = folder.join(format!("raw/{run:03}.profraw"));
-        succeed(
-            Command::new(&program)
-                .arg(run.to_string())
-                .env("LLVM_PROFILE_FILE", &file),
-        )?;
-        writeln!(lines, "{}", file.display())?;
-    }
-    fs::write(&list, lines)?;
-    Ok(list.display().to_string())
-}
-
-/// Makes a raw profile of a program with three functions, and returns its path.
-pub fn small_raw_file(folder: &Path) -> Result<String> {
-    let folder = folder.join("small");
-    let file = folder.join("small.profraw");
-    if !file.is_file() {
-        fs::create_dir_all(&folder)?;
-        let source = folder.join("small.c");
-        fs::write(
-            &source,
-            "static int twice(int x) { return x > 3 ? 2 * x : x; }\nint once(int x) { return x + 1; }\n\
-             int main(int argc, char **argv) { (void)argv; return twice(once(argc)) == 40; }\n",
-        )?;
-        let program = folder.join("small");
-        let mut compile = Command::new(tool("clang-22")?);
-        succeed(
-            compile
-                .args(["-fprofile-instr-generate", "-fcoverage-mapping", "-o"])
-                .arg(&program)
-                .arg(&source),
-        )?;
-        succeed(Command::new(&program).env("LLVM_PROFILE_FILE", &file))?;
-    }
-    Ok(file.display().to_string())
-}
-
-/// Makes two text profiles of the same functions with different counts, and returns their paths.
-pub fn text_files(folder: &Path) -> Result<[String; 2]> {
-    fs::create_dir_all(folder)?;
-    let mut files = [String::new(), String::new()];
-    for (seed, slot) in (1..).zip(&mut files) {
-        let file = folder.join(format!("functions{seed}.proftext"));
-        if !file.is_file() {
-            let partial = file.with_extension("partial");
-            let mut out = BufWriter::new(fs::File::create(&partial)?);
-            writeln!(out, ":ir")?;
-            for function in 0..TEXT_FUNCTIONS {
-                let counters = function * 7919 % 8 + 1;
-                writeln!(
-                    out,
-                    "{}\n{}\n{counters}",
-                    mangled(function),
-                    scramble(function) >> 4
-                )?;
-                for counter in 0..counters {
-                    let random = scramble(seed << 40 ^ function << 4 ^ counter);
-                    let count = match (random >> 32) % 3 {
-                        0 => 0,
-                        1 => random % 100,
-                        _ => random % 1_000_000,
-                    };
-                    writeln!(out, "{count}")?;
-                }
-                writeln!(out)?;
-            }
-            out.flush()?;
-            fs::rename(&partial, &file)?;
-        }
-        *slot = file.display().to_string();
-    }
-    Ok(files)
-}
-
-/// Converts the text profiles to indexed profiles by LLVM's tool, and returns their paths.
-pub fn indexed_files(folder: &Path) -> Result<[String; 2]> {
-    let texts = text_files(folder)?;
-    let mut files = [String::new(), String::new()];
-    for (text, slot) in texts.iter().zip(&mut files) {
-        let file = Path::new(text).with_extension("profdata");
-        if !file.is_file() {
-            succeed(
-                Command::new(tool("llvm-profdata-22")?)
-                    .args(["merge", text, "-o"])
-                    .arg(&file),
-            )?;
-        }
-        *slot = file.display().to_string();
-    }
-    Ok(files)
-}
-
-/// Makes a shared library whose symbols are the functions of the text profiles, and returns its path.
-pub fn library(folder: &Path) -> Result<String> {
-    let library = folder.join("functions.so");
-    if !library.is_file() {
-        fs::create_dir_all(folder)?;
-        let source = folder.join("functions.s");
-        let mut out = BufWriter::new(fs::File::create(&source)?);
-        writeln!(out, ".text")?;
-        for name in (0..TEXT_FUNCTIONS).map(mangled) {
-            writeln!(
-                out,
-                ".globl {name}\n.type {name}, @function\n{name}: ret\n.size {name}, 1"
-            )?;
-        }
-        out.flush()?;
-        let mut clang = Command::new(tool("clang-22")?);
-        succeed(
-            clang
-                .args(["-shared", "-nostdlib", "-o"])
-                .args([&library, &source]),
-        )?;
-    }
-    Ok(library.display().to_string())
-}
-
-/// The number of functions in the profile with temporal traces. Each trace contains all of these functions.
-const TRACED_FUNCTIONS: u64 = 10_000;
-/// The number of traces in the profile with temporal traces. LLVM keeps 100 traces by default.
-const TRACES: u64 = 100;
-
-/// Makes an indexed profile with temporal traces, and returns its path. Each trace contains all functions, in groups of
-/// 200. The order of the groups differs from trace to trace.
-pub fn traces(folder: &Path) -> Result<String> {
-    const PARTS: u64 = 50;
-    fs::create_dir_all(folder)?;
-    let file = folder.join("traces.profdata");
-    if file.is_file() {
-        return Ok(file.display().to_string());
-    }
-    let mut text = format!(":ir\n:temporal_prof_traces\n{TRACES}\n{TRACES}\n");
-    for trace in 0..TRACES {
-        text.push_str("1\n");
-        let mut parts: Vec<u64> = (0..PARTS).collect();
-        parts.sort_by_key(|part| scramble(trace * PARTS + part));
-        for part in parts {
-            let own = TRACED_FUNCTIONS / PARTS;
-            for function in part * own..(part + 1) * own {
-                let _ = write!(text, "{},", mangled(function));
-            }
-        }
-        text.push('\n');
-    }
-    for function in 0..TRACED_FUNCTIONS {
-        let _ = writeln!(text, "{}\n1\n1\n1\n", mangled(function));
-    }
-    let source = folder.join("traces.proftext");
-    fs::write(&source, text)?;
-    succeed(
-        Command::new(tool("llvm-profdata-22")?)
-            .args(["merge", "-o"])
-            .args([&file, &source]),
-    )?;
-    Ok(file.display().to_string())
-}
-
-fn main_source() -> String {
-    let mut source = String::from("#include <stdlib.h>\n");
-    for part in 0..SOURCES {
-        let _ = writeln!(source, "int run{part}(int);");
-    }
-    source.push_str(
-        "int main(int argc, char **argv) {\n  int x = argc > 1 ? atoi(argv[1]) : 0, sum = 0;\n",
-    );
-    for part in 0..SOURCES {
-        let _ = writeln!(source, "  if (x & {}) sum += run{part}(x);", 1 << part);
-    }
-    source.push_str("  return sum == 42;\n}\n");
-    source
-}
-
-fn part_source(part: u64, values: bool) -> String {
-    let mut source = String::from(
-        "#include <string.h>\ntypedef int (*function)(int);\nstatic char buffer[2][4096];\n",
-    );
-    let functions = part * (FUNCTIONS / SOURCES)..(part + 1) * (FUNCTIONS / SOURCES);
-    for function in functions.clone() {
-        let name = mangled(function);
-        let (limit, step) = (function % 50, function % 7);
-        let _ = write!(
-            source,
-            "__attribute__((noinline)) int {name}(int x) {{ if (x > {limit}) x += {step}; "
-        );
-        if function % 3 == 0 {
-            source.push_str("for (int k = 0; k < (x & 3); k++) x ^= k; ");
-        }
-        source.push_str("return x; }\n");
-    }
-    let _ = writeln!(source, "static const function table[] = {{");
-    for function in functions.clone() {
-        let _ = writeln!(source, "  {},", mangled(function));
-    }
-    let _ = writeln!(source, "}};\nint run{part}(int x) {{\n  int sum = 0;");
-    for function in functions.step_by(5) {
-        let _ = writeln!(
-            source,
-            "  sum += {}(x + {});",
-            mangled(function),
-            function % 5
-        );
-    }
-    source.push_str("  return sum");
-    if values {
-        // Each value site is a call through a pointer whose target changes, or a copy of memory whose size changes.
-        // Value profiling records the targets and the sizes.
-        for group in 0..40 {
-            let _ = write!(source, " + sites{part}_{group}(x)");
-        }
-    }
-    source.push_str(";\n}\n");
-    if values {
-        let mut sites = String::new();
-        for group in 0..40 {
-            let _ = writeln!(
-                sites,
-                "__attribute__((noinline)) int sites{part}_{group}(int x) {{\n  int sum = 0;"
-            );
-            for site in 0..25 {
-                let start = group * 25 + site;
-                let _ = writeln!(
-                    sites,
-                    "  for (int k = 0; k < 4 + (x & 7); k++) sum += table[{start} + k](k);"
-                );
-                let _ = writeln!(
-                    sites,
-                    "  memcpy(buffer[0], buffer[1], (x * {} + {start}) % 700);",
-                    site + 1
-                );
-            }
-            sites.push_str("  return sum;\n}\n");
-        }
-        // The functions with the value sites must come before the function that calls them.
-        let caller = source.find("int run").unwrap_or(source.len());
-        source.insert_str(caller, &sites);
-    }
-    source
-}
-
-/// Returns a name in rustc's older mangling, as for a method of a generic type: words, the hash of the type, words, the
-/// hash of the function. It has about 130 bytes. The hashes do not compress, so that raw files of 16,000 functions have
-/// 2 MB.
-fn mangled(function: u64) -> String {
-    const WORDS: [&str; 16] = [
-        "collections",
-        "iterator",
-        "adapters",
-        "parser",
-        "coverage",
-        "report",
-        "serialize",
-        "reader",
-        "config",
-        "errors",
-        "formatter",
-        "visitor",
-        "symbols",
-        "section",
-        "channel",
-        "scheduler",
-    ];
-    let random = scramble(function);
-    let word = |shift: u32| WORDS[usize::try_from(random >> shift & 15).unwrap_or(0)];
-    let mut name = String::from("_ZN");
-    for shift in [0, 4, 8] {
-        let _ = write!(name, "{}{}", word(shift).len(), word(shift));
-    }
-    let own = format!("{}_{function}", word(16));
-    let hash = scramble(random);
-    let _ = write!(
-        name,
-        "33h{:016x}{:016x}",
-        hash.rotate_left(32),
-        scramble(hash)
-    );
-    let _ = write!(
-        name,
-        "{}{}{}{own}17h{hash:016x}E",
-        word(12).len(),
-        word(12),
-        own.len()
-    );
-    name
-}
+/// The number of source files of the program with many functions.
+const PARTS: u64 = 8;
 
 /// Maps each 64-bit number to another one that looks random. The map is a fixed permutation (the finaliser of
 /// SplitMix64).
@@ -379,13 +19,280 @@ pub fn scramble(number: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-fn succeed(command: &mut Command) -> Result<()> {
-    let status = command
-        .stderr(Stdio::null())
-        .status()
-        .with_context(|| format!("{command:?}"))?;
-    if !status.success() {
-        bail!("{command:?}: {status}");
+/// A name in rustc's older mangling, of about 130 bytes: words, the hash of a type, words, the hash of the function. The
+/// hashes do not compress, so that raw files of 16,000 functions have 2 MB.
+fn mangled(function: u64) -> String {
+    const WORDS: [&str; 8] = [
+        "collections",
+        "iterator",
+        "parser",
+        "coverage",
+        "serialize",
+        "formatter",
+        "visitor",
+        "scheduler",
+    ];
+    let random = scramble(function);
+    let word = |shift: u32| {
+        let word = WORDS[usize::try_from(random >> shift & 7).unwrap_or(0)];
+        format!("{}{word}", word.len())
+    };
+    let hash = scramble(random);
+    let own = format!("f{function}");
+    format!(
+        "_ZN{}{}{}33h{:016x}{:016x}{}{}{own}17h{hash:016x}E",
+        word(0),
+        word(4),
+        word(8),
+        hash.rotate_left(32),
+        scramble(hash),
+        word(12),
+        own.len()
+    )
+}
+
+/// The raw profiles of many runs of one program, and a list of them. Built with `-fprofile-generate` they have values.
+pub fn raws(place: &Place, name: &str, flags: &str) -> Result<()> {
+    let functions = place.size(16_000, 80);
+    place.once(&format!("{name}.list"), || {
+        let (mut declared, mut called) = (String::new(), String::new());
+        for part in 0..PARTS {
+            let own = part * (functions / PARTS)..(part + 1) * (functions / PARTS);
+            place.write(&format!("{name}/part{part}.c"), part_source(part, own, name == "values"))?;
+            let _ = writeln!(declared, "int run{part}(int);");
+            let _ = writeln!(called, "  if (x & {}) sum += run{part}(x);", 1 << part);
+        }
+        let main = format!(
+            "#include <stdlib.h>\n{declared}int main(int argc, char **argv) {{\n  int x = atoi(argv[argc - 1]), sum = 0;\n{called}  return sum == 42;\n}}\n"
+        );
+        place.write(&format!("{name}/main.c"), main)?;
+        place.run(&format!(
+            "cd {name}; clang-22 {flags} *.c -o program
+            for run in $(seq 1 $N); do LLVM_PROFILE_FILE=$run.profraw ./program $run; done
+            ls *.profraw | sed 's,^,{name}/,' > ../{name}.list"
+        ))
+    })
+}
+
+fn part_source(part: u64, functions: std::ops::Range<u64>, values: bool) -> String {
+    let mut source = "#include <string.h>\nstatic char buffer[2][4096];\n".to_owned();
+    for function in functions.clone() {
+        let name = mangled(function);
+        let (limit, step) = (function % 50, function % 7);
+        let more =
+            ["for (int k = 0; k < (x & 3); k++) x ^= k; ", ""][usize::from(function % 3 != 0)];
+        let _ = writeln!(
+            source,
+            "__attribute__((noinline)) int {name}(int x) {{ if (x > {limit}) x += {step}; {more}return x; }}"
+        );
+    }
+    let table: Vec<String> = functions.clone().map(mangled).collect();
+    let _ = writeln!(
+        source,
+        "static int (*const table[])(int) = {{{}}};",
+        table.join(",\n")
+    );
+    let (length, groups) = (table.len(), if values { table.len() / 50 + 1 } else { 0 });
+    // A value site is a call through a pointer whose target changes, or a copy of memory whose size changes.
+    for group in 0..groups {
+        let _ = writeln!(
+            source,
+            "__attribute__((noinline)) int sites{part}_{group}(int x) {{\n  int sum = 0;"
+        );
+        for site in 0..25 {
+            let start = group * 25 + site;
+            let _ = writeln!(
+                source,
+                "  for (int k = 0; k < 4 + (x & 7); k++) sum += table[({start} + k) % {length}](k);\n  \
+                 memcpy(buffer[0], buffer[1], (x * {} + {start}) % 700);",
+                site + 1
+            );
+        }
+        source.push_str("  return sum;\n}\n");
+    }
+    let _ = writeln!(source, "int run{part}(int x) {{\n  int sum = 0;");
+    for function in functions.step_by(5) {
+        let _ = writeln!(
+            source,
+            "  sum += {}(x + {});",
+            mangled(function),
+            function % 5
+        );
+    }
+    for group in 0..groups {
+        let _ = writeln!(source, "  sum += sites{part}_{group}(x);");
+    }
+    source.push_str("  return sum;\n}\n");
+    source
+}
+
+/// A raw profile of a program with three functions.
+pub fn small_raw(place: &Place) -> Result<()> {
+    place.once("small.profraw", || {
+        place.write(
+            "small.c",
+            "static int twice(int x) { return x > 3 ? 2 * x : x; }\nint once(int x) { return x + 1; }\n\
+             int main(int argc, char **argv) { (void)argv; return twice(once(argc)) == 40; }\n",
+        )?;
+        place.run(
+            "clang-22 -fprofile-instr-generate -fcoverage-mapping -o small small.c
+            LLVM_PROFILE_FILE=small.profraw ./small",
+        )
+    })
+}
+
+fn function_count(place: &Place) -> u64 {
+    place.size(400_000, 200)
+}
+
+/// Two profiles of the same functions with different counts, as text and indexed.
+pub fn functions(place: &Place) -> Result<()> {
+    for seed in 1..=2 {
+        place.once(&format!("{seed}.profdata"), || {
+            let mut text = ":ir\n".to_owned();
+            for function in 0..function_count(place) {
+                let counters = function * 7919 % 8 + 1;
+                let _ = writeln!(
+                    text,
+                    "{}\n{}\n{counters}",
+                    mangled(function),
+                    scramble(function) >> 4
+                );
+                for counter in 0..counters {
+                    let random = scramble(seed << 40 ^ function << 4 ^ counter);
+                    let count = match (random >> 32) % 3 {
+                        0 => 0,
+                        1 => random % 100,
+                        _ => random % 1_000_000,
+                    };
+                    let _ = writeln!(text, "{count}");
+                }
+                text.push('\n');
+            }
+            place.write(&format!("{seed}.proftext"), text)?;
+            place.run(&format!(
+                "llvm-profdata-22 merge {seed}.proftext -o {seed}.profdata"
+            ))
+        })?;
     }
     Ok(())
+}
+
+/// The profiles of [`functions`], and a library whose symbols are these functions.
+pub fn library(place: &Place) -> Result<()> {
+    functions(place)?;
+    place.once("functions.so", || {
+        let mut source = ".text\n".to_owned();
+        for name in (0..function_count(place)).map(mangled) {
+            let _ = writeln!(
+                source,
+                ".globl {name}\n.type {name}, @function\n{name}: ret\n.size {name}, 1"
+            );
+        }
+        place.write("functions.s", source)?;
+        place.run("clang-22 -shared -nostdlib -o functions.so functions.s")
+    })
+}
+
+/// A profile with temporal traces. Each trace has all functions, in groups of 200 whose order differs from trace to trace.
+pub fn traces(place: &Place) -> Result<()> {
+    const OWN: u64 = 200;
+    place.once("traces.profdata", || {
+        let (parts, traces) = (place.size(50, 2), place.size(100, 3));
+        let mut text = format!(":ir\n:temporal_prof_traces\n{traces}\n{traces}\n");
+        for trace in 0..traces {
+            let mut order: Vec<u64> = (0..parts).collect();
+            order.sort_by_key(|part| scramble(trace * parts + part));
+            let names = order
+                .into_iter()
+                .flat_map(|part| part * OWN..(part + 1) * OWN)
+                .map(mangled);
+            let _ = writeln!(text, "1\n{},", names.collect::<Vec<_>>().join(","));
+        }
+        for function in 0..parts * OWN {
+            let _ = writeln!(text, "{}\n1\n1\n1\n", mangled(function));
+        }
+        place.write("traces.proftext", text)?;
+        place.run("llvm-profdata-22 merge traces.proftext -o traces.profdata")
+    })
+}
+
+const NESTED: SampleOptions = SampleOptions {
+    functions: 8_000,
+    pool: 20_000,
+    lines: 8,
+    shape: SampleShape::Nested,
+    one_program: true,
+};
+
+/// Sample profiles of runs of one program, and lists of few and of many of them.
+pub fn samples(place: &Place) -> Result<()> {
+    let (few, many) = (place.size(40, 3), place.size(1000, 6));
+    let options = SampleOptions {
+        functions: place.size(NESTED.functions, 80),
+        pool: place.size(NESTED.pool, 200),
+        ..NESTED
+    };
+    place.once("many.list", || {
+        for run in 0..many {
+            place.write(
+                "scratch.proftext",
+                profkit_testkit::sample::sample_text(&options, run),
+            )?;
+            place.run(&format!(
+                "mkdir -p runs; llvm-profdata-22 merge --sample scratch.proftext -o runs/{run:03}"
+            ))?;
+        }
+        place.run(&format!(
+            "ls runs/* > many.list; head -n {few} many.list > few.list"
+        ))
+    })
+}
+
+/// A large sample profile, as text and in the extensible binary encoding.
+pub fn sample_text(place: &Place) -> Result<()> {
+    let functions = place.size(400_000, 100);
+    let options = SampleOptions {
+        functions,
+        pool: functions,
+        lines: 4,
+        one_program: false,
+        ..NESTED
+    };
+    place.once("text.extbinary", || {
+        place.write(
+            "text.proftext",
+            profkit_testkit::sample::sample_text(&options, 1),
+        )?;
+        place.run("llvm-profdata-22 merge --sample text.proftext -o text.extbinary")
+    })
+}
+
+/// A MIP map, and raw files in which two thirds of the functions were called.
+pub fn mip_raws(place: &Place, modes: u16) -> Result<()> {
+    let (functions, files) = place.size((10_000, 10_000), (30, 5));
+    let described =
+        (0..functions).map(|index| MipFunction::new(format!("function_{index}"), modes, 0));
+    let image = MipImage::new(&[0x5a; 20], described.collect());
+    place.once("map.mipmap", || {
+        let mut rng = Rng::new(1);
+        let called: Vec<_> = (0..functions)
+            .filter(|_| rng.below(3) > 0)
+            .map(|index| {
+                let ordinal = u32::try_from(index + 1).unwrap_or(1);
+                (index, ordinal % 1000 + 1, ordinal)
+            })
+            .collect();
+        let mut records = image.run(&called);
+        fs::create_dir_all(place.folder.join("raw"))?;
+        for file in 0..files {
+            // The runs differ: each file has one more called function than the file before.
+            let changed = image.layout().0.get(file % functions).copied().unwrap_or(0);
+            if let Some(byte) = records.get_mut(changed) {
+                *byte = 0;
+            }
+            place.write(&format!("raw/{file:05}.mipraw"), image.raw(&records))?;
+        }
+        place.write("map.mipmap", image.map().finish())
+    })
 }

@@ -1,265 +1,301 @@
-//! `cargo xtask bench-llvm`: compares the time of LLVM's tool and of profkit on the same inputs, as a ratio. The tools
-//! run alternately.
+//! `cargo xtask bench`: commands of LLVM's tools and of profkit that do the same work, measured side by side.
 //!
-//! Inputs are generated below `target/bench-llvm` (about 2 GB) and kept. Every round runs each command once, so that a
-//! slow phase of the machine affects all commands. Outputs are compared byte for byte.
-pub mod inputs;
-mod measure;
-pub mod sample;
-mod works;
+//! Every round runs each command once, so that a slow phase of the machine affects all of them; ratios are medians over
+//! the rounds.
+mod entries;
+mod inputs;
+mod programs;
 
-use crate::steps::released_profkit;
-use anyhow::{Context, Result, bail};
-use measure::{Sample, run_measured};
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use works::Work;
+use crate::mip::{fresh, succeed};
+use crate::steps::{built_profkit, released_profkit};
+use anyhow::{Context, Result, ensure};
+use entries::Entry;
+use profkit_testkit::{Llvm, Measured, measure, skip, target_folder};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
-/// The options of the command line.
-#[derive(Debug)]
-struct Options {
-    rounds: usize,
-    only: Vec<String>,
-    json: Option<PathBuf>,
-    release: PathBuf,
-    /// Whether only the inputs are made, and nothing is measured.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The benchmarks to run, by the beginnings of their names; all if none is given
+    names: Vec<String>,
+    /// Only check that all commands work: tiny inputs, the debug program, one run each, no targets
+    #[arg(long)]
+    small: bool,
+    /// How many rounds are measured
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Only make the inputs
+    #[arg(long, hide = true)]
     prepare: bool,
 }
 
-const HELP: &str = "\
-cargo xtask bench-llvm [--rounds N] [--only WORK]... [--json FILE] [--profkit FILE]
+/// Where an entry works: its folder, which is the current folder of its commands, and the program that is measured.
+#[derive(Debug)]
+struct Place {
+    folder: PathBuf,
+    profkit: PathBuf,
+    small: bool,
+}
 
-Times llvm-profdata-22 and profkit on generated inputs, alternately, and prints the ratios.
-  --rounds N      rounds (default 7)
-  --only WORK     coverage, values, indexed, text, show, small, overlap, diff, order, match or match-binary
-                  (default: all)
-  --json FILE     also write every sample
-  --profkit FILE  the binary to measure (default: target/dist/profkit, built first)
-  --prepare       only make the inputs
+impl Place {
+    /// A size of inputs.
+    fn size<T>(&self, full: T, small: T) -> T {
+        if self.small { small } else { full }
+    }
 
-Example: cargo xtask bench-llvm --only coverage --rounds 11
-";
+    /// Makes a file of the folder, unless it is there already.
+    fn once(&self, name: &str, make: impl FnOnce() -> Result<()>) -> Result<()> {
+        let file = self.folder.join(name);
+        if !file.exists() {
+            make().with_context(|| name.to_owned())?;
+            ensure!(file.exists(), "{name} was not made");
+        }
+        Ok(())
+    }
 
-/// Runs the benchmark.
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<()> {
+        let file = self.folder.join(name);
+        fs::create_dir_all(file.parent().context("a folder")?)?;
+        fs::write(&file, text).with_context(|| file.display().to_string())
+    }
+
+    /// Runs lines of shell in the folder. The first command that fails ends them.
+    fn run(&self, lines: &str) -> Result<()> {
+        let lines = format!("set -e\n{}", self.expand(lines, "", ""));
+        succeed(self.command("sh").args(["-c", &lines])).map(drop)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.folder).stdin(Stdio::null());
+        // What profkit remembers between runs stays in this folder.
+        command.env("XDG_CACHE_HOME", self.folder.join("cache"));
+        command
+    }
+
+    /// Puts values for the names of a command line: `$PROFKIT`, `$EXAMPLES` (the folder of example programs), `$OUT` and
+    /// `$THEIRS` (what this command writes, and what the other tool wrote), `$N` (how often something is repeated).
+    fn expand(&self, line: &str, out: &str, theirs: &str) -> String {
+        let examples = self.profkit.with_file_name("examples");
+        line.replace("$PROFKIT", &self.profkit.to_string_lossy())
+            .replace("$EXAMPLES", &examples.to_string_lossy())
+            .replace("$OUT", out)
+            .replace("$THEIRS", theirs)
+            .replace("$N", &self.size(200, 3).to_string())
+    }
+}
+
+/// Runs the benchmarks.
 ///
 /// # Errors
-/// If a tool is missing, a command fails, or two outputs that must be equal differ. A missed target is not an error of
-/// the run; the table shows it.
-pub fn run(args: &[String]) -> Result<()> {
-    let mut args = args.iter();
-    let mut options = Options {
-        rounds: 7,
-        only: Vec::new(),
-        json: None,
-        release: PathBuf::new(),
-        prepare: false,
+/// If a command fails, if outputs are not what they must be, or if a target is missed.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let wanted = |entry: &&Entry| {
+        let names = &arguments.names;
+        (names.is_empty()
+            || names
+                .iter()
+                .any(|name| entry.name.starts_with(name.as_str())))
+            && !(arguments.small && entry.full_only)
     };
-    while let Some(arg) = args.next() {
-        let mut value = || {
-            args.next()
-                .cloned()
-                .with_context(|| format!("{arg} wants a value"))
-        };
-        match arg.as_str() {
-            "--rounds" => options.rounds = value()?.parse().context("--rounds")?,
-            "--only" => options.only.push(value()?),
-            "--json" => options.json = Some(value()?.into()),
-            "--profkit" => options.release = value()?.into(),
-            "--prepare" => options.prepare = true,
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            other => bail!("unknown argument {other}\n\n{HELP}"),
-        }
-    }
-    if options.rounds == 0 {
-        bail!("--rounds must be at least 1");
-    }
-    if options.release.as_os_str().is_empty() {
-        options.release = released_profkit()?;
-    }
-    if !options.prepare {
-        prepare(&options)?;
-    }
-    let folder = std::env::current_dir()?.join("target/bench-llvm");
-    let mut works = Vec::new();
-    for (name, make) in works::ALL {
-        if options.only.is_empty() || options.only.iter().any(|only| only == name) {
-            eprintln!("preparing {name}");
-            works.push(
-                make(&folder, &options.release).with_context(|| format!("preparing {name}"))?,
-            );
-        }
-    }
-    if works.is_empty() {
-        bail!("no such work: {}\n\n{HELP}", options.only.join(", "));
-    }
-    if options.prepare {
-        return Ok(());
-    }
-    let mut results = Vec::new();
-    for work in &works {
-        eprintln!("measuring {}", work.name);
-        results.push(measure_work(work, options.rounds)?);
-    }
-    print_table(&works, &results);
-    if let Some(path) = &options.json {
-        write_json(path, &works, &results)?;
-    }
-    Ok(())
-}
-
-/// Makes the inputs in a separate process. Linux includes the memory of the starting process in the peak of a started
-/// command, and making the inputs needs more memory than some of the measured commands.
-fn prepare(options: &Options) -> Result<()> {
-    let mut command = std::process::Command::new(std::env::current_exe()?);
-    command.args(["bench-llvm", "--prepare", "--profkit"]);
-    command.arg(&options.release);
-    for work in &options.only {
-        command.args(["--only", work]);
-    }
-    let status = command.status()?;
-    if !status.success() {
-        bail!("making the inputs: {status}");
-    }
-    Ok(())
-}
-
-/// The measurements of one row of the benchmark: a list for each command, in the order of `Work::commands`.
-type Samples = Vec<Vec<Sample>>;
-
-fn measure_work(work: &Work, rounds: usize) -> Result<Samples> {
-    let mut samples: Samples = work.commands.iter().map(|_| Vec::new()).collect();
-    // Round 0 is not measured. It fills the page cache, and its outputs are compared.
-    for round in 0..=rounds {
-        for (index, command) in work.commands.iter().enumerate() {
-            let sample = run_measured(command)
-                .with_context(|| format!("{}: {}", work.name, command.label))?;
-            if round > 0 {
-                samples[index].push(sample);
-            }
-        }
-        if round == 0 {
-            compare_outputs(work)?;
-        }
-    }
-    Ok(samples)
-}
-
-fn compare_outputs(work: &Work) -> Result<()> {
-    if !work.same_output {
-        return Ok(());
-    }
-    let reference = &work.commands[0];
-    for command in &work.commands[1..] {
-        if !same_bytes(&reference.output, &command.output)? {
-            bail!(
-                "{}: {} and {} differ: {} and {}",
-                work.name,
-                reference.label,
-                command.label,
-                reference.output.display(),
-                command.output.display()
-            );
-        }
-    }
-    Ok(())
-}
-
-/// Compares the files piece by piece. If this process held whole files, their memory would count in the peak of the
-/// next command.
-fn same_bytes(first: &Path, second: &Path) -> Result<bool> {
-    let open = |path: &Path| File::open(path).with_context(|| path.display().to_string());
-    let (mut first, mut second) = (open(first)?, open(second)?);
-    let (mut left, mut right) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    let mut total = 0;
-    loop {
-        let length = first.read(&mut left)?;
-        total += length;
-        if length == 0 {
-            return Ok(total > 0 && second.read(&mut right)? == 0);
-        }
-        if second.read_exact(&mut right[..length]).is_err() || left[..length] != right[..length] {
-            return Ok(false);
-        }
-    }
-}
-
-fn print_table(works: &[Work], results: &[Samples]) {
-    println!(
-        "{:<10} {:<16} {:>10} {:>10} {:>9}   {:>9} {:>9}   wanted",
-        "work", "command", "min ms", "median ms", "peak MiB", "ratio min", "median"
+    let chosen: Vec<&Entry> = entries::ALL.iter().filter(wanted).collect();
+    ensure!(
+        !chosen.is_empty(),
+        "no such benchmark; there are {}",
+        entries::ALL
+            .iter()
+            .map(|entry| entry.name)
+            .collect::<Vec<_>>()
+            .join(", ")
     );
-    for (work, samples) in works.iter().zip(results) {
-        for (index, command) in work.commands.iter().enumerate() {
-            let mut wall: Vec<f64> = samples[index].iter().map(|sample| sample.wall_ms).collect();
-            let (low, middle) = min_median(&mut wall);
-            let peak = peak_mib(&samples[index]);
-            print!(
-                "{:<10} {:<16} {low:>10.2} {middle:>10.2} {peak:>9.1}",
-                work.name, command.label
-            );
-            if index == 0 {
-                println!();
-                continue;
-            }
-            let mut ratios: Vec<f64> = samples[0]
-                .iter()
-                .zip(&samples[index])
-                .map(|(llvm, ours)| llvm.wall_ms / ours.wall_ms)
-                .collect();
-            let (low, middle) = min_median(&mut ratios);
-            let memory = peak / peak_mib(&samples[0]);
-            let verdict = if middle >= work.wanted_ratio && memory <= work.wanted_memory {
-                "met"
-            } else {
-                "MISSED"
-            };
-            println!(
-                "   {low:>8.1}x {middle:>8.1}x   {}x, memory {:.2} of {:.2}: {verdict}",
-                work.wanted_ratio, memory, work.wanted_memory
-            );
-        }
+    if Llvm::find(22).is_none() {
+        skip("nothing is measured: clang-22 and llvm-22 are not installed");
+        return Ok(());
     }
-}
-
-fn peak_mib(samples: &[Sample]) -> f64 {
-    samples
+    let (profkit, folder) = if arguments.small {
+        (built_profkit()?, target_folder().join("bench/small"))
+    } else {
+        (released_profkit()?, target_folder().join("bench"))
+    };
+    let places: Vec<Place> = chosen
         .iter()
-        .map(|sample| sample.peak_mib)
-        .fold(0.0, f64::max)
-}
-
-fn min_median(values: &mut [f64]) -> (f64, f64) {
-    values.sort_by(f64::total_cmp);
-    (values[0], values[values.len() / 2])
-}
-
-fn write_json(path: &Path, works: &[Work], results: &[Samples]) -> Result<()> {
-    let works: Vec<_> = works
-        .iter()
-        .zip(results)
-        .map(|(work, samples)| {
-            let commands: Vec<_> = work
-                .commands
-                .iter()
-                .zip(samples)
-                .map(|(command, samples)| {
-                    let samples: Vec<_> = samples
-                        .iter()
-                        .map(|sample| serde_json::json!({ "wall_ms": sample.wall_ms, "peak_mib": sample.peak_mib }))
-                        .collect();
-                    serde_json::json!({ "command": command.label, "samples": samples })
-                })
-                .collect();
-            serde_json::json!({
-                "work": work.name, "wanted_ratio": work.wanted_ratio, "wanted_memory": work.wanted_memory,
-                "commands": commands,
-            })
+        .map(|entry| Place {
+            folder: folder.join(entry.folder),
+            profkit: profkit.clone(),
+            small: arguments.small,
         })
         .collect();
-    let text = serde_json::to_string_pretty(&serde_json::json!({ "version": 1, "works": works }))?;
-    std::fs::write(path, text).with_context(|| path.display().to_string())
+    if arguments.prepare {
+        for (entry, place) in chosen.iter().zip(&places) {
+            let began = Instant::now();
+            fs::create_dir_all(&place.folder)?;
+            (entry.prepare)(place).with_context(|| format!("preparing {}", entry.name))?;
+            eprintln!(
+                "prepared {} in {:.1} s",
+                entry.name,
+                began.elapsed().as_secs_f64()
+            );
+        }
+        return Ok(());
+    }
+    if arguments.small {
+        fresh(&folder)?;
+    }
+    // Linux includes the memory of the starting process in the peak of a started command, and making inputs needs much. So
+    // another process makes them.
+    let status = Command::new(std::env::current_exe()?)
+        .args(std::env::args().skip(1))
+        .arg("--prepare")
+        .status()?;
+    ensure!(status.success(), "making the inputs: {status}");
+    println!(
+        "{:<24} {:<26} {:>10} {:>10} {:>9} {:>7} {:>8}",
+        "benchmark", "command", "min ms", "median ms", "peak MiB", "faults", "ratio"
+    );
+    let runs = if arguments.small { 0 } else { arguments.runs };
+    let mut missed = Vec::new();
+    for (entry, place) in chosen.into_iter().zip(&places) {
+        if !measure_entry(entry, place, runs).with_context(|| entry.name.to_owned())? {
+            missed.push(entry.name);
+        }
+    }
+    ensure!(missed.is_empty(), "missed: {}", missed.join(", "));
+    Ok(())
+}
+
+/// Measures the commands of an entry and prints a line for each. Returns whether the targets are met.
+fn measure_entry(entry: &Entry, place: &Place, runs: u32) -> Result<bool> {
+    let lines: Vec<&str> = entry.theirs.iter().chain(entry.ours).copied().collect();
+    let outputs: Vec<String> = (0..lines.len())
+        .map(|index| format!("{}.{index}.out", entry.name))
+        .collect();
+    let mut samples: Vec<Vec<Measured>> = lines.iter().map(|_| Vec::new()).collect();
+    // Round 0 fills the page cache, and its outputs are checked.
+    for round in 0..=runs {
+        for ((line, out), samples) in lines.iter().zip(&outputs).zip(&mut samples) {
+            let measured = one_run(entry, place, &place.expand(line, out, &outputs[0]), out)?;
+            if round > 0 || runs == 0 {
+                samples.push(measured);
+            }
+        }
+        if round == 0 && !entry.check.is_empty() {
+            for out in &outputs[entry.theirs.len()..] {
+                place.run(&place.expand(entry.check, out, &outputs[0]))?;
+            }
+        }
+    }
+    let theirs = entry.theirs.len();
+    let fastest: Vec<f64> = (0..samples[0].len())
+        .map(|round| {
+            samples[..theirs]
+                .iter()
+                .map(|of| milliseconds(&of[round]))
+                .fold(f64::INFINITY, f64::min)
+        })
+        .collect();
+    let mut met = true;
+    for (index, (line, of)) in lines.iter().zip(&samples).enumerate() {
+        let times: Vec<f64> = of.iter().map(milliseconds).collect();
+        let faults = median(of.iter().map(|one| number(one.major_faults)).collect());
+        print!(
+            "{:<24} {:<26} {:>10.2} {:>10.2} {:>9.1} {faults:>7}",
+            entry.name,
+            label(line),
+            times.iter().copied().fold(f64::INFINITY, f64::min),
+            median(times.clone()),
+            peak_mib(of),
+        );
+        if index < theirs {
+            println!();
+            continue;
+        }
+        let ratio = median(
+            fastest
+                .iter()
+                .zip(&times)
+                .map(|(theirs, ours)| theirs / ours)
+                .collect(),
+        );
+        let memory = peak_mib(of) / peak_mib(&samples[0]);
+        print!(
+            " {ratio:>7.1}x  wanted {:.2}x, memory {memory:.2} of {:.2}",
+            entry.faster, entry.memory
+        );
+        let verdict = if runs == 0 {
+            "checked"
+        } else if ratio >= entry.faster && memory <= entry.memory {
+            "met"
+        } else {
+            met = false;
+            "MISSED"
+        };
+        println!(": {verdict}");
+    }
+    Ok(met)
+}
+
+fn one_run(entry: &Entry, place: &Place, line: &str, out: &str) -> Result<Measured> {
+    // Some file systems write a replaced file to the disk immediately, and this would be measured too.
+    place.run(&format!("rm -rf {out}\n{}", entry.before))?;
+    // A shell takes a millisecond; most commands need none.
+    let mut command = if line.contains(['|', '>', ';', '*', '(', '&']) {
+        let mut command = place.command("sh");
+        command.args(["-c", line]);
+        command
+    } else {
+        let mut words = line.split_whitespace();
+        let mut command = place.command(words.next().context("a command")?);
+        command.args(words);
+        command
+    };
+    command.env("LLVM_MIP_PROFILE_FILENAME", out);
+    let measured = measure(&mut command).with_context(|| line.to_owned())?;
+    ensure!(
+        measured.status.success(),
+        "{line}: {}\n{}",
+        measured.status,
+        String::from_utf8_lossy(&measured.stderr)
+    );
+    Ok(measured)
+}
+
+/// The program that a line runs in its folder, or its first two words that are no options; without folders.
+fn label(line: &str) -> String {
+    if let Some(own) = line
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix("./"))
+    {
+        return own.trim_end_matches(';').to_owned();
+    }
+    let words = line
+        .split_whitespace()
+        .filter(|word| !word.starts_with('-'));
+    let words: Vec<&str> = words.take(2).collect();
+    words
+        .join(" ")
+        .replace("$PROFKIT", "profkit")
+        .replace("$EXAMPLES/", "")
+}
+
+fn milliseconds(measured: &Measured) -> f64 {
+    measured.wall.as_secs_f64() * 1e3
+}
+
+fn peak_mib(runs: &[Measured]) -> f64 {
+    number(runs.iter().map(|run| run.peak_rss).max().unwrap_or(0)) / f64::from(1 << 20)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bytes and faults of a process are far fewer than 2^52"
+)]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -7,6 +7,8 @@ use profkit_data::detect::{Family, detect};
 use profkit_testkit::{Rng, mutate};
 use profkit_testkit::{repo_root, target_folder};
 
+use super::texts;
+
 /// The size in bytes above which a file is left out, so that a run stays short.
 const LARGEST: u64 = 100_000;
 
@@ -113,6 +115,12 @@ const MERGE_INSTR: &[(&str, Values)] = &[
     ("temporal-profile-max-trace-length", V::Number),
     ("write-prev-version", V::Flag),
     ("keep-vtable-symbols", V::Flag),
+    (
+        "weighted-input",
+        V::Word(&[
+            "3,in0", "0,in0", "-1,in0", "in0,1", "0x2,in0", ",in0", "2", "1,no",
+        ]),
+    ),
 ];
 
 /// The options for merging sample profiles.
@@ -133,6 +141,8 @@ const MERGE_SAMPLE: &[(&str, Values)] = &[
     ("gen-partial-profile", V::Flag),
     ("output-size-limit", V::Number),
     ("split-layout", V::Flag),
+    ("weighted-input", V::Word(&["3,in0", "2,in1"])),
+    ("profile-symbol-list-cutoff", V::Number),
     ("use-md5", V::Flag),
     ("generate-merged-base-profiles", V::Flag),
     ("profile-isfs", V::Flag),
@@ -200,6 +210,13 @@ const OVERLAP: &[(&str, Values)] = &[
 /// The options for ordering functions.
 const ORDER: &[(&str, Values)] = &[("num-test-traces", V::Number), ("output", V::Output)];
 
+/// Mistakes in options. One of them stands on one command line in sixteen.
+const MISTAKES: &str = "-j= -jo -j2=3 -j=08 -j=4294967296 -num-threads=1.5 -o= -foo=1 -fail=3 -rx -xh -help=1 -version=1 ---sparse -= \
+    -=x --== -unknown -spars --spars=1 --tex --tex=1 -Sparse --sparse=foo --sparse=tRUE -sparse=yes -text=1 -text= \
+    -binary=true -instr=1 --sample=0 --failure-mode= --failure-mode=ANY -memprof-version=9 --correlate=x \
+    --zero-counter-threshold=x --output-size-limit=-1 --color=2 --counts=2 --topn= --value-cutoff=99999999999 \
+    --show-format=xml --memory=1 --num-test=1 --cs=x --similarity-cutoff=x --cz";
+
 /// The shape of a command line: the subcommand, the options that choose the kind of profile, the other options, whether
 /// the inputs are sample profiles, and the usual number of inputs.
 type Shape = (
@@ -258,6 +275,16 @@ impl Corpus {
                 corpus.add(&path)?;
             }
         }
+        for (list, texts) in [
+            (&mut corpus.instr, texts::INSTR),
+            (&mut corpus.sample, texts::SAMPLE),
+        ] {
+            list.extend(texts.iter().map(|(name, text)| Input {
+                name: (*name).to_owned(),
+                bytes: text.as_bytes().to_vec(),
+                origin: (*name).to_owned(),
+            }));
+        }
         if corpus.instr.is_empty() || corpus.sample.is_empty() {
             bail!("there are no profiles in {}", fixtures.display());
         }
@@ -312,6 +339,11 @@ impl Corpus {
             case.inputs
                 .push(self.input(rng, is_sample != other, number));
         }
+        if rng.below(16) == 0 {
+            let mistakes: Vec<&str> = MISTAKES.split_whitespace().collect();
+            case.options
+                .push(mistakes[rng.below(mistakes.len())].to_owned());
+        }
         for _ in 0..rng.below(5) {
             let (name, values) = options[rng.below(options.len())];
             let option = option(rng, name, values, &case.inputs);
@@ -357,7 +389,9 @@ fn option(rng: &mut Rng, name: &str, values: Values, inputs: &[Input]) -> String
         V::Millionths => {
             ["1", "10000", "500000", "900000", "990000", "999999"][rng.below(6)].to_owned()
         }
-        V::Cutoffs => ["800000", "10000,500000,999999", "1,2", "x"][rng.below(4)].to_owned(),
+        V::Cutoffs => {
+            ["800000", "10000,500000,999999", "1,2", "1,,2", "", "x"][rng.below(6)].to_owned()
+        }
         V::Word(words) => words[rng.below(words.len())].to_owned(),
         V::Output => ["out", "out", "-"][rng.below(3)].to_owned(),
         V::Function => function(rng, inputs),

@@ -3,6 +3,7 @@
 mod allowed;
 mod cases;
 mod run;
+mod texts;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,47 +23,30 @@ use run::{Tools, difference};
 /// cores.
 const AT_ONCE: usize = 64;
 
-const HELP: &str = "\
-cargo xtask differential [--seed N] [--runs N] [--keep-going] [--save DIR]
-
-Runs random command lines of llvm-profdata with llvm-profdata-22 and with profkit under that name: all subcommands and
-their options, over the inputs of LLVM's own tests (target/llvm-suite), this repository's fixtures, and damaged copies of
-both. Prints the shortest command line that still differs.
-  --seed N      the seed of the random numbers (a new one each time without this option; it is printed)
-  --runs N      the number of command lines (default: 2000)
-  --keep-going  report all differences instead of stopping at the first
-  --save DIR    write the inputs of the shortest command lines into folders below DIR
-
-Example: cargo xtask differential --seed 7 --runs 100
-";
+/// The inputs are those of LLVM's own tests (target/llvm-suite), this repository's fixtures, and damaged copies of both.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The seed of the random numbers; a new one each time without this option
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The number of command lines
+    #[arg(long, default_value_t = 2000)]
+    runs: u64,
+    /// Report all differences instead of stopping at the first
+    #[arg(long)]
+    keep_going: bool,
+    /// Write the inputs of the shortest command lines into folders below this one
+    #[arg(long)]
+    save: Option<PathBuf>,
+}
 
 /// Compares the tools on random command lines.
 ///
 /// # Errors
 /// If a tool is not available, or if the tools differ in a way that the table of allowed differences does not have.
-pub fn run(args: &[String]) -> Result<()> {
-    let (mut seed, mut runs, mut keep_going, mut keep) = (None, 2000, false, None);
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut number = || -> Result<u64> {
-            let value = args
-                .next()
-                .with_context(|| format!("{arg} wants a number"))?;
-            Ok(value.parse()?)
-        };
-        match arg.as_str() {
-            "--seed" => seed = Some(number()?),
-            "--runs" => runs = number()?,
-            "--keep-going" => keep_going = true,
-            "--save" => keep = Some(PathBuf::from(args.next().context("--save wants a folder")?)),
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            other => bail!("unknown argument {other}\n\n{HELP}"),
-        }
-    }
-    let seed = match seed {
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let (runs, keep_going) = (arguments.runs, arguments.keep_going);
+    let seed = match arguments.seed {
         Some(seed) => seed,
         None => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
     };
@@ -92,7 +76,7 @@ pub fn run(args: &[String]) -> Result<()> {
                     let shortest = shortest(&tools, case.clone())?;
                     let (theirs, ours) = tools.both(&shortest)?;
                     println!("run {number}: {}", difference(&shortest, &theirs, &ours));
-                    if let Some(folder) = &keep {
+                    if let Some(folder) = &arguments.save {
                         shortest.save(&folder.join(format!("{seed}-{number}")))?;
                     }
                     if !keep_going {

@@ -2,24 +2,34 @@
 //! options.
 use super::{clang_counts, fresh};
 use crate::steps::built_profkit;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use profkit_testkit::program::{MIP_MODES, MipMode, Program, Setting, Size, compare};
 use profkit_testkit::{Rng, target_folder};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-const HELP: &str = "\
-cargo xtask mip-fuzz [--programs N] [--seed S] [--mode MODE]... [--profkit FILE]
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// How many programs; what fails stays in target/mip-fuzz
+    #[arg(long, default_value_t = 60)]
+    programs: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// function, unary, block, unary-block, calls, calls-block or calls-returns [default: all]
+    #[arg(long, value_parser = super::mode)]
+    mode: Vec<MipMode>,
+}
 
-Generates C programs, builds each plain and with `profkit mip cc` in every mode under a compiler and options that the
-seed chooses, and compares what they print. Of one in four, calls are compared with -fprofile-instr-generate.
-What failed stays in target/mip-fuzz.
-  --programs N    programs (default 60)
-  --seed S        the first seed (default 1)
-  --mode MODE     function, unary, block, unary-block, calls, calls-block or calls-returns (default: all)
-  --profkit FILE  the command to test (default: the debug build, built first)
-
-Example: cargo xtask mip-fuzz --programs 1 --seed 42 --mode calls
-";
+impl Arguments {
+    /// Some programs in all modes.
+    pub fn few(seed: u64) -> Arguments {
+        Arguments {
+            programs: 20,
+            seed,
+            mode: Vec::new(),
+        }
+    }
+}
 
 /// Options that change the form of the assembly. Each entry names the compiler that has the options; an empty name
 /// means both compilers.
@@ -74,46 +84,21 @@ const EXTRAS: [(&str, &[&str]); 23] = [
 ///
 /// # Errors
 /// If a program behaves differently when it is instrumented. All programs are tried before this error is returned.
-pub fn run(args: &[String]) -> Result<()> {
-    let (mut programs, mut first) = (60u64, 1u64);
-    let (mut modes, mut profkit): (Vec<MipMode>, Option<PathBuf>) = (Vec::new(), None);
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut value = || {
-            args.next()
-                .cloned()
-                .with_context(|| format!("{arg} wants a value"))
-        };
-        match arg.as_str() {
-            "--programs" => programs = value()?.parse().context("--programs")?,
-            "--seed" => first = value()?.parse().context("--seed")?,
-            "--mode" => {
-                let name = value()?;
-                let mode = MipMode::named(&name).with_context(|| format!("no mode {name}"))?;
-                modes.push(mode);
-            }
-            "--profkit" => profkit = Some(value()?.into()),
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            other => bail!("unknown argument {other}\n\n{HELP}"),
-        }
-    }
-    if modes.is_empty() {
-        modes = MIP_MODES.to_vec();
-    }
-    let profkit = match profkit {
-        Some(path) => path,
-        None => built_profkit()?,
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let (programs, first) = (arguments.programs, arguments.seed);
+    let modes = if arguments.mode.is_empty() {
+        &MIP_MODES
+    } else {
+        &arguments.mode[..]
     };
+    let profkit = built_profkit()?;
     let mut failures = 0u64;
     let mut counted = 0u64;
     for seed in first..first + programs {
         let folder = target_folder().join(format!("mip-fuzz/{seed}"));
         fresh(&folder)?;
         let setting = setting_of(seed);
-        let made = one(&profkit, seed, &setting, &modes, &folder);
+        let made = one(&profkit, seed, &setting, modes, &folder);
         match made {
             Ok(functions) => {
                 counted += functions;

@@ -1,5 +1,5 @@
 //! Builds the real programs by their own makefiles, and runs the programs and their tests.
-use super::packages::{BZIP2, LUA, LZ4, Package, RE2, Sources, ZLIB, ZSTD};
+use super::packages::{LUA, Package, RE2, Sources, ZSTD};
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::MipMode;
 use profkit_testkit::{measure, repo_root};
@@ -11,7 +11,8 @@ use std::process::Command;
 pub struct Toolchain {
     /// The name of the compiler in tables.
     pub label: String,
-    cc: String,
+    /// The words that start the C compiler.
+    pub cc: String,
     cxx: String,
     /// Options for compiling.
     flags: Vec<String>,
@@ -38,14 +39,9 @@ impl Toolchain {
 
     /// clang or gcc with a version number, started by `profkit mip cc`.
     pub fn mip(compiler: &str, profkit: &Path, mode: MipMode) -> Toolchain {
-        Toolchain::mip_with(compiler, profkit, mode, "full")
-    }
-
-    /// clang or gcc with a version number, started by `profkit mip cc` with this runtime: `full` or `small`.
-    pub fn mip_with(compiler: &str, profkit: &Path, mode: MipMode, runtime: &str) -> Toolchain {
         let plain = Toolchain::plain(compiler);
         let before = format!(
-            "{} mip cc --runtime {runtime} {} --",
+            "{} mip cc {} --",
             profkit.display(),
             mode.arguments.join(" ")
         );
@@ -75,7 +71,8 @@ impl Toolchain {
         format!("CXX={}", self.cxx)
     }
 
-    fn flags(&self) -> String {
+    /// The options for compiling.
+    pub fn flags(&self) -> String {
         self.flags.join(" ")
     }
 
@@ -91,7 +88,7 @@ impl Toolchain {
 }
 
 /// A program that is built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Real {
     /// lua 5.4.
     Lua,
@@ -101,27 +98,11 @@ pub enum Real {
     Re2,
     /// The C++ program of this repository, `tests/programs/station`.
     Station,
-    /// bzip2.
-    Bzip2,
-    /// minigzip, a program of zlib.
-    Minigzip,
-    /// lz4.
-    Lz4,
 }
 
 impl Real {
-    /// The programs that most benchmarks and tests use.
+    /// All programs.
     pub const USUAL: [Real; 4] = [Real::Lua, Real::Zstd, Real::Re2, Real::Station];
-    /// The programs of Debian packages.
-    pub const DEBIAN: [Real; 6] = [
-        Real::Lua,
-        Real::Zstd,
-        Real::Re2,
-        Real::Bzip2,
-        Real::Minigzip,
-        Real::Lz4,
-    ];
-
     /// The name of the program in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -129,16 +110,7 @@ impl Real {
             Real::Zstd => "zstd",
             Real::Re2 => "re2",
             Real::Station => "station",
-            Real::Bzip2 => "bzip2",
-            Real::Minigzip => "minigzip",
-            Real::Lz4 => "lz4",
         }
-    }
-
-    /// Returns the program with this name.
-    pub fn named(name: &str) -> Option<Real> {
-        let mut all = Real::USUAL.into_iter().chain(Real::DEBIAN);
-        all.find(|real| real.name() == name)
     }
 
     fn package(self) -> Option<Package> {
@@ -146,9 +118,6 @@ impl Real {
             Real::Lua => Some(LUA),
             Real::Zstd => Some(ZSTD),
             Real::Re2 => Some(RE2),
-            Real::Bzip2 => Some(BZIP2),
-            Real::Minigzip => Some(ZLIB),
-            Real::Lz4 => Some(LZ4),
             Real::Station => None,
         }
     }
@@ -187,27 +156,6 @@ impl Real {
                 ],
             )?,
             Real::Re2 => make_re2(tree, tools, &["obj/libre2.a"])? + &regex_bench(tree, tools)?,
-            Real::Bzip2 => make(
-                tree,
-                &[
-                    "bzip2",
-                    &tools.cc(""),
-                    &format!("CFLAGS=-O2 -D_FILE_OFFSET_BITS=64 {}", tools.flags()),
-                    &format!("LDFLAGS={}", tools.link_flags()),
-                ],
-            )?,
-            Real::Minigzip => minigzip(tree, tools)?,
-            Real::Lz4 => make(
-                tree,
-                &[
-                    "-C",
-                    "programs",
-                    "lz4",
-                    &tools.cc(""),
-                    &format!("MOREFLAGS={}", tools.flags()),
-                    &format!("LDFLAGS={}", tools.link_flags()),
-                ],
-            )?,
             Real::Station => station(tree, tools)?,
         };
         Ok(log
@@ -224,9 +172,6 @@ impl Real {
             Real::Zstd => "programs/zstd",
             Real::Re2 => "obj/regex_bench",
             Real::Station => "station",
-            Real::Bzip2 => "bzip2",
-            Real::Minigzip => "minigzip",
-            Real::Lz4 => "programs/lz4",
         })
     }
 
@@ -270,32 +215,6 @@ impl Real {
                     line(&["-q", "-f", "--single-thread", "-13", &corpus, "-o", &packed]),
                 ]
             }
-            Real::Bzip2 => {
-                let corpus = corpus(tree, rounds)?;
-                let packed = format!("{corpus}.bz2");
-                vec![
-                    line(&["-k", "-f", "-1", &corpus]),
-                    line(&["-t", &packed]),
-                    line(&["-k", "-f", "-9", &corpus]),
-                    line(&["-t", &packed]),
-                ]
-            }
-            Real::Minigzip => {
-                let corpus = corpus(tree, rounds)?;
-                ["-1", "-6", "-9"]
-                    .map(|level| line(&["-c", level, &corpus]))
-                    .into()
-            }
-            Real::Lz4 => {
-                let corpus = corpus(tree, rounds * 4)?;
-                let packed = format!("{corpus}.lz4");
-                vec![
-                    line(&["-q", "-f", "-1", &corpus, &packed]),
-                    line(&["-q", "-t", &packed]),
-                    line(&["-q", "-f", "-9", &corpus, &packed]),
-                    line(&["-q", "-t", &packed]),
-                ]
-            }
             Real::Re2 => vec![line(&[&count(20)])],
             Real::Station => vec![line(&["run", &count(10_000), "1"]), line(&["explain"])],
         })
@@ -312,18 +231,14 @@ impl Real {
         tools: &Toolchain,
         tree: &Path,
         raws: &Path,
-        lua_tests: Option<&Path>,
         whole: bool,
     ) -> Result<Vec<String>> {
         let run = Run { tree, raws, whole };
         match self {
-            Real::Lua => test_lua(&run, lua_tests),
+            Real::Lua => test_lua(&run),
             Real::Zstd => test_zstd(&run, tools),
             Real::Re2 => test_re2(&run, tools),
             Real::Station => test_station(&run),
-            Real::Bzip2 => test_round_trip(&run, self, "-c", "-dc"),
-            Real::Lz4 => test_round_trip(&run, self, "-zc", "-dc"),
-            Real::Minigzip => test_round_trip(&run, self, "-c", "-cd"),
         }
     }
 }
@@ -333,15 +248,6 @@ fn corpus(tree: &Path, size: u32) -> Result<String> {
     let path = tree.with_extension("corpus");
     std::fs::write(&path, super::corpus(size as usize * (1 << 20)))?;
     Ok(path.display().to_string())
-}
-
-/// Checks that a compressor gives back what it has compressed.
-fn test_round_trip(run: &Run<'_>, real: Real, pack: &str, unpack: &str) -> Result<Vec<String>> {
-    let corpus = corpus(run.tree, 4)?;
-    let program = real.executable(run.tree).display().to_string();
-    let line = format!("'{program}' {pack} '{corpus}' | '{program}' {unpack} | cmp - '{corpus}'");
-    run.logged(Command::new("sh").args(["-e", "-c", &line]))?;
-    Ok(vec!["a round trip".to_owned()])
 }
 
 fn is_linker(line: &str) -> bool {
@@ -420,17 +326,6 @@ fn regex_bench(tree: &Path, tools: &Toolchain) -> Result<String> {
     Ok(log)
 }
 
-/// Builds minigzip from zlib's sources, without running zlib's configure script.
-fn minigzip(tree: &Path, tools: &Toolchain) -> Result<String> {
-    let line = format!(
-        "{} -O3 -D_LARGEFILE64_SOURCE=1 -DHAVE_UNISTD_H -DHAVE_HIDDEN {} -I. -o minigzip *.c test/minigzip.c {}",
-        tools.cc,
-        tools.flags(),
-        tools.link_flags()
-    );
-    logged(Command::new("sh").current_dir(tree).args(["-c", &line]))
-}
-
 fn station(tree: &Path, tools: &Toolchain) -> Result<String> {
     let folder = repo_root().join("tests/programs/station");
     let mut log = String::new();
@@ -487,9 +382,8 @@ impl Run<'_> {
     }
 }
 
-/// Runs the scripts of this repository and compares their output. Also runs lua's own tests if they are available;
-/// Debian's package does not contain them.
-fn test_lua(run: &Run<'_>, lua_tests: Option<&Path>) -> Result<Vec<String>> {
+/// Runs the scripts of this repository and compares their output. Debian's package has none of lua's own tests.
+fn test_lua(run: &Run<'_>) -> Result<Vec<String>> {
     let lua = run.tree.join("src/lua");
     let mut done = Vec::new();
     let said = run.logged(Command::new("make").current_dir(run.tree).arg("test"))?;
@@ -505,19 +399,6 @@ fn test_lua(run: &Run<'_>, lua_tests: Option<&Path>) -> Result<Vec<String>> {
         }
     }
     done.push(format!("{} scripts", LUA_SCRIPTS.len()));
-    if let Some(folder) = lua_tests {
-        let copy = run.tree.join("testes");
-        super::succeed(Command::new("cp").arg("-a").arg(folder).arg(&copy))?;
-        let said = run.logged(
-            Command::new(&lua)
-                .current_dir(&copy)
-                .args(["-e_U=true", "all.lua"]),
-        )?;
-        if !said.contains("final OK !!!") {
-            bail!("lua's tests: {}", super::last_lines(&said));
-        }
-        done.push("all.lua".to_owned());
-    }
     Ok(done)
 }
 

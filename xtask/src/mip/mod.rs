@@ -1,18 +1,21 @@
-//! Tasks that check and measure MIP on real programs.
-pub mod bench;
+//! Tasks that check MIP on generated and on real programs.
 mod clang_counts;
 pub mod fuzz;
-mod inlined;
-mod layout;
 pub mod make;
 pub mod packages;
 pub mod programs;
 mod size;
 
 use anyhow::{Context, Result, bail};
+use profkit_testkit::program::MipMode;
 use profkit_testkit::program::counts::{self, Counts};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// The mode with this name, for command lines.
+fn mode(name: &str) -> Result<MipMode, String> {
+    MipMode::named(name).ok_or_else(|| format!("no mode {name}"))
+}
 
 /// Runs a command to its end and returns its standard output.
 ///

@@ -35,40 +35,18 @@ pub const RE2: Package = Package {
     patched: true,
 };
 
-/// bzip2: C, a compressor. Debian's patches make its makefile build shared libraries.
-pub const BZIP2: Package = Package {
-    name: "bzip2",
-    files: "bzip2_",
-    patched: false,
-};
-/// zlib: C, a library with a small program.
-pub const ZLIB: Package = Package {
-    name: "zlib",
-    files: "zlib_",
-    patched: true,
-};
-/// lz4: C, a compressor. Debian's patches make its program link the shared library.
-pub const LZ4: Package = Package {
-    name: "lz4",
-    files: "lz4_",
-    patched: false,
-};
-
 /// The folders in which the sources of packages are kept.
 #[derive(Debug)]
 pub struct Sources {
     /// The folder for unpacked sources, below `target`.
     folder: PathBuf,
-    /// A folder with the packages' files; `None` if the files are downloaded.
-    given: Option<PathBuf>,
 }
 
 impl Sources {
     /// Sets the folder for the sources.
-    pub fn new(folder: &Path, given: Option<PathBuf>) -> Sources {
+    pub fn new(folder: &Path) -> Sources {
         Sources {
             folder: folder.to_owned(),
-            given,
         }
     }
 
@@ -94,10 +72,7 @@ impl Sources {
         if tree.is_dir() {
             return Ok(tree);
         }
-        let folder = match &self.given {
-            Some(folder) => folder.clone(),
-            None => self.download(package)?,
-        };
+        let folder = self.download(package)?;
         let description = description(&folder, package)?;
         let partly = tree.with_extension("partly");
         fresh(&partly)?;
@@ -124,9 +99,9 @@ impl Sources {
         if description(&folder, package).is_err() {
             download(package.name, &folder).with_context(|| {
                 format!(
-                    "the sources of {} are not to be had from Debian; give --sources FOLDER with the .dsc and what it \
-                     names",
-                    package.name
+                    "the sources of {} are not to be had from Debian; put the .dsc and what it names into {}",
+                    package.name,
+                    folder.display()
                 )
             })?;
         }

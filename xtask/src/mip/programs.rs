@@ -2,7 +2,7 @@
 //! cc`. Their own tests are run, and the results are compared with plain builds and with clang's counts.
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
-use super::{clang_counts, fresh, inlined, mip_counts, mip_profile, raws_in, size, succeed};
+use super::{clang_counts, fresh, mip_counts, mip_profile, raws_in, size, succeed};
 use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::counts;
@@ -12,33 +12,31 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-const HELP: &str = "\
-cargo xtask mip-programs [--only PROGRAM]... [--mode MODE]... [--step STEP]... [OPTION]...
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The programs [default: all]
+    #[arg(long)]
+    only: Vec<Real>,
+    /// For step tests: as for mip-fuzz [default: all]
+    #[arg(long, value_parser = super::mode)]
+    mode: Vec<MipMode>,
+    /// [default: all]
+    #[arg(long)]
+    step: Vec<Check>,
+}
 
-Builds lua 5.4, zstd and re2 from Debian's sources (apt-get source) by their own makefiles with `profkit mip cc` below
-target/mip-programs, and checks:
-  tests      their own tests in every mode with clang-22, and in two with gcc-12; zstd's fuzzers and re2's tests of
-             the shared library in modes function and calls with clang-22
-  counts     calls and coverage against clang's -fprofile-instr-generate in the same binary, function by function
-  sections   --gc-sections with GNU ld and lld: the same functions stay as in a plain build; symbols, dynamic
-             relocations, warnings of the linkers
-  --only PROGRAM     lua, zstd, re2 or station (default: all)
-  --mode MODE        for step tests: as for mip-fuzz (default: all)
-  --step STEP        tests, counts or sections (default: all)
-  --sources FOLDER   take the .dsc and what it names from here rather than from apt
-  --lua-tests FOLDER lua's own tests (testes of lua 5.4.4), which Debian does not package
-  --profkit FILE     the command to test (default: the debug build, built first)
-Needs clang-22, gcc-12, lld-22, dpkg-dev, make, perl, python3-six, unicode-data, binutils.
-
-Example: cargo xtask mip-programs --only lua --step counts
-";
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Check {
+    /// Their own tests in every mode with clang-22, and in two with gcc-12
+    Tests,
+    /// Calls and coverage against clang's -fprofile-instr-generate in the same binary, function by function
+    Counts,
+    /// --gc-sections with two linkers: the same functions stay as in a plain build; symbols, dynamic relocations
+    Sections,
+}
 
 struct Options {
-    only: Vec<Real>,
-    modes: Vec<MipMode>,
-    steps: Vec<String>,
     profkit: PathBuf,
-    lua_tests: Option<PathBuf>,
     sources: Sources,
     folder: PathBuf,
 }
@@ -47,62 +45,22 @@ struct Options {
 ///
 /// # Errors
 /// If a check fails. The other checks are still run.
-pub fn run(args: &[String]) -> Result<()> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let folder = target_folder().join("mip-programs");
-    let (mut only, mut modes, mut steps) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut profkit, mut lua_tests, mut given) = (None, None, None);
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut value = || {
-            args.next()
-                .cloned()
-                .with_context(|| format!("{arg} wants a value"))
-        };
-        match arg.as_str() {
-            "--only" => {
-                let name = value()?;
-                only.push(Real::named(&name).with_context(|| format!("no program {name}"))?);
-            }
-            "--mode" => {
-                let name = value()?;
-                modes.push(MipMode::named(&name).with_context(|| format!("no mode {name}"))?);
-            }
-            "--step" => {
-                let name = value()?;
-                if !["tests", "counts", "sections"].contains(&name.as_str()) {
-                    bail!("no step {name}");
-                }
-                steps.push(name);
-            }
-            "--sources" => given = Some(PathBuf::from(value()?)),
-            "--lua-tests" => lua_tests = Some(PathBuf::from(value()?)),
-            "--profkit" => profkit = Some(PathBuf::from(value()?)),
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            other => bail!("unknown argument {other}\n\n{HELP}"),
-        }
-    }
     let options = Options {
-        only: if only.is_empty() {
-            Real::USUAL.to_vec()
-        } else {
-            only
-        },
-        modes: if modes.is_empty() {
-            MIP_MODES.to_vec()
-        } else {
-            modes
-        },
-        steps,
-        profkit: match profkit {
-            Some(path) => path,
-            None => built_profkit()?,
-        },
-        lua_tests,
-        sources: Sources::new(&folder, given),
+        profkit: built_profkit()?,
+        sources: Sources::new(&folder),
         folder,
+    };
+    let only = if arguments.only.is_empty() {
+        &Real::USUAL
+    } else {
+        &arguments.only[..]
+    };
+    let modes = if arguments.mode.is_empty() {
+        &MIP_MODES
+    } else {
+        &arguments.mode[..]
     };
     let mut failures = 0;
     let mut step = |what: &str, made: Result<String>, began: Instant| {
@@ -115,11 +73,10 @@ pub fn run(args: &[String]) -> Result<()> {
             }
         }
     };
-    let wanted =
-        |name: &str| options.steps.is_empty() || options.steps.iter().any(|step| step == name);
-    for real in &options.only {
-        if wanted("tests") {
-            for (compiler, mode) in tested(&options.modes) {
+    let wanted = |check| arguments.step.is_empty() || arguments.step.contains(&check);
+    for real in only {
+        if wanted(Check::Tests) {
+            for (compiler, mode) in tested(modes) {
                 let began = Instant::now();
                 let made = tests(&options, *real, compiler, mode);
                 step(
@@ -129,7 +86,7 @@ pub fn run(args: &[String]) -> Result<()> {
                 );
             }
         }
-        if wanted("counts") {
+        if wanted(Check::Counts) {
             for (mode, exact) in [("calls", true), ("calls", false), ("function", false)] {
                 let began = Instant::now();
                 let mode = MipMode::named(mode).context("a mode")?;
@@ -142,7 +99,7 @@ pub fn run(args: &[String]) -> Result<()> {
                 );
             }
         }
-        if wanted("sections") {
+        if wanted(Check::Sections) {
             for linker in ["bfd", "lld"] {
                 let began = Instant::now();
                 let made = sections(&options, *real, linker);
@@ -184,7 +141,7 @@ fn tests(options: &Options, real: Real, compiler: &str, mode: MipMode) -> Result
     // The long form of the tests is run only once for each kind of record. Elsewhere, tests that only repeat the same
     // code are left out.
     let whole = compiler == "clang-22" && ["function", "calls"].contains(&mode.name);
-    let done = real.test(&tools, &tree, &raws, options.lua_tests.as_deref(), whole)?;
+    let done = real.test(&tools, &tree, &raws, whole)?;
     let written = raws_in(&raws)?;
     if written.is_empty() {
         bail!("no profile was written to {}", raws.display());
@@ -259,7 +216,6 @@ fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<St
         // than MIP.
         flags.extend(["-fno-inline", "-fno-optimize-sibling-calls"]);
     }
-    flags.extend(inlined::FLAGS);
     let tools = Toolchain::mip("clang-22", &options.profkit, mode).with(what, &flags, &[]);
     real.build(&options.sources, &tools, &tree)?;
     let mut clang_raws = Vec::new();
@@ -290,21 +246,21 @@ fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<St
     let found = counts::compare(&clang, &mip);
     clang_counts::judge(&found, exact)?;
     let report = place.join("comparison.txt");
-    let accepted = if exact {
-        inlined::Accepted::Forced
-    } else {
-        inlined::Accepted::Any
-    };
-    let evidence = inlined::Evidence::of(&real.executable(&tree), &tree)?;
-    let mut list = inlined::explain(&found, &evidence, accepted)?;
+    let mut list = String::new();
+    for (name, clang, mip) in &found.partly_inlined {
+        list += &format!("{name}: clang {clang:?}, MIP {mip:?}\n");
+    }
+    for name in &found.inlined_away {
+        list += &format!("{name}: clang has a count, MIP no function\n");
+    }
     for name in &found.uncounted {
         list += &format!("{name}: clang does not count it\n");
     }
     std::fs::write(&report, list)?;
     std::fs::remove_dir_all(&tree)?;
     Ok(format!(
-        "{} functions equal; each of the others has its reason: {} have fewer calls, {} no code of their own; {} that \
-         clang does not count; see {}",
+        "{} functions equal; of those with inlined copies {} have fewer calls, {} no code of their own; {} that clang does \
+         not count; see {}",
         found.equal,
         found.partly_inlined.len(),
         found.inlined_away.len(),

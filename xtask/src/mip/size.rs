@@ -1,30 +1,18 @@
 //! Measures the parts of a linked program that instrumentation changes.
-use super::succeed;
 use anyhow::{Context, Result};
 use object::elf;
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
-use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 /// Sizes in bytes, and counts, of one ELF file.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
-    /// The size of the executable sections.
-    pub text: u64,
-    /// The size of the sections that are written at run time, including `.bss`.
-    pub data: u64,
     /// The size of `__llvm_mipraw`.
     pub records: u64,
     /// The number of instrumented functions, from the entries of the map.
     pub functions: u64,
-    /// The size of the runtime's code.
-    pub runtime_text: u64,
-    /// The size of the runtime's data.
-    pub runtime_data: u64,
-    /// The size of the file without symbols, debug info and map.
-    pub stripped: u64,
     /// The number of dynamic relocations.
     pub dynamic_relocations: u64,
     /// The names of symbols, without those of the runtime, and how often each occurs.
@@ -62,22 +50,13 @@ fn is_own(name: &str) -> bool {
 /// Measures a 64-bit ELF file.
 ///
 /// # Errors
-/// If it cannot be read, or not be stripped.
+/// If it cannot be read.
 pub fn image(path: &Path) -> Result<Image> {
     let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
     let file = ElfFile64::<object::Endianness>::parse(&*bytes)
         .with_context(|| path.display().to_string())?;
     let mut made = Image::default();
     for section in file.sections() {
-        let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
-            continue;
-        };
-        let allocated = sh_flags.contains(elf::SHF_ALLOC);
-        if sh_flags.contains(elf::SHF_EXECINSTR) {
-            made.text += section.size();
-        } else if allocated && sh_flags.contains(elf::SHF_WRITE) {
-            made.data += section.size();
-        }
         match section.name()? {
             profkit_abi::mip::section::RECORDS => made.records = section.size(),
             profkit_abi::mip::section::MAP => made.functions = entries(section.data()?)?,
@@ -89,17 +68,9 @@ pub fn image(path: &Path) -> Result<Image> {
         if name.is_empty() || symbol.kind() == SymbolKind::File {
             continue;
         }
-        let text = symbol.kind() == SymbolKind::Text;
-        if is_own(name) {
-            let own = if text {
-                &mut made.runtime_text
-            } else {
-                &mut made.runtime_data
-            };
-            *own += symbol.size();
-        } else {
+        if !is_own(name) {
             *made.symbols.entry(name.to_owned()).or_default() += 1;
-            if text && symbol.size() > 0 {
+            if symbol.kind() == SymbolKind::Text && symbol.size() > 0 {
                 made.function_sizes
                     .entry(name.to_owned())
                     .or_default()
@@ -119,19 +90,6 @@ pub fn image(path: &Path) -> Result<Image> {
                 .unwrap_or(0);
         }
     }
-    let stripped = path.with_extension("stripped");
-    succeed(
-        Command::new("strip")
-            .arg("--strip-all")
-            .arg(format!(
-                "--remove-section={}",
-                profkit_abi::mip::section::MAP
-            ))
-            .arg("-o")
-            .arg(&stripped)
-            .arg(path),
-    )?;
-    made.stripped = std::fs::metadata(&stripped)?.len();
     Ok(made)
 }
 
@@ -148,30 +106,6 @@ fn entries(mut map: &[u8]) -> Result<u64> {
             .with_context(|| format!("a map entry of {size} bytes"))?;
     }
     Ok(count)
-}
-
-/// Returns by how many bytes instrumented functions grew: the most common growth, the sum, and the number of functions
-/// that grew. Only functions that occur once in both programs count. The sum includes branches that became longer
-/// because of a probe.
-pub fn gained(plain: &Image, instrumented: &Image) -> (i64, i64, i64) {
-    let mut total = 0;
-    let mut functions = 0;
-    let mut gains = BTreeMap::<i64, i64>::new();
-    for (name, sizes) in &instrumented.function_sizes {
-        if let ([after], Some([before])) = (
-            &sizes[..],
-            plain.function_sizes.get(name).map(Vec::as_slice),
-        ) {
-            let gain = i64::try_from(*after).unwrap_or(0) - i64::try_from(*before).unwrap_or(0);
-            if gain != 0 {
-                total += gain;
-                functions += 1;
-                *gains.entry(gain).or_default() += 1;
-            }
-        }
-    }
-    let commonest = gains.into_iter().max_by_key(|(_, count)| *count);
-    (commonest.map_or(0, |(gain, _)| gain), total, functions)
 }
 
 /// Lists the symbols that only one of two programs has: `+` before a name means the instrumented one, `-` the plain

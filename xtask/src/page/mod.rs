@@ -6,17 +6,15 @@ mod browser;
 mod firefox;
 mod tables;
 
-use crate::steps::{built_profkit, cargo};
-use anyhow::{Context as _, Result, bail, ensure};
+use crate::steps::built_profkit;
+use anyhow::{Context as _, Result, ensure};
 use browser::{Browser, DOWN, ENTER, ESCAPE, RIGHT, TAB};
-use object::{Object as _, ObjectSymbol as _};
-use profkit_testkit::{RELEASES, repo_root, skip, target_folder};
+use profkit_testkit::{fixture_path, repo_root, skip, target_folder};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// The name of a function that would become an HTML element if the page did not treat it as text.
 const HOSTILE: &str = "</script><img src=x onerror=document.title='broken'>";
@@ -24,22 +22,8 @@ const HOSTILE: &str = "</script><img src=x onerror=document.title='broken'>";
 /// The version of axe-core that is fetched.
 const AXE: &str = "axe-core@4.14.1";
 
-/// What the task does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Job {
-    Check,
-    Bench,
-    Pictures,
-}
-
-/// Runs the checks; with `--bench`, measures large pages; with `--pictures`, makes the pictures of the README.
-pub fn run(arguments: &[String]) -> Result<()> {
-    let job = match arguments {
-        [] => Job::Check,
-        [only] if only == "--bench" => Job::Bench,
-        [only] if only == "--pictures" => Job::Pictures,
-        _ => bail!("cargo xtask page [--bench | --pictures]"),
-    };
+/// Runs the checks; with `only_pictures`, makes the pictures of the README.
+pub fn run(only_pictures: bool) -> Result<()> {
     let folder = target_folder().join("page");
     fs::create_dir_all(&folder)?;
     types()?;
@@ -47,14 +31,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
         require("the pages are not opened: chromium or chromium-driver is not installed")?;
         return Ok(());
     };
-    if job == Job::Bench {
-        let features = ["--features", "arrow"];
-        let build = ["build", "-q", "--profile", "dist", "-p", "profkit-cli"];
-        cargo(&[&build[..], &features[..]].concat(), &[])?;
-        return measure(&browser, &folder);
-    }
     let profkit = built_profkit()?;
-    if job == Job::Pictures {
+    if only_pictures {
         return documented(&browser, &profkit, &folder);
     }
     let pages = pages(&profkit, &folder)?;
@@ -148,7 +126,7 @@ fn pages(profkit: &Path, folder: &Path) -> Result<Vec<Page>> {
     let [program, programs] =
         [program, tests.join("programs")].map(|path| path.display().to_string());
     let with_source = |profile| vec![profile, "--binaries", &program, "--source", &programs];
-    let heap = repo_root().join("docs/pictures");
+    let heap = repo_root().join("tests/fixtures/heap");
     let files = [
         ("new.proftext", instr(1000)),
         ("old.proftext", instr(40)),
@@ -494,7 +472,7 @@ fn documented(browser: &Browser, profkit: &Path, folder: &Path) -> Result<()> {
     let pictures = repo_root().join("docs/pictures");
     // The page shows the path of a profile, so the files are named without the folders of this machine.
     for name in ["heap.memprofraw", "heap.debug"] {
-        fs::copy(pictures.join(name), folder.join(name))?;
+        fs::copy(fixture_path("heap").join(name), folder.join(name))?;
     }
     let pages: [(&str, &[&str]); 2] = [
         ("lua", &["lua-new.profdata", "lua-old.profdata"]),
@@ -558,204 +536,4 @@ fn axe(folder: &Path) -> Result<Option<String>> {
         ensure!(status.success(), "{archive} cannot be unpacked");
     }
     Ok(Some(fs::read_to_string(path)?))
-}
-
-/// The number of functions of the large profile.
-const FUNCTIONS: usize = 400_000;
-/// The number of contexts of the large heap profile.
-const CONTEXTS: usize = 100_000;
-
-/// Measures pages with many functions and with many contexts: the time to write them, their size, the time until they
-/// can be used, and the times of a search and of a sort.
-fn measure(browser: &Browser, folder: &Path) -> Result<()> {
-    let profkit = target_folder().join("dist/profkit");
-    let jobs = [
-        ("functions", "proftext", large_functions()?),
-        ("heap", "yaml", large_heap()),
-    ];
-    for (name, form, text) in jobs {
-        let (text_file, profile, page) = (
-            folder.join(format!("large-{name}.{form}")),
-            folder.join(format!("large-{name}.profdata")),
-            folder.join(format!("large-{name}.html")),
-        );
-        fs::write(&text_file, text)?;
-        let merge = [text_file.as_os_str(), "-o".as_ref(), profile.as_os_str()];
-        let status = Command::new(&profkit)
-            .args(["merge", "-q"])
-            .args(merge)
-            .status()?;
-        ensure!(status.success(), "merge of {name}");
-        let mut times = Vec::new();
-        for _ in 0..5 {
-            let started = Instant::now();
-            let report = [profile.as_os_str(), "-o".as_ref(), page.as_os_str()];
-            let output = Command::new(&profkit).arg("report").args(report).output()?;
-            ensure!(output.status.success(), "report of {name}");
-            times.push(started.elapsed());
-            print!("{}", String::from_utf8_lossy(&output.stderr));
-        }
-        times.sort();
-        let size = fs::metadata(&page)?.len();
-        println!(
-            "{name}: page of {size} bytes written in {:.2} s (median of 5)",
-            times[2].as_secs_f64()
-        );
-        let view = if name == "heap" {
-            "#flame"
-        } else {
-            "#functions"
-        };
-        let mut ready: Vec<_> = (0..5)
-            .map(|_| browser.open(&page, view))
-            .collect::<Result<_>>()?;
-        ready.sort();
-        println!(
-            "{name}: ready in Chromium after {:.2} s (median of 5)",
-            ready[2].as_secs_f64()
-        );
-        let queries: &[&str] = if name == "functions" {
-            &["p", "pa", "par", "parse", "/^llvm::.*get.*Info/"]
-        } else {
-            &["0", "00", "001"]
-        };
-        for query in queries {
-            let script = format!(
-                "const input = document.querySelector('input'); input.value = {query:?}; const from = performance.now(); input.dispatchEvent(new Event('input')); return performance.now() - from;"
-            );
-            println!(
-                "{name}: search for {query}: {} ms",
-                tenths(&browser.run(&script)?)
-            );
-        }
-        if name == "functions" {
-            let mut times: Vec<_> = (0..5)
-                .map(|_| exported(&profkit, &profile))
-                .collect::<Result<_>>()?;
-            times.sort();
-            println!(
-                "{name}: Parquet written in {:.2} s (median of 5)",
-                times[2].as_secs_f64()
-            );
-            let sort = "const from = performance.now(); document.querySelectorAll('th button')[1].click(); return performance.now() - from;";
-            println!("sort by another column: {} ms", tenths(&browser.run(sort)?));
-        }
-    }
-    let logged = browser.logged()?;
-    ensure!(logged.is_empty(), "the pages were not quiet:\n{logged}");
-    Ok(())
-}
-
-/// Writes the functions of a profile as a Parquet file, and returns the time that this took.
-fn exported(profkit: &Path, profile: &Path) -> Result<Duration> {
-    let started = Instant::now();
-    let output = Command::new(profkit)
-        .arg("export")
-        .arg(profile)
-        .args(["--to", "parquet", "--table", "functions", "-o"])
-        .arg(profile.with_extension("parquet"))
-        .output()?;
-    ensure!(
-        output.status.success(),
-        "export: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(started.elapsed())
-}
-
-fn tenths(value: &Value) -> String {
-    format!("{:.1}", value.as_f64().unwrap_or(f64::NAN))
-}
-
-/// Makes a text profile with the names of functions that LLVM's libraries export. Such names are as long as those of
-/// other real programs.
-fn large_functions() -> Result<String> {
-    let mut names = std::collections::BTreeSet::new();
-    for release in RELEASES {
-        for library in ["libLLVM", "libclang-cpp"] {
-            for folder in [
-                format!("/usr/lib/llvm-{release}/lib"),
-                "/usr/lib/x86_64-linux-gnu".to_owned(),
-            ] {
-                for file in [
-                    format!("{folder}/{library}.so.{release}"),
-                    format!("{folder}/{library}-{release}.so.1"),
-                    format!("{folder}/{library}.so.{release}.1"),
-                ] {
-                    let Ok(data) = fs::read(&file) else { continue };
-                    let binary = object::File::parse(&*data)?;
-                    let text = binary
-                        .dynamic_symbols()
-                        .filter(|symbol| symbol.kind() == object::SymbolKind::Text);
-                    names.extend(text.filter_map(|symbol| symbol.name().ok().map(str::to_owned)));
-                }
-            }
-        }
-    }
-    ensure!(
-        names.len() > 10_000,
-        "LLVM's libraries are not installed: {} names",
-        names.len()
-    );
-    println!("{} names of LLVM's libraries", names.len());
-    let mut text = ":ir\n".to_owned();
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = move || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
-    let copies = (0u32..).flat_map(|copy| names.iter().map(move |name| (copy, name)));
-    for (at, (copy, name)) in copies.take(FUNCTIONS).enumerate() {
-        let suffix = if copy == 0 {
-            String::new()
-        } else {
-            format!(".llvm.{copy}")
-        };
-        let counters = 1 + next() % 8;
-        let _ = write!(text, "{name}{suffix}\n{}\n{counters}\n", next() >> 4);
-        // Most functions never run, and only a few run often.
-        let ran = next() % 10 < 4;
-        for _ in 0..counters {
-            let count = if ran {
-                next() % (1 + (1 << 40) / (1 + (at as u64 * 2_654_435_761) % 0xffff_ffff))
-            } else {
-                0
-            };
-            let _ = writeln!(text, "{count}");
-        }
-        text.push('\n');
-    }
-    Ok(text)
-}
-
-/// Makes a heap profile as YAML. The call stacks have ten frames, and share their outer frames.
-fn large_heap() -> String {
-    let mut text = "---\nHeapProfileRecords:\n- GUID: 0x1\n  AllocSites:\n".to_owned();
-    for at in 0..CONTEXTS {
-        text += "  - Callstack:\n";
-        for depth in 0..10 {
-            let function = if depth == 0 {
-                1
-            } else {
-                2 + depth * 1000 + (at >> depth) % 997
-            };
-            let _ = writeln!(
-                text,
-                "    - {{ Function: {function:#x}, LineOffset: {}, Column: 1, IsInlineFrame: false }}",
-                at % (depth * 50 + 1) + if depth == 0 { at } else { 0 }
-            );
-        }
-        let _ = write!(
-            text,
-            "    MemInfoBlock:\n      AllocCount: {}\n      TotalSize: {}\n      TotalLifetime: {}\n      TotalLifetimeAccessDensity: {}\n",
-            1 + at % 10,
-            16 + at % 5000,
-            (at % 7) * 100_000,
-            (at % 3) * 100
-        );
-    }
-    text += "  CallSites: []\n";
-    text
 }

@@ -16,17 +16,6 @@ use anyhow::{Result, bail};
 use self::lit::{Comparison, Outcomes};
 use crate::steps::built_profkit;
 
-const HELP: &str = "\
-cargo xtask llvm-suite [FILTER]
-
-Runs LLVM's own tests of llvm-profdata and of llvm-profgen twice, with the tools of LLVM 22 and with profkit under their
-names. The tests come from Debian's source package of LLVM 19, which is fetched into target/llvm-suite (165 MB). lit and
-FileCheck come from the package llvm-22-tools.
-  FILTER  a regular expression: only the tests whose name it matches
-
-Example: cargo xtask llvm-suite sample
-";
-
 /// The tests of one tool.
 struct Suite {
     /// The name of the tool, which is also the name of the folder of its tests.
@@ -50,11 +39,7 @@ const SUITES: [Suite; 2] = [
 ///
 /// # Errors
 /// If a tool or the source package is not available, or if profkit fails a test that LLVM's tool passes.
-pub fn run(args: &[String]) -> Result<()> {
-    if is_help(args, HELP) {
-        return Ok(());
-    }
-    let filter = filter(args, HELP)?;
+pub fn run(filter: Option<&str>) -> Result<()> {
     let programs = lit::programs()?;
     let source = source::fetched()?.join("llvm/test/tools");
     let profkit = built_profkit()?;
@@ -77,24 +62,6 @@ pub fn run(args: &[String]) -> Result<()> {
         faults.extend(comparison.report(&with_llvm, &with_profkit));
     }
     verdict(found, &faults)
-}
-
-/// Prints the help of a suite, if its arguments ask for it. Returns whether they do.
-fn is_help(args: &[String], help: &str) -> bool {
-    let asked = matches!(args, [word] if word == "--help" || word == "-h");
-    if asked {
-        print!("{help}");
-    }
-    asked
-}
-
-/// Returns the filter for test names from the arguments of a suite; `None` if there is none.
-fn filter<'a>(args: &'a [String], help: &str) -> Result<Option<&'a str>> {
-    match args {
-        [] => Ok(None),
-        [filter] => Ok(Some(filter)),
-        _ => bail!("too many arguments\n\n{help}"),
-    }
 }
 
 /// Returns an error unless a suite has passed.

@@ -14,20 +14,8 @@ use anyhow::{Context, Result, ensure};
 use profkit_testkit::Llvm;
 
 use super::lit::{self, Comparison};
-use super::{filter, is_help, source, verdict};
+use super::{source, verdict};
 use crate::steps::built_profkit;
-
-const HELP: &str = "\
-cargo xtask runtime-suite [FILTER]
-
-Runs the tests of LLVM's profile runtime twice, with the C runtime of LLVM 19 (libclang-rt-19-dev) and with the runtime
-that `profkit runtime --for clang-19` writes. The programs are compiled by clang-19 and linked by lld-22. The tests come
-from Debian's source package of LLVM 19, which is fetched into target/llvm-suite (165 MB). lit comes from the package
-llvm-22-tools.
-  FILTER  a regular expression: only the tests whose name it matches
-
-Example: cargo xtask runtime-suite instrprof-merge
-";
 
 /// The release of clang, of its tools and of its runtime. It is the release of the tests.
 const RELEASE: u32 = 19;
@@ -39,11 +27,7 @@ const RUNTIME: &str = "libclang_rt.profile";
 ///
 /// # Errors
 /// If a tool or the source package is not available, or if a test contradicts the table of docs/formats/runtime.md.
-pub fn run(args: &[String]) -> Result<()> {
-    if is_help(args, HELP) {
-        return Ok(());
-    }
-    let filter = filter(args, HELP)?;
+pub fn run(filter: Option<&str>) -> Result<()> {
     let programs = lit::programs()?;
     let llvm = Llvm::find(RELEASE)
         .with_context(|| format!("clang-{RELEASE} and llvm-{RELEASE} are not installed"))?;

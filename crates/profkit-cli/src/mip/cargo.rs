@@ -1,4 +1,4 @@
-//! `profkit mip cargo`: runs cargo, and instruments the crates that it compiles. docs/mip-cargo.md describes it for
+//! `profkit mip cargo`: runs cargo, and instruments the crates that it compiles. docs/guide/mip-cargo.md describes it for
 //! users.
 use super::cc::{CodeArgs, parse_again, typed_words};
 use crate::exit::{Result, Status};

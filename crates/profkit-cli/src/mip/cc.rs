@@ -1,4 +1,4 @@
-//! `profkit mip cc`: a compiler driver that instruments the code it compiles. docs/mip-cc.md describes it for users.
+//! `profkit mip cc`: a compiler driver that instruments the code it compiles. docs/guide/mip-cc.md describes it for users.
 pub use profkit_mip_driver::cc::is_assembler;
 
 use super::options::ModeArgs;

@@ -1,4 +1,4 @@
-//! `profkit mip cargo`, which runs cargo so that the crates that it compiles are instrumented. [docs/mip-cargo.md]
+//! `profkit mip cargo`, which runs cargo so that the crates that it compiles are instrumented. [docs/guide/mip-cargo.md]
 //! describes its use.
 //!
 //! Cargo starts this program in place of rustc, rustc starts it in place of the linker, and cargo starts it in place of
@@ -10,7 +10,7 @@
 //! | `link.rs` | one link: the objects of the crate are replaced, and the runtime is added |
 //! | `units.rs` | codegen units: from rustc's assembly to instrumented objects |
 //!
-//! [docs/mip-cargo.md]: https://github.com/profkit/profkit/blob/main/docs/mip-cargo.md
+//! [docs/guide/mip-cargo.md]: https://github.com/profkit/profkit/blob/main/docs/guide/mip-cargo.md
 mod link;
 mod rustc;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The compiler driver `profkit mip cc`, which instruments the code that it compiles. [docs/mip-cc.md] describes its
+//! The compiler driver `profkit mip cc`, which instruments the code that it compiles. [docs/guide/mip-cc.md] describes its
 //! use.
 //!
 //! | file | content |
@@ -11,7 +11,7 @@
 //! | `assembler.rs` | replaces the assembler that GCC starts |
 //! | `error.rs` | the errors of the driver |
 //!
-//! [docs/mip-cc.md]: https://github.com/profkit/profkit/blob/main/docs/mip-cc.md
+//! [docs/guide/mip-cc.md]: https://github.com/profkit/profkit/blob/main/docs/guide/mip-cc.md
 mod assembler;
 mod bounds;
 mod error;

@@ -1,37 +1,33 @@
 //! `cargo xtask memprof-programs`: builds re2 from Debian's sources with its own makefile, with heap profiling, by five
 //! releases of clang. Its tests are run. Their dumps are merged and shown by the LLVM tool of the release and by
 //! profkit.
-use super::{LocationSizes, shown};
 use crate::mip::make::{Real, Toolchain, re2_tests};
 use crate::mip::packages::Sources;
 use crate::mip::{fresh, succeed};
 use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail, ensure};
-use profkit_testkit::heap::{contexts_of_llvm, same_contexts};
+use profkit_testkit::heap::{HeapContext, contexts_of_llvm, contexts_of_profkit, same_contexts};
 use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, target_folder};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-const HELP: &str = "\
-cargo xtask memprof-programs [--release N]... [--sources FOLDER] [--profkit FILE]
-
-Builds re2 from Debian's sources (apt-get source) with clang-N -fmemory-profile below target/memprof-programs, runs its
-tests and tests/programs/regex_bench.cpp, and checks for each program's dump:
-  bytes     `profkit merge --llvm N` writes what llvm-profdata-N writes: 19 versions 0 to 3, 22 versions 2 to 4, with
-            both schemas; with 15 and 16 as many bytes and the same contexts, for the order of their functions is that
-            of a hash table
-  contexts  `profkit show` has the contexts, frames and fields of `llvm-profdata-N show --memory`; with 22 the
-            personality prints the same text
-Dumps of clang 14 are read by llvm-profdata-15: that of 14 only counts, and these counts are compared too.
-At the end: what portable tables of source locations cost beside plain text.
-  --release N        14, 15, 16, 19 or 22 (default: all)
-  --sources FOLDER   take the .dsc and what it names from here rather than from apt
-  --profkit FILE     the command to test (default: the debug build, built first)
-Needs these clangs and llvms with their run-time libraries, dpkg-dev, make, python3-six, unicode-data.
-
-Example: cargo xtask memprof-programs --release 22
-";
+/// For the dump of each program:
+///
+/// - `profkit merge --llvm N` writes the bytes that llvm-profdata-N writes: 19 versions 0 to 3, 22 versions 2 to 4, with both
+///   schemas; with 15 and 16 as many bytes and the same contexts, for the order of their functions is that of a hash table
+///
+/// - `profkit show` has the contexts of `llvm-profdata-N show --memory`; with 22 the personality prints the same text
+///
+/// Dumps of clang 14 are read by llvm-profdata-15: that of 14 only counts, and these counts are compared too. Needs
+/// dpkg-dev, make, python3-six, unicode-data.
+#[derive(Debug, Default, clap::Args)]
+pub struct Arguments {
+    /// 14, 15, 16, 19 or 22 [default: all]
+    #[arg(long)]
+    release: Vec<u32>,
+}
 
 /// Tests of re2. Some allocate much memory, others little.
 const TESTS: [&str; 5] = [
@@ -98,38 +94,15 @@ const RELEASES: [Release; 5] = [
 ///
 /// # Errors
 /// If a check fails. The other checks are still run.
-pub fn run(args: &[String]) -> Result<()> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let folder = target_folder().join("memprof-programs");
-    let (mut releases, mut profkit, mut given) = (Vec::new(), None, None);
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().with_context(|| format!("{arg} wants a value"));
-        match arg.as_str() {
-            "--release" => {
-                let number: u32 = value()?.parse().context("--release")?;
-                let found = RELEASES.into_iter().find(|one| one.clang == number);
-                releases.push(found.with_context(|| format!("no release {number}"))?);
-            }
-            "--sources" => given = Some(PathBuf::from(value()?)),
-            "--profkit" => profkit = Some(PathBuf::from(value()?)),
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            other => bail!("unknown argument {other}\n\n{HELP}"),
-        }
-    }
-    if releases.is_empty() {
-        releases = RELEASES.to_vec();
-    }
-    let profkit = match profkit {
-        Some(path) => std::path::absolute(path)?,
-        None => built_profkit()?,
-    };
-    let sources = Sources::new(&folder, given);
+    let profkit = built_profkit()?;
+    let sources = Sources::new(&folder);
     let mut failures = 0;
-    let mut sizes = Vec::new();
-    for release in releases {
+    let wanted = |release: &Release| {
+        arguments.release.is_empty() || arguments.release.contains(&release.clang)
+    };
+    for release in RELEASES.into_iter().filter(wanted) {
         let began = Instant::now();
         let place = folder.join(format!("re2-clang-{}", release.clang));
         let mut say = |what: &str, made: Result<String>, began: Instant| {
@@ -164,16 +137,9 @@ pub fn run(args: &[String]) -> Result<()> {
                 name: &name,
             };
             let made = check.run(arguments);
-            if made.is_ok() && release.clang == 22 {
-                let raw = place.join(format!("{name}.memprofraw"));
-                sizes.push(LocationSizes::of(&profkit, &raw, program)?.row(&name));
-            }
             say(&name, made, began);
         }
         std::fs::remove_dir_all(place.join("tree"))?;
-    }
-    if !sizes.is_empty() {
-        println!("\n{}\n{}", LocationSizes::HEAD, sizes.join("\n"));
     }
     if failures > 0 {
         bail!("{failures} checks failed");
@@ -231,10 +197,10 @@ impl Check<'_> {
         }
         let show = ["show", "--memory", &self.raw(), &self.binary()];
         let theirs = succeed(self.tool(self.release.tool).args(show))?;
-        let contexts = contexts_of_llvm(&theirs)?;
+        let expected = contexts_of_llvm(&theirs)?;
         let raw = self.place.join(self.raw());
-        let ours = shown::contexts(self.profkit, &raw, Some(self.program))?;
-        same_contexts(&contexts, &ours)?;
+        let ours = contexts(self.profkit, &raw, Some(self.program))?;
+        same_contexts(&expected, &ours)?;
         if self.release.tool == 22 {
             let mut personality = Command::new(self.profkit);
             personality.current_dir(self.place).arg("llvm-profdata");
@@ -253,7 +219,7 @@ impl Check<'_> {
                 "but for their order "
             },
             merges + 1,
-            contexts.len()
+            expected.len()
         ))
     }
 
@@ -295,8 +261,8 @@ impl Check<'_> {
             return Ok(());
         }
         ensure!(ours.len() == theirs.len(), "sizes differ");
-        let contexts = |name: &str| shown::contexts(self.profkit, &file(name), None);
-        same_contexts(&contexts("theirs")?, &contexts("ours")?)
+        let read = |name: &str| contexts(self.profkit, &file(name), None);
+        same_contexts(&read("theirs")?, &read("ours")?)
     }
 
     /// Compares the number of memory info blocks (MIBs) in a dump, which llvm-profdata-14 shows, with profkit's number
@@ -322,4 +288,19 @@ impl Check<'_> {
         );
         Ok(())
     }
+}
+
+/// The contexts of a dump, which needs its binary, or of an indexed profile.
+fn contexts(profkit: &Path, file: &Path, binary: Option<&Path>) -> Result<BTreeSet<HeapContext>> {
+    let mut command = Command::new(profkit);
+    command.arg("show").arg("--memory").arg(file);
+    if let Some(binary) = binary {
+        command.arg("--binaries").arg(binary);
+    }
+    contexts_of_profkit(&succeed(command.args([
+        "--format",
+        "json",
+        "--top",
+        "100000000",
+    ]))?)
 }

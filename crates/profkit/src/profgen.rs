@@ -1,7 +1,7 @@
 //! Sample profiles, and the layout of code, from counts by address.
 pub use profkit_profgen::{
     BinaryOutcome, CheckedCounts, Code, Density, Facts, LineOptions, MakeOptions, NamedProfile,
-    Outcome, Problem, Profiles, Program, ProgramOptions, Programs, UnusableBinary, make_profile,
+    Outcome, Problem, Program, ProgramOptions, Programs, UnusableBinary, make_profile,
 };
 
 /// Calling contexts.

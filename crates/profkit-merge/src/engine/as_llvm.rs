@@ -264,7 +264,7 @@ impl Worker<'_, '_> {
         }
         // To find the names of virtual tables, LLVM also collects the names of functions. An error in this step
         // replaces an error in a record.
-        if keeps_names && let Some(error) = source::empty_name(&source) {
+        if keeps_names && let Some(error) = source::empty_name(source) {
             records.first_error = Some(error);
         }
         records

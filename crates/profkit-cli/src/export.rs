@@ -187,8 +187,8 @@ fn table(args: &ExportArgs, input: &Input) -> Result<(Table, Status), Failure> {
     }
     let kind = asked.unwrap_or(TableKind::Functions);
     let profile = AnyProfile::open(input.bytes(), None);
-    let mut profile = profile.map_err(|error| Failure::file(name, &error))?;
-    let (table, faults) = Table::of(name, kind, &mut profile).map_err(no_table)?;
+    let profile = profile.map_err(|error| Failure::file(name, &error))?;
+    let (table, faults) = Table::of(name, kind, &profile).map_err(no_table)?;
     let status = damage(name, &faults);
     Ok((table, status))
 }
@@ -200,8 +200,8 @@ fn stacks(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure>
         return Ok((Stacks::of_heap(name, &heap), status));
     }
     let profile = AnyProfile::open(input.bytes(), None);
-    let mut profile = profile.map_err(|error| Failure::file(name, &error))?;
-    let (stacks, faults) = Stacks::of(name, &mut profile);
+    let profile = profile.map_err(|error| Failure::file(name, &error))?;
+    let (stacks, faults) = Stacks::of(name, &profile);
     let status = damage(name, &faults);
     Ok((stacks, status))
 }

@@ -104,14 +104,7 @@ pub fn run(args: &ReportArgs) -> exit::Result {
     let (mut page, status) = if is_heap(&input) {
         heaps(args, &input, old.as_ref())?
     } else {
-        let (mut page, status) = page_of(args, &input)?;
-        match &old {
-            Some(old) => {
-                let compared = compare(&mut page, old, &input)?;
-                (page, worse(status, compared))
-            }
-            None => (page, status),
-        }
+        page_of(args, &input, old.as_ref())?
     };
     let html = page.html(args.size_limit);
     output.write(|sink| sink.put(html.text.as_bytes()))?;
@@ -134,7 +127,11 @@ fn is_heap(input: &Input) -> bool {
 /// Makes the page of a profile. If the file has only a heap profile, the function `heaps` makes the page. If an
 /// instrumentation profile also contains a heap profile, the page shows both. The errors of a damaged file go to
 /// standard error.
-fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> {
+fn page_of(
+    args: &ReportArgs,
+    input: &Input,
+    old: Option<&Input>,
+) -> Result<(Page, Status), Failure> {
     let name = input.name();
     let failed = |error| Failure::file(name, &error);
     let joined = if args.binaries.is_used() && detect(input.bytes()) == FileKind::InstrRaw {
@@ -145,12 +142,12 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
     let metadata = joined
         .as_ref()
         .map(|joined| joined as &dyn RawMetadataSource);
-    let mut profile = AnyProfile::open(input, metadata).map_err(failed)?;
-    let (mut page, faults) = Page::of_file(name, input, &mut profile);
-    add_binaries(args, input, metadata, &mut page)?;
+    let profile = AnyProfile::open(input, metadata).map_err(failed)?;
+    let (mut page, faults) = Page::of_file(name, input, &profile);
+    add_binaries(args, &profile, &mut page)?;
     add_source(args, &profile, &mut page)?;
-    if let AnyProfile::Instr(reader) = &mut profile
-        && reader.source().kind().contains(InstrKind::MEMPROF)
+    if let AnyProfile::Instr(table) = &profile
+        && table.facts.instrumentation.contains(InstrKind::MEMPROF)
     {
         let heap = Heap::open(&args.binaries, input)?;
         page.add_heap(
@@ -158,20 +155,22 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
             &args.thresholds.thresholds(),
         );
     }
-    Ok((page, damage(name, &faults)))
+    let status = damage(name, &faults);
+    match old {
+        Some(old) => {
+            let compared = compare(&mut page, old, name, profile)?;
+            Ok((page, worse(status, compared)))
+        }
+        None => Ok((page, status)),
+    }
 }
 
 /// Adds to the page how much of the profile the binaries can use. If the profile has traces, also adds an order of
 /// functions for the linker.
-fn add_binaries(
-    args: &ReportArgs,
-    input: &Input,
-    metadata: Option<&dyn RawMetadataSource>,
-    page: &mut Page,
-) -> exit::Result<()> {
+fn add_binaries(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> exit::Result<()> {
     let paths = &args.binaries.binaries;
     if !paths.is_empty() {
-        match ProfileFunctions::parse_correlated(input, metadata) {
+        match ProfileFunctions::of(profile) {
             Ok(profile) => {
                 let mut binaries = BinaryFunctions::for_profile(&profile);
                 add_binaries_to(&mut binaries, paths)?;
@@ -183,7 +182,7 @@ fn add_binaries(
     }
     let mut startup = Startup::default();
     // The errors of a damaged profile are on the page already.
-    if !page.has_traces() || startup.add(input).is_err() {
+    if !page.has_traces() || startup.add_profile(profile).is_err() {
         return Ok(());
     }
     let mut order = startup.order(OrderFile::Lld);
@@ -254,12 +253,9 @@ fn worse(one: Status, other: Status) -> Status {
     if one == Status::Done { other } else { one }
 }
 
-fn compare(page: &mut Page, old: &Input, new: &Input) -> exit::Result {
-    let names = [old.name(), new.name()];
-    let mut profiles = ComparedProfile::open_all(&[old.bytes(), new.bytes()]).into_iter();
-    let (Some(first), Some(second)) = (profiles.next(), profiles.next()) else {
-        return Ok(Status::InputBad);
-    };
+fn compare(page: &mut Page, old: &Input, name: &str, new: AnyProfile<'_>) -> exit::Result {
+    let names = [old.name(), name];
+    let (first, second) = (ComparedProfile::open(old), ComparedProfile::of(new));
     let first = first.map_err(|error| Failure::file(names[0], &error))?;
     let second = second.map_err(|error| Failure::file(names[1], &error))?;
     let diff = ProfileDiff::of(&first, &second, &DiffOptions::default()).map_err(|why| {

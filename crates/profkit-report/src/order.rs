@@ -7,7 +7,7 @@ use crate::show::json::without_nulls;
 use crate::{Document, grouped, plural};
 use profkit_analysis::names;
 use profkit_analysis::order::{
-    Added, Footprint, Names, OrderFile, Startup, StartupOrder, StartupText, footprint,
+    Footprint, Names, OrderFile, Startup, StartupInput, StartupOrder, StartupText, footprint,
     names as symbols_of,
 };
 use profkit_data::mip::{FunctionId, MipProfile, Modes};
@@ -28,7 +28,7 @@ pub trait Order {
 }
 
 /// Returns what is wrong with a file of traces, as messages for people.
-pub fn warnings(added: &Added) -> Vec<String> {
+pub fn warnings(added: &StartupInput) -> Vec<String> {
     let mut warnings: Vec<String> = added.damage.iter().map(ToString::to_string).collect();
     for (line, text) in &added.foreign {
         let text: String = String::from_utf8_lossy(text).chars().take(60).collect();

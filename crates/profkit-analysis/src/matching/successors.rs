@@ -90,7 +90,6 @@ pub(super) fn find_successors(
 /// The functions that have the same hash as a lost function.
 #[derive(Default)]
 struct WithHash {
-    /// The indexes of the new functions with this hash.
     new: Vec<usize>,
     /// The numbers of functions with this hash: in the profile, and in the binaries.
     known: [usize; 2],

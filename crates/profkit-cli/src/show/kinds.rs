@@ -6,7 +6,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, ValueEnum};
 use profkit_analysis::heap::is_heap_alone;
 use profkit_analysis::ranking::GroupBy;
-use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::detect::{Family, FileKind};
 use profkit_merge::files::Input;
 
 /// A kind of profile. Each kind accepts its own set of options.
@@ -23,8 +23,8 @@ pub enum Kind {
 
 impl Kind {
     /// The kind of a file. Returns `None` if this command cannot show the file.
-    pub fn of(args: &ShowArgs, input: &Input) -> Option<Self> {
-        match detect(input.bytes()) {
+    pub fn of(args: &ShowArgs, found: FileKind, input: &Input) -> Option<Self> {
+        match found {
             FileKind::InstrIndexed if args.heap.asks_for_heap() => Some(Kind::Heap),
             FileKind::InstrIndexed if args.fits_all_kinds() && is_heap_alone(input.bytes()) => {
                 Some(Kind::Heap)
@@ -33,7 +33,7 @@ impl Kind {
             FileKind::InstrRaw => Some(Kind::Raw),
             FileKind::InstrText => Some(Kind::Text),
             kind if kind.family() == Some(Family::Sample) => Some(Kind::Sample),
-            FileKind::MipProfile => Some(Kind::Mip),
+            FileKind::MipProfile | FileKind::MipYaml => Some(Kind::Mip),
             FileKind::PerfData => Some(Kind::Recording),
             kind if kind.is_memprof() => Some(Kind::Heap),
             _ => None,

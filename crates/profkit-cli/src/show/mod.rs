@@ -12,23 +12,21 @@ pub use kinds::is_given;
 
 use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;
-use crate::mip::profile::of as mip_profile;
 use crate::print::{self, Format, RowFormat, stdout_for};
 use clap::ArgMatches;
 use kinds::Kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::{ContextSum, HeapProfile};
-use profkit_analysis::instr::{
-    InstrFacts, InstrReader, Totals, layouts, numbers, read_selected, sort_records,
-    text_has_records,
-};
+use profkit_analysis::instr::{InstrFacts, Totals, layouts, numbers, read_selected, sort_records};
 use profkit_analysis::names::Spelling;
 use profkit_analysis::ranking::{Groups, Ranking};
 use profkit_analysis::selection::Selection;
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::RawMetadataSource;
-use profkit_data::instr::{InstrKind, Record};
+use profkit_data::instr::{InstrKind, InstrReader, InstrSource, Record, not_an_instr_profile};
+use profkit_data::{Profile, ReadOptions, open_as};
 use profkit_merge::files::{Input, check_outputs};
 use profkit_report::Grouping;
 use profkit_report::mip::{MipForm, MipFunctions, MipShow};
@@ -43,14 +41,15 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     check_outputs(&[drawn], read)?;
     let head = recording::head_of_folder(&args.file);
     let input = crate::io::open(head.as_deref().unwrap_or(&args.file))?;
-    let kind = Kind::of(args, &input);
+    let found = detect(&input);
+    let kind = Kind::of(args, found, &input);
     if let Some(kind) = kind {
         kinds::check(args, matches, kind, &input)?;
     }
     match kind {
         Some(Kind::Heap) => return heap::run(args, &input),
         Some(Kind::Sample) => return sample::run(args, &input),
-        Some(Kind::Mip) => return mip(args, &input),
+        Some(Kind::Mip) => return mip(args, found, &input),
         Some(Kind::Recording) => return recording::run(args, &input),
         _ => {}
     }
@@ -69,16 +68,15 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let metadata = joined
         .as_ref()
         .map(|joined| joined as &dyn RawMetadataSource);
-    let source = match InstrReader::open_correlated(&input, metadata) {
+    let source = match InstrReader::salvage(found, &input, metadata) {
         Ok(source) => source,
         Err(error) => {
             header_alone(args, &input).map_err(|error| Failure::print(&error))?;
             return Err(Failure::file(input.name(), &error));
         }
     };
-    if let InstrReader::Text(_) = &source {
-        text_has_records(input.bytes()).map_err(|error| Failure::file(input.name(), &error))?;
-    }
+    let checked = source.check_text();
+    checked.map_err(|error| Failure::file(input.name(), &error))?;
     let groups = files::Groups::of(args)?;
     let show = Show {
         args,
@@ -94,13 +92,21 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     finish(args, &input, &faults, &missing)
 }
 
-fn mip(args: &ShowArgs, input: &Input) -> exit::Result {
-    let opened = mip_profile(input)?;
+fn mip(args: &ShowArgs, found: FileKind, input: &Input) -> exit::Result {
+    let opened = open_as(found, input, &ReadOptions::new());
+    let (profile, version) = match opened {
+        Ok(Profile::Mip(profile, version)) => (profile, version),
+        Ok(_) => return Err(Failure::file(input.name(), &not_an_instr_profile(found))),
+        Err(error) => return Err(Failure::file(input.name(), &error)),
+    };
     if let Some(groups) = files::Groups::of(args)? {
         let show = MipFunctions {
             path: input.name(),
-            profile: &opened.profile,
-            form: MipForm::Profile(opened.version),
+            profile: &profile,
+            form: match found {
+                FileKind::MipYaml => MipForm::Yaml(version),
+                _ => MipForm::Profile(version),
+            },
             wanted: &|_| true,
             mangled: args.mangled,
             by: Some(groups.grouping()),
@@ -112,8 +118,8 @@ fn mip(args: &ShowArgs, input: &Input) -> exit::Result {
     let show = MipShow {
         path: input.name(),
         size: input.len() as u64,
-        profile: &opened.profile,
-        version: opened.version,
+        profile: &profile,
+        version,
         spelling: args.spelling(),
         order: args.order().unwrap_or_default(),
         top: args.top,
@@ -256,15 +262,15 @@ impl Show<'_> {
             ..Rest::default()
         };
         if args.is_overview() {
-            let ids = self.faults.or_default(source.source().binary_ids());
+            let ids = self.faults.or_default(source.binary_ids());
             rest.origin = Some((ids, Readers::of(facts, totals.oldest_text_reader)));
         }
         if args.traces {
-            let traces = source.source().temporal_traces();
+            let traces = source.temporal_traces();
             rest.traces = Some(self.faults.or_default(traces));
         }
         if args.binary_ids {
-            let ids = source.source().binary_ids();
+            let ids = source.binary_ids();
             rest.binary_ids = Some(self.faults.or_default(ids));
         }
         if args.shows_summary() {

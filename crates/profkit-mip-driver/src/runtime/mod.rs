@@ -278,6 +278,20 @@ mod tests {
     use super::{Variant, is_aligned, linux_target, target_for};
 
     #[test]
+    fn the_built_in_objects_are_the_compiled_ones() {
+        for variant in [Variant::Full, Variant::Small, Variant::Api] {
+            let embedded = super::embedded(variant);
+            if embedded.is_empty() {
+                continue;
+            }
+            let folder = tempfile::tempdir().expect("a folder");
+            let (rustc, path) = (super::rustc(), folder.path());
+            let compiled = super::compile::compile(&rustc, super::HOST, variant, false, path);
+            assert!(compiled.expect("compiled") == embedded, "{variant:?}");
+        }
+    }
+
+    #[test]
     fn programs_without_an_operating_system_use_the_variant_without_files() {
         for (triple, expected) in [
             ("aarch64-none-elf", Some("aarch64-unknown-linux-gnu")),

@@ -1,11 +1,4 @@
 //! Profiles that are counted as autofdo counts equal those of Debian's create_llvm_prof 0.19 and create_gcov 0.19.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
 use crate::support::{compiled, counts_of, real_recordings, recorded, text_of};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};
 use profkit_data::sample::{SampleName, SampleNames, SampleProfile, Samples};

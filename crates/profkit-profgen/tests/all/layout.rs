@@ -1,11 +1,5 @@
 //! Compiles programs with the layouts that profkit computes. clang and lld must accept the files, the programs must do
 //! the same as before, and the code that ran must be contiguous.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 use object::{Object as _, ObjectSymbol as _};
 use profkit_object::binary::BinaryFile;
 use profkit_perf::Recording;

@@ -312,6 +312,20 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "embed")]
+    fn the_built_in_libraries_are_the_compiled_ones() {
+        for (version, embedded) in super::EMBEDDED {
+            let folder = tempfile::tempdir().expect("a folder");
+            let rustc = super::rustc();
+            let compiled = super::compile::compile(&rustc, super::HOST, *version, folder.path());
+            assert!(
+                compiled.expect("compiled") == *embedded,
+                "raw version {version}"
+            );
+        }
+    }
+
+    #[test]
     fn flags_name_the_library() {
         let library = Path::new("lib/libprofkit_profile.a");
         assert_eq!(

@@ -3,7 +3,7 @@ use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::{Heap, ThresholdArgs};
-use crate::print::{self, RowFormat};
+use crate::print::{self, Format, ROW_FORMATS};
 use crate::show::is_given;
 use crate::spelling::pattern;
 use clap::{ArgMatches, Args};
@@ -48,10 +48,8 @@ Examples:
   profkit diff yesterday.mip today.mip
   profkit mip diff yesterday.mip today.mip";
 
-/// The number of functions, or of contexts in each list, that are shown if `--top` is not given.
 const MOST: usize = 10;
 
-/// Options that only heap profiles have.
 const OF_HEAPS: [&str; 8] = [
     "cold-density",
     "cold-lifetime",
@@ -104,8 +102,8 @@ pub struct DiffArgs {
     mangled: bool,
 
     /// Output format; docs/formats/diff-json.md describes the JSON. csv and jsonl have a row per function or context
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: RowFormat,
+    #[arg(long, value_parser = choice(ROW_FORMATS), default_value = "text", value_name = "FORMAT")]
+    format: Format,
 
     /// Compare the heap profiles in indexed profiles instead of their counters
     #[arg(long, help_heading = "Heap profiles")]
@@ -211,7 +209,7 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
     for (name, profile) in names.iter().zip(opened) {
         let profile = profile.map_err(|error| Failure::file(name, &error))?;
         // The errors are part of the JSON, so they are not printed as text.
-        let shown = args.format != RowFormat::Json;
+        let shown = args.format != Format::Json;
         for error in profile.damage.first.iter().filter(|_| shown) {
             print::say(format_args!("warning: {name}: {error}"));
         }
@@ -268,7 +266,7 @@ fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
     let damaged = [&old, &new].iter().any(|shown| shown.heap.damage.count > 0);
     match (args.format, status) {
         (_, Status::GateFailed) => Ok(status),
-        (RowFormat::Json, _) if damaged => Ok(Status::InputBad),
+        (Format::Json, _) if damaged => Ok(Status::InputBad),
         _ => Heap::finish(&[(old_input, &old), (new_input, &new)]),
     }
 }

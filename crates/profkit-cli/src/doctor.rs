@@ -1,7 +1,8 @@
 //! `profkit doctor`: what files are, which LLVM releases can use them, what is wrong with them, and what to do next.
+use crate::choice::choice;
 use crate::exit::{self, Failure, Status, system_hint};
 use crate::merge::progress::Progress;
-use crate::print::{AnnotateArgs, Format, notes, plural, say, stdout_for};
+use crate::print::{AnnotateArgs, FORMATS, Format, notes, plural, say, stdout_for};
 use clap::{Args, ValueEnum};
 use profkit_analysis::doctor::{Counts, Diagnosis, Group, Groups, Survey};
 use profkit_data::path_text;
@@ -49,7 +50,7 @@ pub struct DoctorArgs {
     pub only: Option<Only>,
 
     /// Output format; docs/formats/doctor-json.md describes the JSON
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
     pub format: Format,
 
     #[command(flatten)]
@@ -97,7 +98,7 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
         printed += 1;
         match args.format {
             Format::Json => json::file(&mut out, name, &diagnosis, printed == 1),
-            Format::Text => {
+            _ => {
                 if printed > 1 {
                     writeln!(out)?;
                 }
@@ -144,7 +145,7 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
     }
     match args.format {
         Format::Json => json::end(&mut out, counts)?,
-        Format::Text => doctor::end(counts, printed > 0).print(&mut out)?,
+        _ => doctor::end(counts, printed > 0).print(&mut out)?,
     }
     out.flush()?;
     args.annotate.write(|list| *list = annotations);

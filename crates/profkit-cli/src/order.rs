@@ -1,7 +1,7 @@
 //! `profkit order`: the order in which a linker should place functions.
 use crate::choice::{choice, choices};
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, Format};
+use crate::print::{self, FORMATS, Format};
 use clap::Args;
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_data::path_text;
@@ -50,7 +50,7 @@ pub struct OrderArgs {
 
     /// The form of the report on standard error; docs/formats/order-json.md describes the JSON. Without --output, json
     /// is printed on standard output, with the order in it
-    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
     format: Format,
 }
 
@@ -112,7 +112,7 @@ pub fn write(output: Output, stdout: bool, format: Format, order: &dyn Order) ->
     output.write(|sink| sink.put(&order.file()))?;
     match format {
         Format::Json => drop(order.json(false, &mut print::json_stderr())),
-        Format::Text => print::tell(order.document()),
+        _ => print::tell(order.document()),
     }
     Ok(Status::Done)
 }

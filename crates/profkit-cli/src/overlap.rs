@@ -1,6 +1,7 @@
 //! `profkit overlap`: how alike profiles are.
+use crate::choice::choice;
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, Format};
+use crate::print::{self, FORMATS, Format};
 use clap::Args;
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_data::path_text;
@@ -35,7 +36,7 @@ pub struct OverlapArgs {
     fail_under: Option<f64>,
 
     /// Output format; docs/formats/overlap-json.md describes the JSON
-    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
     format: Format,
 
     /// Write function names as in the profiles, without demangling them; the JSON has both

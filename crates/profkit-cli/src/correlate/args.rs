@@ -95,7 +95,6 @@ impl BinaryArgs {
     }
 }
 
-/// The largest number of unreadable files that the notes name.
 const MOST_NOTES: usize = 10;
 
 /// The file that holds the index: `profkit/binaries` in the user's cache folder.

@@ -1,8 +1,9 @@
 //! `profkit match`: how much of a profile the functions of a binary, or of a newer profile, can use.
 
+use crate::choice::choice;
 use crate::exit::{self, Failure, Status};
 use crate::io::{add_binaries, warn_of_front};
-use crate::print::{self, AnnotateArgs, Format};
+use crate::print::{self, AnnotateArgs, FORMATS, Format};
 use clap::Args;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::matching::{
@@ -66,7 +67,7 @@ pub struct MatchArgs {
     fail_under: Option<f64>,
 
     /// Output format; docs/formats/match-json.md describes the JSON
-    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
     format: Format,
 
     #[command(flatten)]

@@ -47,7 +47,6 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Opens a heap profile of any form.
     pub fn open(binaries: &BinaryArgs, input: &Input) -> Result<Self, Failure> {
         if detect(input.bytes()) == FileKind::InstrIndexed {
             let mut heap = Self::open_indexed(input)?;

@@ -3,7 +3,7 @@
 use super::flame::{self, Weight};
 use super::heap::{Heap, ThresholdArgs};
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, RowFormat};
+use crate::print::{self, Format};
 use crate::show::files::Groups;
 use crate::show::{ShowArgs, Sort};
 use clap::Args;
@@ -108,7 +108,7 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
     }
     match format {
         // The errors are part of the JSON, so they are not printed as text.
-        RowFormat::Json if shown.heap.damage.count > 0 => Ok(Status::InputBad),
+        Format::Json if shown.heap.damage.count > 0 => Ok(Status::InputBad),
         _ => Heap::finish(&[(input, &shown)]),
     }
 }

@@ -1,7 +1,8 @@
 //! `profkit mip info`: the numbers of functions and blocks, and how many of these functions and blocks were run.
 use super::profile::open;
+use crate::choice::choice;
 use crate::exit::{Result, Status};
-use crate::print::{self, Format};
+use crate::print::{self, FORMATS, Format};
 use clap::Args;
 use profkit_report::mip::MipInfo;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ pub struct InfoArgs {
     profile: PathBuf,
 
     /// Output format; docs/formats/mip-json.md describes the JSON
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
     format: Format,
 }
 

@@ -3,7 +3,7 @@ use super::profile;
 use crate::choice::choice;
 use crate::exit::{Failure, Result};
 use crate::order::{LINKERS, write};
-use crate::print::{self, Format};
+use crate::print::{self, FORMATS, Format};
 use crate::spelling::pattern;
 use clap::{Args, ValueEnum};
 use profkit_analysis::order::{
@@ -55,7 +55,7 @@ pub struct OrderArgs {
 
     /// The form of the report on standard error; json without --output prints the report and the order on standard
     /// output
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
     format: Format,
 }
 

@@ -2,7 +2,7 @@
 use super::profile::{ImageArgs, locate, open_any};
 use crate::choice::choice;
 use crate::exit::{Result, Status};
-use crate::print::{self, Format};
+use crate::print::{self, FORMATS, Format};
 use crate::show::BY;
 use crate::spelling::pattern;
 use clap::Args;
@@ -42,7 +42,7 @@ pub struct ShowArgs {
     mangled: bool,
 
     /// Output format; docs/formats/mip-json.md describes the JSON
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
     format: Format,
 }
 

@@ -2,7 +2,7 @@
 use super::profile;
 use crate::choice::{choice, choices};
 use crate::exit::{Failure, Result, Status};
-use crate::print::{self, Format};
+use crate::print::{self, FORMATS, Format};
 use clap::{ArgGroup, Args};
 use profkit_analysis::names::printable;
 use profkit_data::mip::MipProfile;
@@ -67,7 +67,7 @@ pub struct UseArgs {
     debug: Option<PathBuf>,
 
     /// The form of the report on standard error
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = choice(FORMATS), default_value = "text")]
     format: Format,
 }
 

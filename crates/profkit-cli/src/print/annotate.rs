@@ -32,7 +32,6 @@ impl AnnotateArgs {
         list.lines().into_iter().for_each(print::say);
     }
 
-    /// Writes annotations if the command failed. Returns `result` unchanged.
     pub fn failure(self, title: &str, result: Result) -> Result {
         if let Err(failure) = &result {
             self.write(|list| {

@@ -8,6 +8,7 @@ pub use annotate::AnnotateArgs;
 pub use outputs::{answer, json_stderr, notes, say, stdout, stdout_for, tell};
 pub use profkit_report::{Console, grouped, plural};
 
+use crate::choice::choices;
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
 use profkit_report::{BarStyle, Look, RowForm};
@@ -120,52 +121,37 @@ fn bar_style() -> BarStyle {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum RowFormat {
-    /// For people
-    #[default]
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
     Text,
-    /// For programs: one document
     Json,
-    /// For programs: a JSON object per row, one per line
-    Jsonl,
-    /// For spreadsheets: the rows, with the names of the columns in the first line
-    Csv,
+    Rows(RowForm),
 }
 
-impl RowFormat {
-    /// Returns the form of a document without rows. CSV becomes text, and JSON Lines becomes JSON.
-    pub fn document(self) -> Format {
-        match self {
-            RowFormat::Text | RowFormat::Csv => Format::Text,
-            RowFormat::Json | RowFormat::Jsonl => Format::Json,
-        }
-    }
+choices! {
+    /// The words of `--format` for answers without rows.
+    pub FORMATS: Format =
+        "text" => Format::Text, "For people";
+        "json" => Format::Json, "For programs";
+}
 
-    /// The form of the rows in this format; `None` if the format has no rows.
+choices! {
+    /// The words of `--format` for answers with rows.
+    pub ROW_FORMATS: Format =
+        "text" => Format::Text, "For people";
+        "json" => Format::Json, "For programs: one document";
+        "jsonl" => Format::Rows(RowForm::JsonLines), "For programs: a JSON object per row, one per line";
+        "csv" => Format::Rows(RowForm::Csv),
+            "For spreadsheets: the rows, with the names of the columns in the first line";
+}
+
+impl Format {
+    /// The form of the rows; `None` for other formats.
     pub fn rows(self) -> Option<RowForm> {
         match self {
-            RowFormat::Text | RowFormat::Json => None,
-            RowFormat::Jsonl => Some(RowForm::JsonLines),
-            RowFormat::Csv => Some(RowForm::Csv),
+            Format::Rows(form) => Some(form),
+            Format::Text | Format::Json => None,
         }
     }
-}
-
-impl From<Format> for RowFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Text => RowFormat::Text,
-            Format::Json => RowFormat::Json,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// For programs
-    Json,
 }

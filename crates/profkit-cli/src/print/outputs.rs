@@ -1,9 +1,9 @@
 //! Standard output and standard error. Both escape control characters, so that control characters from a file never
 //! reach a terminal.
 use super::pager::Pager;
-use super::{Console, Format, RowFormat, stderr_look, stdout_look};
+use super::{Console, Format, stderr_look, stdout_look};
 use crate::exit::{Failure, Result};
-use profkit_report::{Answer, Document};
+use profkit_report::{Answer, Document, RowForm};
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write as _};
 
@@ -23,8 +23,8 @@ pub fn json_stdout() -> StandardOutput {
 
 pub fn stdout_for(format: Format) -> StandardOutput {
     match format {
-        Format::Text => stdout(),
-        Format::Json => json_stdout(),
+        Format::Text | Format::Rows(RowForm::Csv) => stdout(),
+        Format::Json | Format::Rows(RowForm::JsonLines) => json_stdout(),
     }
 }
 
@@ -59,14 +59,12 @@ pub fn notes(notes: impl IntoIterator<Item = impl Display>) {
     }
 }
 
-/// Prints an answer on standard output.
-pub fn answer(answer: &impl Answer, format: impl Into<RowFormat>) -> Result<()> {
-    let format = format.into();
-    let mut out = stdout_for(format.document());
-    let printed = match (format.rows(), format.document()) {
-        (Some(form), _) => answer.rows(form).write(form, &mut out),
-        (None, Format::Text) => answer.text(&mut out),
-        (None, Format::Json) => answer.json(&mut out),
+pub fn answer(answer: &impl Answer, format: Format) -> Result<()> {
+    let mut out = stdout_for(format);
+    let printed = match format {
+        Format::Text => answer.text(&mut out),
+        Format::Json => answer.json(&mut out),
+        Format::Rows(form) => answer.rows(form).write(form, &mut out),
     };
     printed
         .and_then(|()| out.flush())

@@ -2,7 +2,7 @@
 use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::memprof::show::HeapArgs;
-use crate::print::RowFormat;
+use crate::print::{Format, ROW_FORMATS};
 use clap::Args;
 use profkit_analysis::heap::ContextOrder;
 use profkit_analysis::names::Spelling;
@@ -160,8 +160,8 @@ pub struct ShowArgs {
 
     /// Output format; docs/formats/show-json.md describes the JSON. csv and jsonl have a row per function, context, or
     /// group of --by
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: RowFormat,
+    #[arg(long, value_parser = choice(ROW_FORMATS), default_value = "text", value_name = "FORMAT")]
+    pub format: Format,
 
     #[command(flatten)]
     pub heap: HeapArgs,

@@ -92,7 +92,6 @@ fn read(args: &ShowArgs) -> Result<Declarations> {
     Ok(declarations)
 }
 
-/// Returns ` and 2 more`, or an empty text if `more` is 0.
 fn and_more(more: usize) -> String {
     match more {
         0 => String::new(),

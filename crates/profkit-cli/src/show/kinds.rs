@@ -108,7 +108,6 @@ pub fn is_given(matches: &ArgMatches, option: &str) -> bool {
     matches.value_source(&id) == Some(ValueSource::CommandLine)
 }
 
-/// Refuses options that do not fit the kind of the profile.
 pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -> Result<()> {
     if kind != Kind::Recording {
         check_sort(args, kind, input)?;
@@ -241,7 +240,7 @@ fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
     let mut wrong = WITHOUT_ROWS
         .iter()
         .filter(|option| is_given(matches, option));
-    if args.format == crate::print::RowFormat::Json
+    if args.format == crate::print::Format::Json
         && (args.heap.folded.is_some() || args.heap.flamegraph.is_some())
     {
         return Err(Failure::usage(

@@ -12,7 +12,7 @@ pub use kinds::is_given;
 
 use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;
-use crate::print::{self, Format, RowFormat, stdout_for};
+use crate::print::{self, Format, stdout_for};
 use clap::ArgMatches;
 use kinds::Kind;
 use profkit_analysis::doctor::Readers;
@@ -53,12 +53,12 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
         Some(Kind::Recording) => return recording::run(args, &input),
         _ => {}
     }
-    let out = stdout_for(args.format.document());
+    let out = stdout_for(args.format);
     let spelling = args.spelling();
-    let printer: Box<dyn Printer> = match (args.format.rows(), args.format.document()) {
-        (Some(form), _) => Box::new(RowPrinter::new(out, form, args.by.is_some(), spelling)),
-        (None, Format::Text) => Box::new(TextPrinter::new(out, spelling)),
-        (None, Format::Json) => Box::new(JsonPrinter::new(out, spelling)),
+    let printer: Box<dyn Printer> = match args.format {
+        Format::Text => Box::new(TextPrinter::new(out, spelling)),
+        Format::Json => Box::new(JsonPrinter::new(out, spelling)),
+        Format::Rows(form) => Box::new(RowPrinter::new(out, form, args.by.is_some(), spelling)),
     };
     let joined = if args.correlation.is_used() {
         Some(correlation::join(&args.correlation, &input)?)
@@ -133,7 +133,7 @@ fn header_alone(args: &ShowArgs, input: &Input) -> io::Result<()> {
     let Ok(header) = IndexedHeader::parse(input) else {
         return Ok(());
     };
-    if !args.header || args.format != RowFormat::Text {
+    if !args.header || args.format != Format::Text {
         return Ok(());
     }
     let head = Head {
@@ -155,7 +155,7 @@ fn header_alone(args: &ShowArgs, input: &Input) -> io::Result<()> {
 /// Reports the errors of the file, which JSON has in it, and the functions that were asked for and do not exist.
 fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> exit::Result {
     let name = input.name();
-    let shown = Some(faults).filter(|_| args.format != RowFormat::Json);
+    let shown = Some(faults).filter(|_| args.format != Format::Json);
     let lines = shown
         .into_iter()
         .flat_map(|faults| exit::lines_of(name, faults));
@@ -197,7 +197,7 @@ impl Show<'_> {
         })?;
         let order = args.order().unwrap_or_default();
         // Instances of a generic function are united only in text for people, unless the options ask for all instances.
-        let unite = args.format == RowFormat::Text && args.spelling() == Spelling::Demangled;
+        let unite = args.format == Format::Text && args.spelling() == Spelling::Demangled;
         let mut totals = Totals::new(
             Ranking::new(order, args.most_functions().unwrap_or(0), unite),
             facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),

@@ -51,10 +51,6 @@ impl Backend for Elf {
         matches!(lower.as_slice(), b"nop" | b"nop.n" | b"nop.w")
     }
 
-    fn is_entry_hook(&self, _: &Instruction<'_>) -> bool {
-        false
-    }
-
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
         let state = site
             .module

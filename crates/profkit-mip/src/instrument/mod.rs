@@ -34,6 +34,7 @@ mod elf;
 mod entry;
 mod error;
 mod functions;
+mod helpers;
 mod labels;
 mod landing;
 mod list;

@@ -35,19 +35,6 @@ impl Backend for X86_64 {
         }
     }
 
-    fn is_64_bit(&self) -> bool {
-        true
-    }
-
-    fn supports(&self, options: &Options) -> Result<(), String> {
-        match options.mode {
-            Mode::Calls {
-                return_addresses: Some(0),
-            } => Err("cannot have a ring of 0 return addresses".to_owned()),
-            _ => Ok(()),
-        }
-    }
-
     fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a> {
         flow::of(instruction)
     }

@@ -129,8 +129,7 @@ impl<'data> Source<'data> {
     /// A number that is larger for a later record. `ordinal` is the number of records of the file before this one.
     pub(crate) fn place(&self, ordinal: u64) -> u64 {
         match self {
-            // An entry of the hash table is longer than 8 bytes, so the offset divided by 8 is different for each name.
-            // This also holds if several threads each read only a part of the names.
+            // An entry of the hash table is longer than 8 bytes, so the offset divided by 8 differs for each name.
             Source::Indexed(reader) => reader.record_offset() >> 3,
             _ => ordinal,
         }

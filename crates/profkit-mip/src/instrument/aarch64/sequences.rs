@@ -214,8 +214,7 @@ pub(super) fn block(
 const RED_ZONE: usize = 128;
 
 fn write_helper(name: &str, body: &[String], addressing: Addressing, out: &mut String) {
-    // The linker may reach a distant helper by a branch through a register, so the helper begins with `bti c` (`hint
-    // #34`).
+    // A linker may reach the helper by a branch through a register: it begins with `bti c`.
     let body = format!("\thint #34\n\t{}\n\tret\n", body.join("\n\t"));
     helper(name, &body, addressing.format, ('%', 2), out);
 }
@@ -231,8 +230,7 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
         line("stp x9, x10, [sp, #-16]!"),
         line("ldr x16, [sp, #16]"),
         format!("ldr w9, [x16, #{}]", record::ORDINAL_OFFSET),
-        // A record that already has an ordinal keeps it. The helper may be called again for the same record: after the
-        // record's count wrapped around, or when two threads make the first call at the same time.
+        // A record keeps its ordinal: the count may wrap around, or two threads make the first call.
         line("cmn w9, #1"),
         line("b.ne 3f"),
     ];
@@ -273,8 +271,7 @@ fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     let start = Place::new(start_of_records(addressing.format));
     let line = str::to_owned;
     let mut body = vec![line("stp x9, x10, [sp, #-32]!"), line("str x30, [sp, #16]")];
-    // If the function began with `paciasp`, its return address is signed. `xpaclri` (`hint #7`) removes the signature,
-    // but only from x30. Processors without signatures ignore it.
+    // `xpaclri` (`hint #7`) removes the signature of `paciasp`, but only from x30. Other processors ignore it.
     body.extend(
         [
             "ldr x30, [sp, #40]",

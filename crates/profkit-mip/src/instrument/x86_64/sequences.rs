@@ -76,8 +76,7 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
                     )
                 };
             }
-            // The file contains one stub per function, so the stub must be short. It passes no address to the helper.
-            // The helper finds the record by itself.
+            // There is one stub per function, so it is short: the helper finds the record by itself.
             let first = global(FIRST, format);
             Sequence {
                 inline,
@@ -293,8 +292,7 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
         let next = hidden(symbol::RING_NEXT, format, &mut out);
         let ring_name = global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX), format);
         let start = start_of_records(format);
-        // The stack contains, from the top: rdx, rcx, the return address of this helper, the function's rax, and the
-        // return address of the function, which is to be sampled.
+        // The stack, from the top: rdx, rcx, this helper's return address, the function's rax and return address.
         let slot = if slots.is_power_of_two() {
             format!("\tandl ${}, %ecx\n", slots - 1)
         } else {

@@ -32,7 +32,7 @@ Examples:
   perf record -b -o perf.data ./app
   profkit sample perf.data --binary app -o app.prof
   clang -O2 -fprofile-sample-use=app.prof …
-  profkit sample perf.data --binaries build/ --format text -o app.txt
+  profkit sample perf.data --binaries build/ --to text -o app.txt
   profkit sample perf.data --binaries build/ -o profiles/
   perf record -b --call-graph fp ./app && profkit sample perf.data --contexts --binary app -o app.prof
   profkit sample perf.data --addresses monday.addresses
@@ -63,8 +63,8 @@ pub struct SampleArgs {
 
     /// The encoding of the profile: text, binary, compact-binary (LLVM 7 to 16), ext-binary, gcov (GCC 12 to 15), or
     /// gcov:N for another GCC
-    #[arg(long, value_parser = str::parse::<SampleForm>, default_value = "ext-binary", value_name = "FORMAT")]
-    format: SampleForm,
+    #[arg(long = "to", alias = "format", value_parser = str::parse::<SampleForm>, default_value = "ext-binary", value_name = "FORMAT")]
+    to: SampleForm,
 
     /// Write the counts by address, before they are symbolised, to this file, and stop if there is no --output
     #[arg(long, value_name = "FILE")]
@@ -102,7 +102,7 @@ pub struct SampleArgs {
     context_memory: u64,
 
     /// Count like another tool: profgen (llvm-profgen of LLVM 22), or autofdo (create_llvm_prof 0.19, and create_gcov with
-    /// --format gcov)
+    /// --to gcov)
     #[arg(long, value_parser = str::parse::<CountingTool>, default_value = "profgen", value_name = "TOOL", conflicts_with_all = ["ips", "contexts"])]
     like: CountingTool,
 
@@ -143,7 +143,7 @@ pub struct SelectArgs {
 pub fn run(args: &SampleArgs) -> exit::Result {
     let read = args.binary.iter().chain(&args.binaries.binaries).cloned();
     check_outputs(&outputs(args), read.chain(files_of(&args.inputs)))?;
-    let content = match args.format {
+    let content = match args.to {
         SampleForm::Text => Content::Text,
         _ => Content::Binary,
     };
@@ -177,7 +177,7 @@ fn outputs(args: &SampleArgs) -> [(&'static str, Option<&Path>); 3] {
 fn make_options(args: &SampleArgs) -> MakeOptions {
     let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
     options.tool = args.like;
-    options.form = args.format;
+    options.form = args.to;
     options
 }
 
@@ -288,7 +288,7 @@ fn write_files(
     let mut failed = Ok(());
     for file in files {
         let name = file.output.name();
-        match file.profile.encode(args.format, name) {
+        match file.profile.encode(args.to, name) {
             Ok((bytes, of_file)) => {
                 outcome.encoded.push(of_file);
                 encoded.push((file, bytes));

@@ -102,7 +102,6 @@ impl HeapSection {
 /// The minimum value of the first word of a version 0 section.
 const FIRST_OFFSET: u64 = 24;
 
-/// Returns the version of a section; `None` if the version is not known.
 pub(crate) fn version(section: &MemProfSection) -> Option<u64> {
     match word(&section.bytes, 0)? {
         version @ 1..=4 => Some(version),
@@ -128,10 +127,7 @@ pub fn check_memprof(section: &MemProfSection) -> Result<()> {
 pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     let first = word(&section.bytes, 0).unwrap_or(0);
     let Some(version) = version(section) else {
-        return Err(Error::new(
-            ErrorKind::UnsupportedVersion,
-            "the first word of the MemProf section is neither a known version nor an offset",
-        )
+        return Err(Error::new(ErrorKind::UnsupportedVersion, "the first word of the MemProf section is neither a known version nor an offset")
         .at(section.offset)
         .within(Structure::MemProfSection)
         .found(first)
@@ -200,13 +196,11 @@ impl Mover {
         let buckets = self.read(index)?;
         let available = (self.bytes.len() as u64).saturating_sub(index + 16) / 8;
         if buckets > available {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the table of buckets runs past the end of the section",
-            )
-            .at(self.from + index)
-            .found(format_args!("{buckets} buckets"))
-            .expected(format_args!("at most {available}")));
+            return Err(ErrorKind::Malformed
+                .error("the table of buckets runs past the end of the section")
+                .at(self.from + index)
+                .found(format_args!("{buckets} buckets"))
+                .expected(format_args!("at most {available}")));
         }
         (0..buckets).try_for_each(|bucket| self.word(index + 16 + 8 * bucket))
     }
@@ -222,13 +216,11 @@ impl Mover {
     fn inner(&self, offset: u64, place: u64) -> Result<u64> {
         let end = self.from + self.bytes.len() as u64;
         if !(self.from..=end).contains(&offset) {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "an offset in the section points outside the section",
-            )
-            .at(self.from + place)
-            .found(format_args!("{offset:#x}"))
-            .expected(format_args!("{:#x} to {end:#x}", self.from)));
+            return Err(ErrorKind::Malformed
+                .error("an offset in the section points outside the section")
+                .at(self.from + place)
+                .found(format_args!("{offset:#x}"))
+                .expected(format_args!("{:#x} to {end:#x}", self.from)));
         }
         Ok(offset - self.from)
     }

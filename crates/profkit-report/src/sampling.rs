@@ -17,9 +17,7 @@ use profkit_profgen::{
 };
 use serde_json::{Value, json};
 
-/// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
-/// The largest number of binaries that a message lists.
 const MOST: usize = 5;
 
 /// The reason why there is no profile, with a hint.

@@ -204,7 +204,7 @@ pub mod any {
 /// The programs that wrote profiles with only counters.
 pub mod correlate {
     pub use profkit_analysis::correlate::{
-        Assignment, Binaries, BinaryServers, Joined, Key, Match, Plan,
+        Assignment, Binaries, BinaryServers, JoinedMetadata, Key, Match, Plan,
     };
 }
 

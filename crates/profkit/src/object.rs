@@ -39,6 +39,11 @@ pub mod build_id {
     pub use profkit_object::build_id::{build_id, parse_build_id};
 }
 
+/// The counters of an instrumented program.
+pub mod correlate {
+    pub use profkit_object::correlate::{CounterSection, machine};
+}
+
 /// Where a program's debug info is.
 pub mod debug_files {
     pub use profkit_object::debug_files::{DebugFolders, DebugLink, Located, Rejected};

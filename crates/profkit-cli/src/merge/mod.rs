@@ -84,7 +84,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let format = if args.form.text {
         Some(Format::Text)
     } else {
-        args.form.output_format
+        args.form.to
     };
     notes.extend(note_about_name(&args, format));
     let progress = Progress::new(inputs.files.len(), !args.report.quiet).verbose(args.verbose);

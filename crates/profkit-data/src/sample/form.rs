@@ -159,9 +159,6 @@ impl SampleForm {
 
     /// Encodes a profile. If the result has more than `limit` bytes, the functions with the fewest samples are dropped
     /// until the encoded profile fits.
-    ///
-    /// # Errors
-    /// The errors of [`write`](Self::write).
     pub fn encode(
         self,
         profile: &mut SampleProfile,

@@ -40,7 +40,6 @@ fn merged_by_llvm(llvm: &Llvm, input: &Path, more: &[&str]) -> Vec<u8> {
     std::fs::read(output).unwrap()
 }
 
-/// The YAML that LLVM prints, without its first document, which is the summary.
 fn shown_by_llvm(llvm: &Llvm, file: &Path) -> String {
     let shown = Command::new(llvm.profdata())
         .args(["show", "--memory"])

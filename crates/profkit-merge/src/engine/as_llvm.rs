@@ -1,7 +1,7 @@
 //! The merge of instrumentation profiles under LLVM's policy: each group of inputs is read and joined as one of LLVM's
 //! writers does it.
 use super::read::{Adder, weigh_traces};
-use super::source::{Source, llvm_refuses};
+use super::source::{self, llvm_refuses};
 use super::strategy::Instr;
 use super::worker::{Group, Worker};
 use super::{Context, MergeOutcome, finish_group, version, vtables};
@@ -12,8 +12,8 @@ use crate::report::{Action, Event, LlvmCode, LlvmFault, Reason, Report};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_data::detect::FileKind;
 use profkit_data::ids::NameRef;
-use profkit_data::instr::InstrKind;
 use profkit_data::instr::raw::{RawDialect, RawHeader};
+use profkit_data::instr::{InstrKind, InstrReader, InstrSource};
 use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind};
 use std::io;
@@ -120,18 +120,18 @@ impl Worker<'_, '_> {
     ) -> Result<Outcome, Error> {
         let input = opened.index;
         self.check_raw_header(opened)?;
-        let mut source = match Source::open(opened, false, self.context.options) {
+        let mut source = match source::open(opened, false, self.context.options) {
             Err(error) if error.kind() == ErrorKind::Empty => return Ok(Outcome::Empty),
             source => source?,
         };
-        let is_raw = matches!(source, Source::Raw(_));
+        let is_raw = matches!(source, InstrReader::Raw(_));
         // LLVM reads the traces of an indexed profile with its header, those of a text with its records.
         let mut early_traces = None;
-        if let Source::Indexed(_) = source {
+        if let InstrReader::Indexed(_) = source {
             self.check_memprof(&source)?;
-            early_traces = Some(source.get().temporal_traces()?);
+            early_traces = Some(source.temporal_traces()?);
         }
-        let (kind, word) = (source.get().kind(), source.get().version_word());
+        let (kind, word) = (source.kind(), source.version_word());
         if let Some(error) = llvm_refuses(self.context, opened.kind, word) {
             return Err(error);
         }
@@ -152,7 +152,7 @@ impl Worker<'_, '_> {
         };
         group.vtable_names.extend(&records.vtable_names);
         let memprof = source.memprof();
-        let reader = source.get();
+        let reader = &mut source;
         group.symbols.extend(reader.symbols());
         let mut traces = match early_traces {
             Some(traces) => Ok(traces),
@@ -196,7 +196,7 @@ impl Worker<'_, '_> {
         Err(error)
     }
 
-    fn check_memprof(&self, source: &Source<'_>) -> Result<(), Error> {
+    fn check_memprof(&self, source: &InstrReader<'_>) -> Result<(), Error> {
         let reads_as_22 = |release: Release| release >= Release::new(22);
         match source.memprof() {
             Some(section) if self.context.options.read_as.is_some_and(reads_as_22) => {
@@ -209,7 +209,7 @@ impl Worker<'_, '_> {
     fn add_records_llvm(
         &mut self,
         input: usize,
-        source: &mut Source<'_>,
+        source: &mut InstrReader<'_>,
         part: &mut ReportPart,
     ) -> Records {
         let mut records = Records::default();
@@ -217,13 +217,13 @@ impl Worker<'_, '_> {
         let Some(group) = self.groups.get_mut(group_index) else {
             return records;
         };
-        let is_raw = matches!(source, Source::Raw(_));
+        let is_raw = matches!(source, InstrReader::Raw(_));
         let keeps_names = self.context.options.keep_vtable_names;
         let mut adder = Adder::new(self.context, input);
         let record = &mut self.record;
         let (mut ordinal, mut profiles) = (0, 0);
         loop {
-            match source.get().read_record(record) {
+            match source.read_record(record) {
                 Ok(false) => break,
                 // LLVM 22 treats a profile without records like an empty profile.
                 Err(error) if error.kind() == ErrorKind::MissingCorrelation => {}
@@ -248,7 +248,7 @@ impl Worker<'_, '_> {
                     if ordinal == 0 {
                         adder.set_program(&source.current_ids());
                     }
-                    let place = source.place(ordinal);
+                    let place = source.record_place(ordinal);
                     if let Some(fault) = adder.add(record, place, &mut group.acc) {
                         part.log.push(fault.event(input, &record.name));
                     }
@@ -260,7 +260,7 @@ impl Worker<'_, '_> {
             records.vtable_names = vtables::of_input(source);
         }
         // LLVM also collects the names of functions. An error in this step replaces one in a record.
-        if keeps_names && let Some(error) = source.empty_name() {
+        if keeps_names && let Some(error) = source::empty_name(source) {
             records.first_error = Some(error);
         }
         records

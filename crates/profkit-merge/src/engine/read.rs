@@ -1,6 +1,6 @@
 //! Reads an instrumentation profile record by record.
 use super::Context;
-use super::source::Source;
+use super::source;
 use super::worker::Worker;
 use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
@@ -10,7 +10,7 @@ use crate::{MergeOptions, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, check_memprof};
-use profkit_data::instr::{InstrKind, Record, TemporalTraces};
+use profkit_data::instr::{InstrKind, InstrReader, InstrSource, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use profkit_data::remap::Remapping;
 use profkit_data::{Error, ErrorKind, Structure};
@@ -33,31 +33,19 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
 
 /// The sum of all counts, at most 2^64 − 1, without the records that have an implausible count.
 pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
-    let Ok(mut source) = Source::open(input, true, options) else {
+    let Ok(mut source) = source::open(input, true, options) else {
         return 0;
     };
-    let source = source.get();
     let mut record = Record::default();
     let mut total = 0u64;
-    loop {
-        match source.read_record(&mut record) {
-            Ok(true)
-                if record
-                    .counts
-                    .iter()
-                    .all(|&count| count <= MAX_PLAUSIBLE_COUNT) =>
-            {
-                total = record
-                    .counts
-                    .iter()
-                    .fold(total, |sum, &n| sum.saturating_add(n));
-            }
-            Ok(true) => {}
-            Ok(false) => return total,
-            Err(_) if source.can_resume() => {}
-            Err(_) => return total,
+    while let Some(read) = source.next_record(&mut record) {
+        let mut counts = record.counts.iter();
+        if read.is_ok() && counts.all(|&count| count <= MAX_PLAUSIBLE_COUNT) {
+            let counts = record.counts.iter();
+            total = counts.fold(total, |sum, &n| sum.saturating_add(n));
         }
     }
+    total
 }
 
 pub(super) struct Adder<'x> {
@@ -114,13 +102,13 @@ impl<'x> Adder<'x> {
         &self,
         record: &mut Record,
         place: u64,
-        source: &Source<'_>,
+        source: &InstrReader<'_>,
         names: Option<&SymbolTable>,
         acc: &mut Accumulator,
         stats: &mut FileStats,
         file: &mut EventLog,
     ) {
-        let Source::Raw(reader) = source else {
+        let InstrReader::Raw(reader) = source else {
             self.add(record, place, acc);
             stats.kept += 1;
             return;
@@ -196,7 +184,7 @@ impl Worker<'_, '_> {
         part: &mut ReportPart,
     ) -> Outcome {
         let input = opened.index;
-        let mut source = match Source::open(opened, true, self.context.options) {
+        let mut source = match source::open(opened, true, self.context.options) {
             Ok(source) => source,
             Err(error) => {
                 let (reason, outcome) = match error.kind() {
@@ -223,7 +211,7 @@ impl Worker<'_, '_> {
             return Outcome::Pending;
         }
         let values_lost = match &source {
-            Source::Raw(reader) => reader.records_without_values(),
+            InstrReader::Raw(reader) => reader.records_without_values(),
             _ => 0,
         };
         stats.report(input, values_lost, &mut file);
@@ -258,7 +246,7 @@ impl Worker<'_, '_> {
                 .acc
                 .reserve(mine, mine.saturating_mul(32), mine.saturating_mul(4));
         }
-        let mut source = Source::Indexed(Box::new(profile.records_of_share(share, shares)));
+        let mut source = InstrReader::Indexed(Box::new(profile.records_of_share(share, shares)));
         let mut file = EventLog::default();
         let stats = self.read_records(input, &mut source, None, 0, &mut file);
         (stats, file)
@@ -279,13 +267,13 @@ impl Worker<'_, '_> {
             file.absorb(events);
         }
         file.sort_by_offset();
-        let mut source = Source::Indexed(Box::new(profile.records()));
+        let mut source = InstrReader::Indexed(Box::new(profile.records()));
         let part = self.part(&mut source);
         stats.parts.push(part);
         self.conclude(opened, &mut source, stats, (file, report), false)
     }
 
-    fn part(&mut self, source: &mut Source<'_>) -> Part {
+    fn part(&mut self, source: &mut InstrReader<'_>) -> Part {
         Part {
             number: source.profiles_seen(),
             group: self.group(&source.current_ids()),
@@ -298,7 +286,7 @@ impl Worker<'_, '_> {
     fn read_records(
         &mut self,
         input: usize,
-        source: &mut Source<'_>,
+        source: &mut InstrReader<'_>,
         names: Option<&SymbolTable>,
         done: usize,
         file: &mut EventLog,
@@ -309,7 +297,7 @@ impl Worker<'_, '_> {
         let mut group = 0;
         let mut ordinal = 0;
         loop {
-            let result = source.get().read_record(&mut record);
+            let result = source.read_record(&mut record);
             let last = stats.parts.last().map(|part| part.number);
             // A raw file may hold profiles of several programs. The program is set when the first record of a profile
             // is read. At the end of the file (`Ok(false)`) there is no next profile.
@@ -333,13 +321,10 @@ impl Worker<'_, '_> {
                 Ok(false) => break,
                 Err(error) => {
                     note_error(input, error, &mut stats, file);
-                    if !source.get().can_resume() {
-                        break;
-                    }
                 }
                 Ok(true) => {
                     if let Some(group) = self.groups.get_mut(group) {
-                        let place = source.place(ordinal);
+                        let place = source.record_place(ordinal);
                         adder.take(
                             &mut record,
                             place,
@@ -365,17 +350,17 @@ impl Worker<'_, '_> {
     fn conclude(
         &mut self,
         opened: &OpenedInput<'_>,
-        source: &mut Source<'_>,
+        source: &mut InstrReader<'_>,
         stats: FileStats,
         (mut file, report): (EventLog, &mut ReportPart),
         late: bool,
     ) -> Outcome {
         let input = opened.index;
         let context = self.context;
-        let is_raw = matches!(source, Source::Raw(_));
+        let is_raw = matches!(source, InstrReader::Raw(_));
         let first = stats.parts.first().map_or(0, |part| part.group);
         let separate = stats.parts.iter().any(|part| part.group != first);
-        match source.get().binary_ids() {
+        match source.binary_ids() {
             Ok(ids) => {
                 if let Some(group) = self.groups.get_mut(first) {
                     if is_raw {
@@ -398,7 +383,7 @@ impl Worker<'_, '_> {
             file.push(Event::from_error(input, action, reason, &error));
             memprof = None;
         }
-        let traces = source.traces(separate).unwrap_or_else(|error| {
+        let traces = source::traces(source, separate).unwrap_or_else(|error| {
             file.push(Event::from_error(
                 input,
                 Action::Repaired,
@@ -407,7 +392,7 @@ impl Worker<'_, '_> {
             ));
             Vec::new()
         });
-        let reader = source.get();
+        let reader = source;
         let (kind, word) = (reader.kind(), reader.version_word());
         // An input that contributes nothing has no influence on the kind of the merged profile.
         let of_use = |kept: u64| kept > 0 || file.is_empty();
@@ -552,9 +537,9 @@ fn functions(count: u64) -> String {
     }
 }
 
-fn has_lost_names(source: &Source<'_>) -> bool {
+fn has_lost_names(source: &InstrReader<'_>) -> bool {
     match source {
-        Source::Raw(reader) => reader.profile().is_some_and(|profile| {
+        InstrReader::Raw(reader) => reader.profile().is_some_and(|profile| {
             !profile.sections().names.is_whole() && profile.dialect().version > 2
         }),
         _ => false,

@@ -1,20 +1,20 @@
 //! The names of virtual tables in the merged profile. LLVM's writer keeps these names in a set of strings. Under
 //! [`Policy::Tolerant`](crate::Policy::Tolerant), the result has the names of the virtual tables that its value data
 //! refer to.
-use super::source::Source;
 use profkit_abi::value_kind;
 use profkit_data::ids::NameRef;
-use profkit_data::instr::{FunctionTable, InstrSource};
+use profkit_data::instr::{FunctionTable, InstrReader, InstrSource};
 use profkit_data::llvm_order::string_set_order;
 use profkit_data::names::SymbolTable;
 use rustc_hash::FxHashSet;
 
-/// The names of virtual tables in the input, as far as it was read; of a raw file those of the current profile.
-pub(super) fn of_input(source: &Source<'_>) -> Vec<Vec<u8>> {
+/// Returns the names of virtual tables in an input, as far as it was read, in the order of the input. If the input is a
+/// raw file, these are the names in the profile that is being read.
+pub(super) fn of_input(source: &InstrReader<'_>) -> Vec<Vec<u8>> {
     let list = |names: &SymbolTable| names.in_order().map(|(_, name)| name.to_vec()).collect();
     match source {
-        Source::Indexed(reader) => list(reader.symbols()),
-        Source::Raw(reader) => match reader.profile() {
+        InstrReader::Indexed(reader) => list(reader.symbols()),
+        InstrReader::Raw(reader) => match reader.profile() {
             Some(profile) => {
                 let mut names = SymbolTable::new();
                 let section = profile.sections().vtable_names;
@@ -24,11 +24,12 @@ pub(super) fn of_input(source: &Source<'_>) -> Vec<Vec<u8>> {
             }
             None => Vec::new(),
         },
-        Source::Text(reader) => list(reader.vtable_names()),
+        InstrReader::Text(reader) => list(reader.vtable_names()),
     }
 }
 
-/// The names of the virtual tables in the value data, in the order of LLVM's set of strings after sorted insertion.
+/// Returns the names of the virtual tables that the value data of `tables` refer to, as far as `symbols` knows them.
+/// The names are in the order that LLVM's set of strings has if they are added to it in sorted order.
 pub(super) fn used(tables: &[FunctionTable], symbols: &SymbolTable) -> Vec<Vec<u8>> {
     if symbols.is_empty() {
         return Vec::new();
@@ -56,7 +57,8 @@ pub(crate) struct VtableNames {
 }
 
 impl VtableNames {
-    /// Adds names in the order of LLVM's reader, which keeps them in a set of strings.
+    /// Adds the names of an input in the order in which LLVM's reader returns them. The reader keeps them in a
+    /// set of strings, so this is the order of that set.
     pub(crate) fn extend(&mut self, names: &[Vec<u8>]) {
         let mut input = VtableNames::default();
         names.iter().for_each(|name| input.insert(name));

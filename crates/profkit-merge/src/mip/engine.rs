@@ -9,7 +9,7 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::mip::plan::RecordPlan;
 use profkit_data::mip::{
-    Identity, ImageId, MipProfile, RawPart, RawParts, RecordSums, Refused, add_profile,
+    Identity, ImageId, MipProfile, RawPart, RawParts, RecordSums, Refusal, add_profile,
 };
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
@@ -541,22 +541,22 @@ fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Even
     }
 }
 
-fn report_refused_later(input: usize, refused: &[Refused], part: &mut ReportPart) {
+fn report_refused_later(input: usize, refused: &[Refusal], part: &mut ReportPart) {
     if !refused.is_empty() {
         part.repaired_after_all();
     }
     report_refused(input, refused, part);
 }
 
-fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
+fn report_refused(input: usize, refused: &[Refusal], part: &mut ReportPart) {
     for (index, one) in refused.iter().enumerate() {
         let event = |reason, message| Event::new(input, Action::Dropped, reason, message);
         let event = match one {
-            Refused::Profile { found, expected } => {
+            Refusal::Profile { found, expected } => {
                 event(Reason::OtherLayout, "the profile belongs to another build")
                     .sides(found, expected)
             }
-            Refused::Function {
+            Refusal::Function {
                 name,
                 found,
                 expected,
@@ -569,7 +569,7 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
                 format_args!("signature {found:#x}"),
                 format_args!("{expected:#x}"),
             ),
-            Refused::Function { .. } => {
+            Refusal::Function { .. } => {
                 part.log.count_omitted(Reason::SignatureChanged);
                 continue;
             }

@@ -13,7 +13,6 @@ use crate::{Error, ErrorKind};
 use profkit_testkit::{ByteBuilder, Endian};
 use std::fmt::Write as _;
 
-/// A function record in short: function hash, counters, bitmap and value data.
 type NewData<'a> = (u64, &'a [u64], &'a [u8], Option<&'a ValueData>);
 
 /// A profile with three functions. One of them has two function hashes, a bitmap and value data of all kinds. The
@@ -457,10 +456,7 @@ fn damage_to_one_function_leaves_the_others() {
         match reader.read_record(&mut record) {
             Ok(true) => names.push(record.name.clone()),
             Ok(false) => break,
-            Err(_) => {
-                assert!(reader.can_resume());
-                errors += 1;
-            }
+            Err(_) => errors += 1,
         }
     }
     assert_eq!(names, [&b"file.c;local"[..], b"third"]);

@@ -21,7 +21,6 @@ use profkit_merge::files::Content;
 use profkit_merge::sample::{SampleConflict, SampleMergeOptions, merge_sample};
 use profkit_merge::{Action, Event, Inputs, Policy, Reason};
 
-/// The form to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Text,

@@ -62,10 +62,9 @@ const RECORDING: Screen = Screen {
     ],
 };
 
-/// The name of the flame graph, and the command that draws it. The heap dump and the debug info of its program
-/// are beside the pictures. The program is tests/programs/heap_contexts.cpp, built by clang 22 with -O1 and the options
-/// in `profkit_testkit::heap::HEAP_FLAGS`. The debug info was extracted by `objcopy --only-keep-debug`; its symbols and
-/// empty space were removed.
+/// The name of the flame graph, and the command that draws it. The dump in tests/fixtures/heap is a run of
+/// tests/programs/heap_contexts.cpp, built by clang 22 with -O1 and `profkit_testkit::HEAP_FLAGS`; the debug info was
+/// extracted by `objcopy --only-keep-debug`, without symbols and empty space.
 const FLAME_GRAPH: (&str, &str) = (
     "flamegraph",
     "profkit show heap.memprofraw --binaries heap.debug --flamegraph flamegraph.svg",
@@ -158,10 +157,7 @@ fn prepare(folder: &Path) -> Result<()> {
         fs::copy(fixtures.join(file), folder.join(copy))?;
     }
     for file in ["heap.memprofraw", "heap.debug"] {
-        fs::copy(
-            repo_root().join("docs/pictures").join(file),
-            folder.join(file),
-        )?;
+        fs::copy(fixtures.join("heap").join(file), folder.join(file))?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `profkit report`: one HTML page about a profile.
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
+use crate::io::add_binaries as add_binaries_to;
 use crate::memprof::heap::{Heap, ThresholdArgs};
 use crate::print;
 use crate::show::correlation::join;
@@ -25,7 +26,6 @@ use profkit_object::symbolize::Declarations;
 use profkit_page::source::SourceFolder;
 use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
 use profkit_report::diff::{DiffReport, HeapDiff};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 /// The size in bytes of a page of memory, for the numbers of pages that the start of the program touches.
@@ -49,7 +49,6 @@ Examples:
   profkit report heap.memprofraw --binaries builds/ -o heap.html
   profkit report --size-limit 2000000 app.profdata -o small.html";
 
-/// Arguments of `profkit report`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
@@ -77,19 +76,13 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR", requires = "binaries")]
     source: Option<PathBuf>,
 
-    /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     thresholds: ThresholdArgs,
 
-    /// The options that name the binaries of raw profiles.
     #[command(flatten)]
     binaries: BinaryArgs,
 }
 
-/// Writes the page.
-///
-/// # Errors
-/// If a file cannot be read or is no profile, if the profiles cannot be compared, or if the page cannot be written.
 pub fn run(args: &ReportArgs) -> exit::Result {
     let old = args.old.as_deref();
     if is_stdio(&args.file) && old.is_some_and(is_stdio) {
@@ -180,11 +173,7 @@ fn add_binaries(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) ->
         match ProfileFunctions::of(profile) {
             Ok(profile) => {
                 let mut binaries = BinaryFunctions::for_profile(&profile);
-                for path in paths {
-                    exit::must_exist(path)?;
-                    let opened = binaries.open(path);
-                    opened.map_err(|error| Failure::file(path_text(path), &error))?;
-                }
+                add_binaries_to(&mut binaries, paths)?;
                 binaries.find_inlined(&profile);
                 page.add_match(&profile, &binaries);
             }
@@ -245,14 +234,12 @@ fn add_source(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> e
 
 /// Reports the errors of a damaged file whose sound part was used.
 pub fn damage(name: &str, faults: &Faults) -> Status {
-    let mut stderr = print::stderr();
-    // Failed writes are ignored. They mean that stderr is closed.
     for error in &faults.first {
-        let _ = writeln!(stderr, "error: {name}: {error}");
+        print::say(format_args!("error: {name}: {error}"));
     }
     if faults.more() > 0 {
         let more = print::grouped(faults.more());
-        let _ = writeln!(stderr, "error: {name}: and {more} more errors");
+        print::say(format_args!("error: {name}: and {more} more errors"));
     }
     if faults.count > 0 {
         Status::InputBad
@@ -266,7 +253,6 @@ fn worse(one: Status, other: Status) -> Status {
     if one == Status::Done { other } else { one }
 }
 
-/// Adds to the page what changed between two profiles.
 fn compare(page: &mut Page, old: &Input, name: &str, new: AnyProfile<'_>) -> exit::Result {
     let names = [old.name(), name];
     let (first, second) = (ComparedProfile::open(old), ComparedProfile::of(new));

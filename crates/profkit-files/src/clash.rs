@@ -127,14 +127,12 @@ impl Place {
     }
 }
 
-/// Returns the path without links of a file that need not exist. Two paths with the same result lead to the same file. For
-/// a path that leads nowhere, the result is the path itself.
+/// Returns the path without links of a file that need not exist; the path itself if it leads nowhere.
 pub fn path_without_links(path: &Path) -> PathBuf {
     place(path).unwrap_or_else(|| path.to_owned())
 }
 
-/// Does the same as [`path_without_links`]. `None` if a part of the path that does not exist is
-/// followed by `..`, so that the path leads nowhere.
+/// `None` if a part of the path that does not exist is followed by `..`, so that the path leads nowhere.
 fn place(path: &Path) -> Option<PathBuf> {
     if let Ok(path) = fs::canonicalize(path) {
         return Some(path);

@@ -20,9 +20,8 @@ struct Outputs {
     abandoned_by: Option<ThreadId>,
 }
 
-/// Removes the temporary files of all outputs that are being written, and returns the number of output files that this
-/// process completed before. After this call, only the calling thread can write outputs; any other thread that tries to
-/// write one waits for ever. The caller must end the process.
+/// Removes the temporary files of all outputs, and returns the number of outputs that were completed. Other threads
+/// that try to write an output then wait for ever: the caller must end the process.
 pub fn abandon_outputs() -> usize {
     let mut outputs = lock();
     outputs.abandoned_by = Some(thread::current().id());

@@ -37,15 +37,14 @@ pub(super) struct Walk {
     folders: FxHashMap<FileId, PathBuf>,
     files: FxHashMap<FileId, PathBuf>,
     pub(super) same: Vec<(PathBuf, PathBuf)>,
-    /// Paths that lead neither to a regular file nor to a folder, each with the kind of the object as text. Such an
-    /// object is never opened, because opening a pipe can block for ever.
+    /// Paths to neither files nor folders, each with its kind. They are never opened: opening a pipe can block for
+    /// ever.
     pub(super) odd: BTreeMap<PathBuf, String>,
 }
 
 impl Walk {
-    /// Adds the regular files in a folder and the folders below it. Links are collected and followed later, so that if
-    /// a folder contains both a file and a link to the file, the path of the file itself is used. Other kinds of files
-    /// are noted.
+    /// Adds the regular files below a folder. Links are followed later, so that a file that is also there is found
+    /// first.
     pub(super) fn folder(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
         if depth == MOST_FOLDERS {
             return Err(io::Error::other("folders nest too deeply"));
@@ -122,9 +121,8 @@ fn kind_of(kind: FileType) -> &'static str {
     "a device"
 }
 
-/// Reads a name as a pattern, and returns the files that match the pattern. The caller uses this function for a name
-/// that no file has: a shell passes a pattern to the program unchanged if the user quoted the pattern, or if no file
-/// matches. If the name is not a pattern, `error` is returned.
+/// Returns the files that match a name that no file has: shells pass on quoted patterns and those that no file matches.
+/// If the name is no pattern, returns `error`.
 pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBuf>> {
     let text = path.to_str().unwrap_or_default();
     if text.starts_with("http://") || text.starts_with("https://") {
@@ -164,8 +162,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The test uses a path of more than 4096 bytes, because no user can open it. Permissions of a folder would not
-    /// stop root.
+    /// No user can open a path of more than 4096 bytes. Permissions of a folder would not stop root.
     #[test]
     fn a_folder_that_cannot_be_read_is_found_and_the_rest_is_walked() {
         let folder = tempfile::tempdir().unwrap();

@@ -14,13 +14,11 @@ use std::sync::Arc;
 pub enum MergeError {
     /// The merge was given no inputs.
     NoInputs,
-    /// Some inputs cannot be merged with each other. The report says what was done with each input before this error
-    /// was found.
+    /// Some inputs cannot be merged with each other. The report says what was done with each input before.
     Groups(Box<GroupConflict>, Box<Report>),
     /// No input could be used. The report in this variant gives the reason for each input.
     NothingLeft(Box<Report>),
-    /// [`Policy::Llvm`](crate::Policy::Llvm) only: LLVM's tool would end with this error, because the results of its
-    /// threads cannot be merged.
+    /// [`Policy::Llvm`](crate::Policy::Llvm): LLVM's tool would fail, because the results of its threads do not fit.
     Llvm(LlvmFault),
     /// Some sample profiles have a property that others lack, although either all inputs or none must have it.
     Kinds {
@@ -33,19 +31,16 @@ pub enum MergeError {
         /// The report: what was done with each input before this error was found.
         report: Box<Report>,
     },
-    /// A sample profile is damaged, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input, and
-    /// the reader's error.
+    /// A damaged sample profile ends the merge under [`Policy::Llvm`](crate::Policy::Llvm): its index, and the error.
     Damaged(usize, Box<profkit_data::Error>),
-    /// A sample profile cannot be read, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input,
-    /// and the system's error.
+    /// A sample profile that cannot be read ends the merge under [`Policy::Llvm`](crate::Policy::Llvm).
     Unreadable(usize, Arc<std::io::Error>),
     /// The merge was cancelled.
     Cancelled,
 }
 
 impl MergeError {
-    /// Returns the report, with the reasons for each input; `None` if the merge ended before it examined its inputs, or
-    /// in the middle.
+    /// Returns the report, with the reasons for each input; `None` if the merge ended before it had one.
     pub fn report(&self) -> Option<&Report> {
         match self {
             MergeError::Groups(_, report)
@@ -102,13 +97,12 @@ pub enum Difference {
     Family,
     /// The groups differ in what the counters count.
     Kind,
-    /// The groups differ in how the compilers named and hashed functions. With
-    /// [`MergeOptions::mixed_hashes`](crate::MergeOptions::mixed_hashes), such inputs are merged nevertheless.
+    /// The groups differ in how compilers named and hashed functions
+    /// ([`mixed_hashes`](crate::MergeOptions::mixed_hashes)).
     Hashes,
 }
 
-/// Inputs that can be merged with each other. [`Difference`] says why inputs of another group cannot be merged with
-/// them: another family, another kind, or functions that are named or hashed in another way.
+/// Inputs that can be merged with each other, but not with those of other groups: see [`Difference`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputGroup {
     /// A description that fits each input in the group, such as "IR profile".

@@ -12,15 +12,10 @@ pub(crate) struct InputKind {
     pub(crate) kind: InstrKind,
 }
 
-/// Checks that the inputs may be merged with each other, and returns the kind of the result.
-///
-/// Text without a header has no kind and may be merged with any profile. Front-end profiles may be merged only with
-/// each other. Single-byte coverage cannot be merged with counts, and function-entry coverage cannot be merged with
-/// block coverage.
-///
-/// Plain and context-sensitive IR profiles may be merged, because every record says which of the two it is. Entry-first
-/// and loop-entry profiles may be merged with plain IR profiles: LLVM joins the flags, and functions whose counters
-/// differ have different hashes.
+/// Checks that the inputs may be merged with each other, and returns the kind of the result. Text without a header fits
+/// everything. Plain and context-sensitive IR profiles fit each other, because every record says which it is. So do
+/// entry-first and loop-entry profiles: LLVM joins the flags, and functions whose counters differ have different
+/// hashes.
 pub(crate) fn check(
     read: &[InputKind],
     inputs: &dyn Inputs,
@@ -92,8 +87,7 @@ pub(crate) fn check_families(
     }))
 }
 
-/// Returns the kind that LLVM's readers assign to a profile. LLVM assigns no kind to a binary file without the IR bit
-/// (`getProfileKindFromVersion`); only text with `:fe` counts as a front-end profile.
+/// LLVM assigns no kind to a binary file without the IR bit (`getProfileKindFromVersion`); only `:fe` in text does.
 pub(crate) fn llvm_kind(kind: InstrKind, version_word: u64) -> InstrKind {
     if version_word == 0 {
         kind

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Instruments and assembles files with several threads. Returns the paths of the objects, in the order of the files.
-/// The objects are in `folder`. `target` returns the target triple. `assemble` makes an object (its second argument)
-/// from instrumented assembly (its first). Several threads call `target` and `assemble` at the same time.
+/// Instruments and assembles files, in parallel. Returns the objects in the order of the files. `assemble` makes its
+/// second argument of its first.
 pub fn make(
     files: &[&Path],
     folder: &Path,

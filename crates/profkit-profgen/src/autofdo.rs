@@ -7,7 +7,7 @@
 //! the highest address counts. Functions with few samples are left out, together with the calls to and from them.
 use crate::checked::{Figures, add};
 use crate::finish::{Density, density};
-use crate::lines::{Made, line_at};
+use crate::lines::{FinishedProfile, line_at};
 use crate::program::Program;
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
 use profkit_data::sample::{
@@ -36,8 +36,7 @@ struct Symbol<'s> {
     end: u64,
     name: &'s [u8],
     aliases: Vec<&'s [u8]>,
-    /// For each address, by how much the count rises or falls there: it rises by the count of a range at the start of
-    /// the range, and falls by it after the end.
+    /// By how much the count changes at each address: up at the start of a range, down after its end.
     steps: BTreeMap<u64, i128>,
     samples: u64,
     branches: BTreeMap<(u64, u64), u64>,
@@ -52,7 +51,7 @@ pub fn autofdo_profile(
     symbols: &[CodeSymbol],
     counts: &[(&Sums, Numbering)],
     decode: bool,
-) -> Made {
+) -> FinishedProfile {
     let mut figures = Figures::default();
     let mut functions = functions(symbols);
     let all = distribute(program, &mut functions, counts, &mut figures);
@@ -94,7 +93,7 @@ pub fn autofdo_profile(
         add_aliases(&mut profile, function);
     }
     let density = density(&profile, Density::CUTOFF);
-    Made {
+    FinishedProfile {
         profile,
         figures,
         density,
@@ -102,8 +101,7 @@ pub fn autofdo_profile(
     }
 }
 
-/// Returns the functions, sorted by address. If several symbols have one address, the first gives the function its
-/// name, and the others become aliases.
+/// The functions, sorted by address. Of several symbols at one address, the first gives the name.
 fn functions(symbols: &[CodeSymbol]) -> Vec<Symbol<'_>> {
     let mut functions: Vec<Symbol<'_>> = Vec::new();
     for symbol in symbols.iter().filter(|symbol| symbol.size > 0) {
@@ -190,8 +188,7 @@ struct FrameCounts {
 
 struct Part<'s> {
     name: &'s [u8],
-    /// The index of the function's first instruction in the list of all addresses. The list has the addresses of the
-    /// function's calls after those of its instructions.
+    /// The index of the first instruction in the list of all addresses. The addresses of calls follow.
     first: usize,
     instructions: Vec<FrameCounts>,
     calls: Vec<(&'s [u8], u64)>,
@@ -305,9 +302,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the samples of the innermost function of the inline stack of a frame, and the frame's line in this
-    /// function. Adds `total` to the totals of all functions of the inline stack. `None` if the inline stack is deeper
-    /// than a profile allows.
+    /// The samples of the innermost function of a frame, and its line. Adds `total` along the inline stack; `None` if
+    /// that is too deep.
     fn enter(
         &mut self,
         function: NameId,

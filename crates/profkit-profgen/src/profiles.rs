@@ -7,30 +7,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The profiles of one run. [`Outcome::add`](crate::Outcome::add) adds to them.
+/// The profiles of one run: one for all binaries, or one for each.
 #[derive(Clone, Debug, Default)]
-pub struct Profiles {
+pub(crate) struct Profiles {
     separate: bool,
     list: Vec<(usize, SampleProfile)>,
     owners: FxHashMap<BinaryKey, String>,
 }
 
 impl Profiles {
-    /// Makes an empty list of profiles for a run in which all binaries share one profile.
-    pub fn merged() -> Self {
-        Profiles::default()
-    }
-
-    /// Makes an empty list of profiles for a run in which each binary has a profile of its own.
-    pub fn separate() -> Self {
+    pub(crate) fn new(separate: bool) -> Self {
         Profiles {
-            separate: true,
+            separate,
             ..Profiles::default()
         }
     }
 
-    /// Removes from `counts` those that were given to earlier binaries. Returns the path of one of these binaries;
-    /// `None` if no counts are removed.
+    /// Removes the counts of earlier binaries. Returns the path of one of these; `None` if nothing is removed.
     pub(crate) fn leave_unclaimed(&self, counts: &mut Vec<&BinaryCounts>) -> Option<String> {
         let owner = counts.iter().find_map(|it| self.owners.get(&it.key));
         counts.retain(|it| !self.owners.contains_key(&it.key));
@@ -74,10 +67,6 @@ impl Profiles {
         let list = self.list.into_iter();
         list.filter(move |(_, profile)| !separate || !profile.functions().is_empty())
     }
-
-    pub(crate) fn is_separate(&self) -> bool {
-        self.separate
-    }
 }
 
 /// A profile with the name of its file.
@@ -91,9 +80,8 @@ pub struct NamedProfile {
     pub binaries: Vec<usize>,
 }
 
-/// Returns the names of the files for the profiles of binaries, which are given by path and build id. A file is named
-/// after its binary. If several binaries have one name, their files also have the build ids, and if that is not enough,
-/// numbers. Letters of either case are equal, as they are for some file systems.
+/// A file is named after its binary. Binaries of one name also get build ids, and if need be numbers. Letters of either
+/// case are equal, as for some file systems.
 pub(crate) fn file_names<'b>(
     binaries: impl Iterator<Item = (&'b Path, Option<&'b BuildId>)> + Clone,
     form: SampleForm,

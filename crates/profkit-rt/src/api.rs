@@ -40,9 +40,8 @@ impl Sink for Callback {
     }
 }
 
-/// Passes the bytes of the raw file of the calling image to a function, in pieces of any size. When the function
-/// returns another value than 0, it is not called again, and this value is returned. Otherwise returns 0. If another
-/// call is running, returns −1 at once.
+/// Passes the bytes of the raw file to a function, until it returns another value than 0, which is returned. Returns −1
+/// at once if another call is running.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_write(function: Function, context: *mut u8) -> i32 {
     if BUSY.swap(true, Ordering::Acquire) {
@@ -88,8 +87,7 @@ extern "C" fn copy(context: *mut u8, bytes: *const u8, length: usize) -> i32 {
     0
 }
 
-/// Copies the raw file of the calling image to a buffer. Returns the size of the file, or 0 if the buffer is too small
-/// or another call is running.
+/// Copies the raw file to a buffer. Returns its size, or 0 if there is no room or another call is running.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_copy(buffer: *mut u8, size: usize) -> usize {
     let mut rest = Rest {

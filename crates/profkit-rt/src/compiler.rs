@@ -40,8 +40,7 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// Returns a suggestion to the user, if there is a step that helps. `rustc` is the compiler that was used. The caller
-    /// knows where the core library for a target comes from.
+    /// Returns a suggestion to the user. The caller knows where the core library of a target comes from.
     #[must_use]
     pub fn hint(&self, rustc: &str) -> Option<String> {
         match self {
@@ -81,8 +80,7 @@ pub fn linux_target(triple: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether two targets have the same architecture. The runtimes use no C library, so that such targets of Linux can use
-/// the same object.
+/// Targets of Linux with one architecture share objects, because the runtimes use no C library.
 #[must_use]
 pub fn same_architecture(a: &str, b: &str) -> bool {
     a.split('-').next() == b.split('-').next()
@@ -212,8 +210,7 @@ fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     move |error| Error::Io(path, error)
 }
 
-/// Removes the environment variables by which a surrounding cargo configures rustc, because they must not apply to the
-/// runtime.
+/// Variables by which a surrounding cargo configures rustc must not apply to the runtime.
 fn without_cargo(command: &mut Command) {
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_LOG"] {
         command.env_remove(name);

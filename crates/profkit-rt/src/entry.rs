@@ -51,8 +51,7 @@ mod hosted {
     #[cfg(any(target_os = "macos", target_os = "ios"))]
     core::arch::global_asm!(".private_extern ___profkit_mip_dump");
 
-    /// The entry for the runtime's constructor in the image's list of constructors. The runtime's constructor is
-    /// executed first. Instrumented objects refer to this entry, so that the runtime is linked.
+    /// The constructor, which is executed first. Instrumented objects refer to it, so that the runtime is linked.
     #[cfg_attr(
         not(any(target_os = "macos", target_os = "ios")),
         link_section = ".init_array.00000"
@@ -64,8 +63,7 @@ mod hosted {
     #[no_mangle]
     pub static __profkit_mip_hook: extern "C" fn() = initialize;
 
-    /// The entry for the runtime's destructor in the image's list of destructors. The runtime's destructor is executed
-    /// last, after atexit handlers and all other destructors of the image.
+    /// The destructor, which is executed last, after atexit handlers and all others of the image.
     #[cfg(not(any(target_os = "macos", target_os = "ios")))]
     #[link_section = ".fini_array.00000"]
     #[no_mangle]

@@ -1,5 +1,5 @@
 //! The MIP runtime, which is linked into every instrumented image (program or shared library). At exit it writes the
-//! records of the image to a raw file. docs/formats/mip.md describes the file, and docs/mip-runtime.md the behaviour of
+//! records of the image to a raw file. docs/formats/mip.md describes the file, and docs/guide/mip-runtime.md the behaviour of
 //! the runtime.
 //!
 //! The crate is compiled in two ways. As a library it contains the modules that do not depend on the platform, so that
@@ -86,8 +86,7 @@ impl Variant {
     }
 }
 
-/// The options with which rustc compiles [`source::FILES`] to the object file of the runtime, in addition to those of
-/// `compiler::Compiler`.
+/// The options of rustc for the MIP runtime, in addition to those of `compiler::Compiler`.
 pub const COMPILE_FLAGS: &[&str] = &[
     "--crate-name=profkit_rt",
     "--cfg=profkit_rt_object",

@@ -3,13 +3,11 @@ use core::mem::size_of;
 use profkit_abi::mip::raw_header;
 
 const NT_GNU_BUILD_ID: u32 = 3;
-/// The size in bytes of a note's header. The header contains the sizes of the name and of the description, and the
-/// type.
+/// The sizes of the name and of the description, and the type.
 const HEADER_SIZE: usize = 12;
 const NAME: &[u8; 4] = b"GNU\0";
 
-/// Finds the build id in a segment of notes, which are aligned to eight bytes or to four. Returns an empty slice if
-/// there is none. A build id that is too long for a raw file is cut.
+/// Finds the build id in notes, which are aligned to eight bytes or four. One that is too long is cut.
 #[must_use]
 #[inline(never)]
 pub fn build_id(notes: &[u8], aligned_to_eight: bool) -> &[u8] {

@@ -65,9 +65,8 @@ impl State {
         word
     }
 
-    /// Writes the data of the image to the stream, and adds the counts of the pool if there is one. Returns the first error
-    /// of the file, or 0. With `check`, it reads the pool to its end instead, and writes nothing. Then the result is 0 if
-    /// the pool is complete and belongs to this image; the number of runs in it stands in the header.
+    /// Writes the data of the image, with the counts of the pool. Returns the first error, or 0. With `check`, only
+    /// reads the pool: 0 says that it is complete and of this image, and its runs are in the header.
     #[inline(never)]
     pub fn emit(&mut self, adding: Adding, check: bool) -> i32 {
         self.stream.start();
@@ -140,8 +139,7 @@ impl State {
         self.stream.finish_with_checksum()
     }
 
-    /// Adds the records to the pool file, and resets the counts. Returns an error number, 0, or [`OWN_FILE`] if the records
-    /// must go into a file of their own.
+    /// Adds the records to the pool file, and resets them. Returns an error number, 0, or [`OWN_FILE`].
     pub fn add_to_pool(&mut self) -> i32 {
         let adding = adding(self.part.header.modes, self.part.common_modes);
         if adding == Adding::Impossible

@@ -17,8 +17,7 @@ global_asm!(
     ".popsection"
 );
 
-/// The size in bytes of the longest text (`Text`). The system refuses a file name that fills the text, because such a
-/// name is too long. The message about this error then has no room for the error number.
+/// The longest text. A file name that fills it is too long for the system, and the message has no error number.
 const TEXT_MAX: usize = 4352;
 /// The text that stands before the file name in an error message.
 const BEFORE: &[u8] = b"profkit: MIP profile \0";
@@ -55,8 +54,6 @@ impl Text {
         }
     }
 
-    /// Appends a zero-terminated text.
-    ///
     /// # Safety
     /// The caller must pass a zero-terminated text.
     #[inline(never)]

@@ -32,9 +32,7 @@ hidden! {
 
     fn lprofSetMaxValsPerSite(limit: u32) { values::set_limit(limit as usize) }
     fn __profkit_profile_take_lost() -> usize { values::take_lost() }
-    /// Returns the address of a table with an entry for each node in the compiler's pool of value nodes. An entry has
-    /// the part of the node's count that was already written to files. Returns 0 if there is no such table. If `make`
-    /// is not 0, makes the table.
+    /// The table with the written part of the count of each node in the compiler's pool, or 0. Made if `make` is not 0.
     fn __profkit_profile_written(make: i32) -> usize { values::written(make != 0) }
     fn __profkit_profile_reset_time() { TIME.store(0, Ordering::Relaxed) }
 }

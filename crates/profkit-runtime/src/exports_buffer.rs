@@ -42,8 +42,7 @@ unsafe extern "C" fn to_memory(context: *mut u8, segments: *mut Segment, count: 
 
 type Receive = unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32;
 
-/// Passes each segment to a function of the program. `context` points to this function and to the context for it. If
-/// the function returns another number than 0, stops and returns that number.
+/// `context` points to the program's function and its context. Stops if that returns another number than 0.
 unsafe extern "C" fn to_program(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
     // SAFETY: the context points to a function and its context. There are `count` segments, and their bytes are
     // readable.
@@ -60,8 +59,6 @@ unsafe extern "C" fn to_program(context: *mut u8, segments: *mut Segment, count:
     0
 }
 
-/// Writes a profile without value data to memory.
-///
 /// # Safety
 /// The caller must ensure that there is room for the whole profile at `place`, and that the sections are readable.
 unsafe fn write_to_memory(mut place: *mut u8, sections: &Sections, build_id: &[u8]) -> i32 {
@@ -132,14 +129,12 @@ hidden! {
         image::sections().size(ids_size(image::build_id())) as u64
     }
 
-    /// Writes a profile without value data to memory. Returns 0, or −1 if this program or library was compiled
-    /// for a different raw version.
+    /// Writes without value data. Returns 0, or −1 if the image was compiled for another raw version.
     fn __llvm_profile_write_buffer(place: *mut u8) -> i32 {
         // SAFETY: the caller has asked for the size of the profile, and has room for it at this address.
         unsafe { write_to_memory(place, &image::sections(), image::build_id()) }
     }
-    /// Writes a profile of the sections with these bounds, without value data, to memory. Returns 0, or −1 if the image
-    /// is of another raw version.
+    /// Writes sections with these bounds. Returns 0, or −1 if the image is of another raw version.
     fn __llvm_profile_write_buffer_internal(
         place: *mut u8,
         data: usize,
@@ -202,8 +197,7 @@ hidden! {
     }
     fn __llvm_profile_iterate_data(record: usize) -> usize { record + LAYOUT.stride }
 
-    /// Writes a profile with value data by calls of the function `receive`. Returns 0, or the first other number that
-    /// `receive` returns, or −1 if the image is of another raw version. Only one call may run at a time.
+    /// Returns 0, the first other number that `receive` returns, or −1 for another raw version. One call at a time.
     fn __profkit_profile_capture(receive: Receive, context: *mut u8) -> i32 {
         let sections = image::sections();
         // SAFETY: the caller passes a function for this context; the sections are checked.

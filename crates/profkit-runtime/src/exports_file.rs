@@ -18,8 +18,7 @@ hidden! {
         // SAFETY: the caller passes null or a zero-terminated text.
         unsafe { file::set_name(name) }
     }
-    /// Makes the runtime write the profile to `object`, an open `FILE` of the program. If `merge` is not 0, the counts
-    /// are added to those in the file. Returns 0. If the file cannot be used, prints a message and returns 1.
+    /// Writes to an open `FILE`, with `merge` adding to its counts. Returns 0, or 1 after a message.
     fn __llvm_profile_set_file_object(object: usize, merge: i32) -> i32 {
         // SAFETY: the caller passes an open file.
         i32::from(!unsafe { file::set_file(object, merge != 0) })

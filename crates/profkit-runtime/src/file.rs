@@ -28,18 +28,15 @@ static DUMPED: AtomicBool = AtomicBool::new(false);
 static MAPPED_COUNTERS: AtomicUsize = AtomicUsize::new(0);
 /// The address of the bitmaps in a mapped file; 0 if there is none.
 static MAPPED_BITMAP: AtomicUsize = AtomicUsize::new(0);
-/// Whether the program has asked for continuous mode, in which the counters are in the mapped file. The name of the
-/// file then need not ask for it (by `%c`).
+/// Whether the program has asked for continuous mode, as the name of the file may do by `%c`.
 static CONTINUOUS: AtomicBool = AtomicBool::new(false);
 pub static FOLDER_MODE: AtomicU32 = AtomicU32::new(0o755);
 
-/// The largest number of 8-byte words of counts that are copied to the stack. The stack has room for a copy of them and
-/// for their sums. If there are more words, the copy is made in new memory.
+/// The most words of counts for which the stack has room, with their sums. Others are copied to new memory.
 const FEW_COUNTS: usize = 64;
 /// The name of the file if neither the program, the environment nor the compiler gives one.
 const DEFAULT: &[u8] = b"default.profraw";
-/// The environment variable with the name of the file that was made empty last. Processes that this process starts
-/// inherit the variable, so they do not make the file empty again.
+/// The file that was made empty last. Processes that this process starts do not make it empty again.
 const ONCE: &[u8] = b"__LLVM_PROFILE_RT_INIT_ONCE\0";
 
 /// The message about an open file of the program that contains no usable profile.
@@ -62,8 +59,7 @@ struct State {
     asked: Asked,
     /// Whether the pattern asks for counters in the mapped file (`%c`), but the file could not be mapped.
     unmapped: bool,
-    /// One more than the descriptor of the open file to which the program wants the profile to be written; 0 if there
-    /// is none.
+    /// One more than the descriptor of the program's open file; 0 if there is none.
     descriptor: i32,
     descriptor_pool: bool,
     other: Name,
@@ -122,8 +118,7 @@ fn with_state<T>(function: impl FnOnce(&mut State) -> T) -> T {
     result
 }
 
-/// Reserves the state before a fork. So no thread writes the profile during the fork, and the child gets a consistent
-/// state and no locked file.
+/// Reserves the state, so that the child gets a consistent one and no locked file.
 pub fn before_fork() {
     BLOCKED.store(take(), Ordering::Relaxed);
 }
@@ -264,8 +259,7 @@ impl State {
         self.prepare();
     }
 
-    /// Makes the name of the file, and prepares the file. The first process that writes the file makes it empty, unless
-    /// the counts are added to those in the file.
+    /// Makes the name of the file, and makes the file empty if this process is the first, unless counts are added.
     fn prepare(&mut self) {
         self.expand();
         if self.asked.continuous || CONTINUOUS.load(Ordering::Relaxed) {
@@ -295,8 +289,7 @@ impl State {
         }
     }
 
-    /// Whether neither this process nor a process that started it has used the file before. Records that the file is in
-    /// use from now on.
+    /// Whether neither this process nor one that started it has used the file; from here on it is in use.
     fn first_use(&mut self) -> bool {
         // SAFETY: no thread may change the environment now, as in every program that calls `getenv`; all texts are
         // zero-terminated.
@@ -309,9 +302,8 @@ impl State {
         true
     }
 
-    /// Writes the profile. Returns 0. If this fails, prints a message and returns −1. If `once` is true, or if the
-    /// counts are added to those in a file, the written counts are then set to 0 in the program. So nothing is counted
-    /// twice.
+    /// Returns 0, or −1 after a message. With `once`, or if counts are added to a file, those of the program become 0,
+    /// so that nothing is counted twice.
     fn write(&mut self, once: bool) -> i32 {
         if DUMPED.load(Ordering::Relaxed) {
             Message::Note.tell(
@@ -478,8 +470,7 @@ impl State {
         result
     }
 
-    /// Writes the profile to a separate file of this process, because the pool (the file to which several processes add
-    /// their counts) is damaged or belongs to another program.
+    /// The pool is damaged or of another program: writes a separate file.
     fn write_own(&mut self, sections: &Sections, parts: Parts<'static>) -> i32 {
         self.choose_own();
         self.asked.pool = false;
@@ -491,8 +482,7 @@ impl State {
         result
     }
 
-    /// Chooses the name of a separate file for this process, because the pool (the file to which several processes add
-    /// their counts) is damaged or belongs to another program. Prints a warning.
+    /// The pool is damaged or of another program: chooses a separate file, and warns.
     #[inline(never)]
     fn choose_own(&mut self) {
         self.pool.copy(&self.name);
@@ -510,8 +500,7 @@ impl State {
         );
     }
 
-    /// Writes the profile to an open file of the program. If `pool` is false, the profile is written at the file's
-    /// position. If it is true, the counts are added to those in the file. Returns 0 or an error number.
+    /// Writes at the position of an open file, or with `pool` adds to its counts. Returns 0 or an error number.
     fn write_in_place(
         &mut self,
         file: i32,
@@ -696,8 +685,7 @@ pub fn write() -> i32 {
     with_state(|state| state.write(false))
 }
 
-/// Writes the profile, and sets the program's counts to 0, so that a later signal or the exit does not write the same
-/// counts again.
+/// Sets the counts to 0, so that a later signal or the exit does not write them again.
 pub fn write_once() {
     with_state(|state| state.write(true));
 }
@@ -735,8 +723,7 @@ pub fn is_continuous() -> bool {
     CONTINUOUS.load(Ordering::Relaxed) || MAPPED_COUNTERS.load(Ordering::Relaxed) != 0
 }
 
-/// Sets whether the counters are in the file while the program runs, even if the name of the file does not ask for it.
-/// Affects only names that are set later.
+/// Whether the counters are in the file even without `%c`. Affects names that are set later.
 pub fn set_continuous(on: bool) {
     CONTINUOUS.store(on, Ordering::Relaxed);
 }
@@ -761,8 +748,7 @@ pub fn name(only_folder: bool) -> *const u8 {
     })
 }
 
-/// Resets the counts of a forked child, and makes the name of its file. The parent writes the counts from before the
-/// fork.
+/// The parent writes the counts from before the fork.
 pub fn in_child() {
     if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
         return;

@@ -1,8 +1,6 @@
 //! Reads and writes sections of an image and other memory by address. Other threads may change this memory at any time,
 //! as instrumented code does with its counters. So two reads of the same value may give different results.
 
-/// Reads a value.
-///
 /// # Safety
 /// The caller must ensure that a value of this type is readable at the address. The address need not be aligned.
 pub unsafe fn read<T: Copy>(address: usize) -> T {
@@ -10,8 +8,6 @@ pub unsafe fn read<T: Copy>(address: usize) -> T {
     unsafe { (address as *const T).read_unaligned() }
 }
 
-/// Writes a value.
-///
 /// # Safety
 /// The caller must ensure that the address is aligned for the type and writable.
 pub unsafe fn write<T>(address: usize, value: T) {
@@ -19,8 +15,7 @@ pub unsafe fn write<T>(address: usize, value: T) {
     unsafe { (address as *mut T).write_volatile(value) }
 }
 
-/// The elements of a list with their indices. Rust's library has such an iterator, but that one brings tables for
-/// exceptions into the object files, because the library is compiled for programs that have exceptions.
+/// The elements with their indices. The iterator of Rust's library brings tables for exceptions into the objects.
 pub struct Numbered<'a, T> {
     rest: core::slice::Iter<'a, T>,
     index: usize,

@@ -4,8 +4,7 @@ use crate::memory::numbered;
 /// The size in bytes of the longest name, including its terminating zero (`PATH_MAX` of Linux).
 pub const NAME_MAX: usize = 4096;
 
-/// The largest number of bytes in the name of a file within its folder (`NAME_MAX` of Linux). The name of a
-/// temporary file is longer than the name that the file gets at the end, so it may need to be shortened.
+/// The longest name within a folder (`NAME_MAX` of Linux). That of a temporary file may need to be shortened.
 const LAST_PART_MAX: usize = 255;
 
 pub struct Name {
@@ -110,9 +109,8 @@ impl Name {
         length
     }
 
-    /// Makes the name of a temporary file in the folder of the file `name`. The name contains the number `process`,
-    /// unless this is 0. A name that would be too long is shortened, and a hash of it is added. The hash distinguishes
-    /// it from other names with the same beginning.
+    /// The name of a temporary file beside `name`, with the number `process` unless that is 0. A name that would be too
+    /// long is shortened, with a hash of all of it.
     pub fn temporary_of(&mut self, name: &Name, process: u32) {
         const END: &[u8] = b".profkit.tmp";
         const NUMBER: usize = ".4294967295".len();
@@ -139,8 +137,7 @@ impl Name {
         self.extend(END);
     }
 
-    /// Makes the name of the file that a process writes if it cannot use the pool `name` (the file to which several
-    /// processes add their counts). The process id is added before the extension.
+    /// The file of a process that cannot use the pool `name`: its id is before the extension.
     pub fn own_of(&mut self, name: &Name, process: u32) {
         self.clear();
         let bytes = name.as_bytes();

@@ -9,8 +9,7 @@ pub type Write = unsafe extern "C" fn(*mut u8, *mut Segment, usize) -> i32;
 /// The largest number of segments that are passed to the function at once. A profile without value data has fewer.
 const SEGMENTS: usize = 8;
 
-/// The buffer for the bytes of a profile, and the function that receives them. After an error all further bytes are
-/// dropped.
+/// The buffer, and the function that receives bytes. After an error all further bytes are dropped.
 pub struct Output<'a> {
     write: Write,
     context: *mut u8,
@@ -23,8 +22,6 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Makes an output.
-    ///
     /// # Safety
     /// The caller must ensure that `write` may be called with this context and any bytes, as long as the output exists.
     pub unsafe fn new(write: Write, context: *mut u8, buffer: &'a mut [u8]) -> Self {
@@ -71,8 +68,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns the number of bytes in the buffer if all bytes fit into it; `None` if the buffer was too small. Does not
-    /// call the function.
+    /// The number of bytes if all fit into the buffer. Does not call the function.
     pub fn held(&self) -> Option<usize> {
         if self.error == 0 {
             Some(self.used)
@@ -99,8 +95,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds a number of eight bytes, in the byte order of this machine. Nearly all bytes of a profile are added by this
-    /// function, so it must be fast.
+    /// Nearly all bytes of a profile are added by this function, so it must be fast.
     #[inline(never)]
     pub fn word(&mut self, number: u64) {
         let end = self.used + 8;

@@ -18,9 +18,8 @@ static REGISTERED: AtomicBool = AtomicBool::new(false);
 static KEEP: AtomicBool = AtomicBool::new(false);
 /// The program can ask for signals whose numbers are less than this.
 const SIGNALS: usize = 32;
-/// For each signal, one more than the action that it had before the runtime's handler was registered; 0 if the
-/// runtime's handler is not registered. The action is the address of a handler, or 0 for the default action, or 1 for
-/// ignoring the signal.
+/// For each signal with the runtime's handler, one more than the action before: a handler, 0 for the default, 1 for
+/// ignoring.
 static BEFORE: [AtomicUsize; SIGNALS] = {
     // This constant is only copied to each element of the array.
     #[allow(clippy::declare_interior_mutable_const)]

@@ -35,11 +35,9 @@ pub struct Sections {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// The compiler's version word has a different raw version from this runtime. The variant holds the raw version in
-    /// the word.
+    /// The compiler's version word has this other raw version.
     Version(u32),
-    /// The function records do not have the layout of this runtime's raw version. The variant holds the raw version
-    /// whose layout they seem to have, or 0.
+    /// The function records seem to have the layout of this raw version; 0 of none.
     Records(u32),
 }
 
@@ -48,8 +46,7 @@ pub struct Parts<'a> {
     /// The build id of the image; empty if it has none.
     pub build_id: &'a [u8],
     pub values: bool,
-    /// Whether 0 is written as the number of value sites in each record. This is needed if no value data are written:
-    /// readers reject a file whose records have value sites if the file has no value data.
+    /// Whether records have 0 sites: without value data, readers reject a file whose records have sites.
     pub no_sites: bool,
     /// The values of an earlier profile, which are added to those of the program; `None` if there are none.
     pub old: Option<OldValues>,
@@ -57,8 +54,7 @@ pub struct Parts<'a> {
     pub counts: Option<Counts>,
 }
 
-/// The addresses of a set of counters and of a set of bitmaps. Both sets have the same sizes as the sections of the
-/// image.
+/// The addresses of counters and of bitmaps, of the sizes of the image's sections.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts {
     pub counters: usize,
@@ -113,8 +109,6 @@ impl Sections {
         Err(Wrong::Records(0))
     }
 
-    /// Whether the function records could have this layout.
-    ///
     /// # Safety
     /// The caller must ensure that the sections are readable.
     unsafe fn fits(&self, layout: &Layout) -> bool {
@@ -234,8 +228,6 @@ impl Sections {
         LAYOUT.header_words * 8 + ids_size + self.data.length
     }
 
-    /// Writes a raw file of the sections.
-    ///
     /// # Safety
     /// The caller must ensure that the sections are readable, that their check has succeeded, and that [`Self::old`] has
     /// found the old values for these sections. If value data are written, no other call may write any at the same time.
@@ -337,8 +329,6 @@ impl Sections {
         }
     }
 
-    /// Returns the address of a function's counters.
-    ///
     /// # Safety
     /// The caller must pass the index of a record.
     #[inline(never)]
@@ -444,8 +434,6 @@ impl Sections {
         None
     }
 
-    /// Calls a function with the address of each function record that has value sites.
-    ///
     /// # Safety
     /// The caller must ensure that the records are readable.
     #[inline(always)]
@@ -457,8 +445,6 @@ impl Sections {
         }
     }
 
-    /// Returns an upper limit of the size in bytes of a raw file of these sections.
-    ///
     /// # Safety
     /// The caller must ensure that the records are readable.
     pub unsafe fn largest(&self, ids_size: usize) -> usize {
@@ -481,8 +467,6 @@ impl Sections {
         unsafe { self.each_with_sites(|record| values::change(record, change)) };
     }
 
-    /// Sets all counts to their initial values.
-    ///
     /// # Safety
     /// The caller must ensure that the sections are writable and that [`Self::check`] has succeeded.
     pub unsafe fn reset(&self) {
@@ -493,8 +477,6 @@ impl Sections {
         }
     }
 
-    /// Sets all counters and bitmaps to their initial values.
-    ///
     /// # Safety
     /// The caller must ensure that the counters and the bitmaps are writable.
     pub unsafe fn reset_counters(&self) {

@@ -80,8 +80,7 @@ mod number {
 const AT_FDCWD: usize = -100_isize as usize;
 const PROT_READ_WRITE: usize = 3;
 const MAP_SHARED: usize = 1;
-/// The flag that makes the kernel provide all pages of the mapping during the call. This is faster than one interrupt
-/// for each page if all pages are used.
+/// Provides all pages at once, which is faster than an interrupt for each if all are used.
 const MAP_POPULATE: usize = 0x8000;
 const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
 /// Flags of `open`: read and write, create, close on exec.
@@ -153,8 +152,6 @@ pub fn unmap(start: usize, length: usize) {
     let _ = unsafe { call(number::MUNMAP, [start, length, 0, 0, 0]) };
 }
 
-/// Opens a file for reading and writing; it is created if it does not exist.
-///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
 pub unsafe fn open_pool(path: *const u8) -> Result<i32> {
@@ -203,8 +200,6 @@ pub fn position(file: i32) -> Result<usize> {
     unsafe { checked(number::LSEEK, [file as usize, 0, SEEK_CUR, 0, 0]) }
 }
 
-/// Writes the bytes of several segments to a file. Returns how many were written, which may be fewer.
-///
 /// # Safety
 /// The caller must pass the address of `count` segments, whose bytes are readable.
 pub unsafe fn write_all(file: i32, segments: *const Segment, count: usize) -> Result<usize> {
@@ -226,8 +221,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The facts that are assumed for every file if the kernel does not know the system call `statx`. Linux has it
-    /// since 4.11.
+    /// Assumed if the kernel does not know `statx`, which Linux has since 4.11.
     const UNKNOWN: Self = Self {
         identity: [0; 2],
         mode: 0o100_000,
@@ -316,8 +310,6 @@ unsafe fn facts(folder: usize, path: *const u8, flags: usize) -> Result<Facts> {
     }
 }
 
-/// Reads a symbolic link to the buffer. Returns the length of its text.
-///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
 pub unsafe fn read_link(path: *const u8, buffer: &mut [u8; 4096]) -> Result<usize> {
@@ -358,8 +350,7 @@ pub fn keep_owner(old: &Facts, new: i32) {
     }
 }
 
-/// Closes a copy of the descriptor, so that the file system reports errors of earlier writes. The descriptor itself
-/// stays open.
+/// Closes a copy of the descriptor, so that the file system reports errors of earlier writes.
 pub fn close_copy(file: i32) -> Result<()> {
     // SAFETY: the call makes a new descriptor, which is closed here.
     match unsafe { checked(number::DUP, [file as usize, 0, 0, 0, 0]) } {
@@ -457,8 +448,7 @@ pub fn raise(signal: i32) {
     let _ = unsafe { call(number::KILL, [process() as usize, signal as usize, 0, 0, 0]) };
 }
 
-/// Sets the signal that the kernel sends to this process when its parent ends; 0 means none. Returns the previous
-/// setting.
+/// The signal that the kernel sends when the parent ends; 0 means none. Returns the previous setting.
 pub fn set_parent_signal(signal: i32) -> i32 {
     const SET: usize = 1;
     const GET: usize = 2;

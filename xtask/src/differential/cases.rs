@@ -115,7 +115,12 @@ const MERGE_INSTR: &[(&str, Values)] = &[
     ("temporal-profile-max-trace-length", V::Number),
     ("write-prev-version", V::Flag),
     ("keep-vtable-symbols", V::Flag),
-    ("weighted-input", V::Word(&["3,in0", "0,in0"])),
+    (
+        "weighted-input",
+        V::Word(&[
+            "3,in0", "0,in0", "-1,in0", "in0,1", "0x2,in0", ",in0", "2", "1,no",
+        ]),
+    ),
 ];
 
 /// The options for merging sample profiles.
@@ -206,13 +211,11 @@ const OVERLAP: &[(&str, Values)] = &[
 const ORDER: &[(&str, Values)] = &[("num-test-traces", V::Number), ("output", V::Output)];
 
 /// Mistakes in options. One of them stands on one command line in sixteen.
-const MISTAKES: &str = "-j= -jo -j2=3 -j=08 -j=4294967296 -num-threads=1.5 -o= -foo=1 -fail=3 -rx -xh -help=1 -version=1 \
-    ---sparse -= -=x --== -unknown -spars --spars=1 --tex --tex=1 -Sparse --sparse=foo --sparse=tRUE -sparse=yes -text=1 \
-    -text= -binary=true -instr=1 --sample=0 --failure-mode= --failure-mode=ANY -memprof-version=9 --correlate=x \
-    --zero-counter-threshold=x --output-size-limit=-1 --weighted-input=0,in0 --weighted-input=-1,in0 --weighted-input=in0,1 \
-    --weighted-input=0x2,in0 --weighted-input=,in0 --weighted-input=2 --weighted-input=1,nofile --color=2 --counts=2 --topn= \
-    --value-cutoff=99999999999 --detailed-summary-cutoffs=1,,2 --detailed-summary-cutoffs= --show-format=xml --memory=1 \
-    --num-test=1 --cs=x --similarity-cutoff=x --cz";
+const MISTAKES: &str = "-j= -jo -j2=3 -j=08 -j=4294967296 -num-threads=1.5 -o= -foo=1 -fail=3 -rx -xh -help=1 -version=1 ---sparse -= \
+    -=x --== -unknown -spars --spars=1 --tex --tex=1 -Sparse --sparse=foo --sparse=tRUE -sparse=yes -text=1 -text= \
+    -binary=true -instr=1 --sample=0 --failure-mode= --failure-mode=ANY -memprof-version=9 --correlate=x \
+    --zero-counter-threshold=x --output-size-limit=-1 --color=2 --counts=2 --topn= --value-cutoff=99999999999 \
+    --show-format=xml --memory=1 --num-test=1 --cs=x --similarity-cutoff=x --cz";
 
 /// The shape of a command line: the subcommand, the options that choose the kind of profile, the other options, whether
 /// the inputs are sample profiles, and the usual number of inputs.
@@ -386,7 +389,9 @@ fn option(rng: &mut Rng, name: &str, values: Values, inputs: &[Input]) -> String
         V::Millionths => {
             ["1", "10000", "500000", "900000", "990000", "999999"][rng.below(6)].to_owned()
         }
-        V::Cutoffs => ["800000", "10000,500000,999999", "1,2", "x"][rng.below(4)].to_owned(),
+        V::Cutoffs => {
+            ["800000", "10000,500000,999999", "1,2", "1,,2", "", "x"][rng.below(6)].to_owned()
+        }
         V::Word(words) => words[rng.below(words.len())].to_owned(),
         V::Output => ["out", "out", "-"][rng.below(3)].to_owned(),
         V::Function => function(rng, inputs),

@@ -7,7 +7,7 @@ use crate::steps::cargo;
 use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use profkit_testkit::{repo_root, skip, target_folder};
+use profkit_testkit::{fixture_path, skip, target_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,7 +54,7 @@ pub fn run() -> Result<()> {
     let folder = target_folder().join("bridges");
     fs::create_dir_all(&folder)?;
     let exports = exports(&folder)?;
-    super::tables::check(&folder, &repo_root().join("docs/pictures"))?;
+    super::tables::check(&folder, &fixture_path("heap"))?;
     let (Some(reader), Some(speedscope), Some(profiler)) = (
         fetched(&folder, READER)?,
         fetched(&folder, SPEEDSCOPE)?,
@@ -116,9 +116,9 @@ fn exports(folder: &Path) -> Result<Vec<Export>> {
         folder.join("contexts.prof"),
         "[main:3 @ work]:500:20\n 1: 500\n[main:3 @ work:1 @ leaf]:100:5\n 1: 100\n[main]:50:1\n 3: 50\n",
     )?;
-    let pictures = repo_root().join("docs/pictures");
+    let heap = fixture_path("heap");
     let [dump, debug] =
-        ["heap.memprofraw", "heap.debug"].map(|name| pictures.join(name).display().to_string());
+        ["heap.memprofraw", "heap.debug"].map(|name| heap.join(name).display().to_string());
     Ok(vec![
         Export {
             name: "counts",

@@ -9,7 +9,7 @@ mod tables;
 use crate::steps::built_profkit;
 use anyhow::{Context as _, Result, ensure};
 use browser::{Browser, DOWN, ENTER, ESCAPE, RIGHT, TAB};
-use profkit_testkit::{repo_root, skip, target_folder};
+use profkit_testkit::{fixture_path, repo_root, skip, target_folder};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
@@ -126,7 +126,7 @@ fn pages(profkit: &Path, folder: &Path) -> Result<Vec<Page>> {
     let [program, programs] =
         [program, tests.join("programs")].map(|path| path.display().to_string());
     let with_source = |profile| vec![profile, "--binaries", &program, "--source", &programs];
-    let heap = repo_root().join("docs/pictures");
+    let heap = repo_root().join("tests/fixtures/heap");
     let files = [
         ("new.proftext", instr(1000)),
         ("old.proftext", instr(40)),
@@ -472,7 +472,7 @@ fn documented(browser: &Browser, profkit: &Path, folder: &Path) -> Result<()> {
     let pictures = repo_root().join("docs/pictures");
     // The page shows the path of a profile, so the files are named without the folders of this machine.
     for name in ["heap.memprofraw", "heap.debug"] {
-        fs::copy(pictures.join(name), folder.join(name))?;
+        fs::copy(fixture_path("heap").join(name), folder.join(name))?;
     }
     let pages: [(&str, &[&str]); 2] = [
         ("lua", &["lua-new.profdata", "lua-old.profdata"]),

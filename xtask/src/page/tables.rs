@@ -61,7 +61,7 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Writes the tables of the profiles in the folder, and reads them.
-pub fn check(folder: &Path, pictures: &Path) -> Result<()> {
+pub fn check(folder: &Path, heap: &Path) -> Result<()> {
     let Some(python) = python(folder)? else {
         skip("tables are not read: pyarrow and duckdb cannot be had from PyPI");
         return Ok(());
@@ -70,7 +70,7 @@ pub fn check(folder: &Path, pictures: &Path) -> Result<()> {
         let name = format!("{profile}.{table}");
         for form in ["parquet", "arrow", "csv"] {
             let output = Command::new(target_folder().join("debug/profkit"))
-                .current_dir(if options.is_empty() { folder } else { pictures })
+                .current_dir(if options.is_empty() { folder } else { heap })
                 .args(["export", profile])
                 .args(*options)
                 .args(["--to", form, "--table", table, "-o"])

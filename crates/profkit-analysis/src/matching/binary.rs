@@ -22,7 +22,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Whether the counts of a function in a profile could be used if the binary were compiled again with this profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Yes: a binary has a function with this name and hash. If a binary has no hash of the function, the name is
     /// enough.
@@ -34,6 +35,7 @@ pub enum Outcome {
     /// profiles, which need no hash, such a function is [`Matched`](Self::Matched).
     Inlined,
     /// No: no binary has a function with this name.
+    #[serde(rename = "gone")]
     Unknown,
 }
 

@@ -15,7 +15,7 @@ const HOT_SHARE: f64 = 0.99;
 /// profile, and those that the profile lacks. Each name is counted once. A binary has functions that no profile
 /// contains, such as `_start`. So fewer than 100 percent of its functions match even if the profile is fresh.
 /// [`CountShares`] has no such gap, because it starts from the functions of the profile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FunctionShares {
     /// The number of all functions in the binaries.
     pub total: u64,
@@ -40,7 +40,7 @@ impl FunctionShares {
 /// ([`Origin::Sections`](profkit_object::functions::Origin::Sections),
 /// [`Origin::DebugInfo`](profkit_object::functions::Origin::DebugInfo)). If the binary has only symbols, only names are
 /// compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CountShares {
     /// The sum of all counts.
     pub total: u128,

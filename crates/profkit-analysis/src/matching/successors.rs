@@ -20,7 +20,8 @@ pub struct Successor {
 }
 
 /// The reason why a function is probably the successor of a lost function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SuccessorReason {
     /// The successor has the same name and a different hash: the function has changed.
     OtherHash,

@@ -334,7 +334,7 @@ fn pages(start: u64, size: u64, page_size: u64) -> impl Iterator<Item = u64> {
 }
 
 /// The size of some functions of a start-up order: in bytes, in pages of the binary, and in pages after ordering.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct StartupText {
     /// The number of the functions that the binary has.
     pub functions: usize,

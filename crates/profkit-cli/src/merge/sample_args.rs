@@ -1,5 +1,6 @@
 //! Arguments of `profkit merge` and `profkit convert` for sample profiles.
 use super::args::{MergeArgs, VersionArgs};
+use crate::choice::{choice, choices};
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
 use profkit_data::sample::{FsPass, SampleForm, SampleReadOptions};
@@ -23,8 +24,8 @@ pub struct SampleArgs {
     pub(super) trim_cold_contexts: bool,
 
     /// Keep only the discriminator bits of FS-AFDO passes up to this one
-    #[arg(long, value_enum, value_name = "PASS")]
-    pub(super) fs_discriminator_pass: Option<Pass>,
+    #[arg(long, value_parser = choice(PASSES), value_name = "PASS")]
+    pub(super) fs_discriminator_pass: Option<FsPass>,
 
     /// Read text, binary and compact binary profiles as FS-AFDO profiles; these encodings have no flag that marks such
     /// profiles
@@ -66,13 +67,7 @@ pub struct SampleArgs {
 
 impl SampleArgs {
     pub(super) fn read_options(&self) -> SampleReadOptions {
-        let pass = match self.fs_discriminator_pass {
-            Some(Pass::Base) => FsPass::Base,
-            Some(Pass::Pass1) => FsPass::Pass1,
-            Some(Pass::Pass2) => FsPass::Pass2,
-            Some(Pass::Pass3) => FsPass::Pass3,
-            None => FsPass::Last,
-        };
+        let pass = self.fs_discriminator_pass.unwrap_or_default();
         SampleReadOptions::new()
             .fs_pass(pass)
             .assume_fs(self.assume_fs)
@@ -157,21 +152,16 @@ fn refuse_given(options: &[(bool, &str, &str)]) -> Result<()> {
     }
 }
 
-/// The last pass of FS-AFDO whose discriminator bits are kept. The fourth pass needs no variant: without the option,
-/// the bits of all four passes are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Pass {
-    /// Only the discriminator bits that were set before the first pass of FS-AFDO
-    Base,
-    /// The first pass
-    Pass1,
-    /// The second pass
-    Pass2,
-    /// The third pass
-    Pass3,
+choices! {
+    /// The last pass of FS-AFDO whose discriminator bits are kept. The fourth pass needs no word: without the option, the
+    /// bits of all four passes are kept.
+    PASSES: FsPass =
+        "base" => FsPass::Base, "Only the discriminator bits that were set before the first pass of FS-AFDO";
+        "pass1" => FsPass::Pass1, "The first pass";
+        "pass2" => FsPass::Pass2, "The second pass";
+        "pass3" => FsPass::Pass3, "The third pass";
 }
 
-/// The layout of a sample profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// Inlined functions are below their callers; there are no calling contexts

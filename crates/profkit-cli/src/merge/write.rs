@@ -45,7 +45,7 @@ pub fn write_profile(
                 return Err(Failure::input(format_args!(
                     "{name}: not written: there is only a heap profile, which text cannot represent"
                 ))
-                .with_hint("write it as YAML: `profkit merge --output-format memprof-yaml`, or `profkit convert --to memprof-yaml`"));
+                .with_hint("write it as YAML: `profkit merge --to memprof-yaml`, or `profkit convert --to memprof-yaml`"));
             }
             let kept = |function: &FunctionRef<'_>| !options.sparse || function.has_run();
             let functions = profile.tables.iter().flat_map(|table| table.functions());
@@ -57,7 +57,7 @@ pub fn write_profile(
         Encoding::MemProfYaml(_) => {
             let Some(section) = &profile.memprof else {
                 return Err(Failure::input("the inputs hold no heap profile")
-                    .with_hint("--output-format text writes the counters"));
+                    .with_hint("--to text writes the counters"));
             };
             // The records have the order of a section's hash table, as in LLVM's YAML of an indexed profile.
             let heap = section

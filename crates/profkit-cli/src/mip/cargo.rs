@@ -1,4 +1,4 @@
-//! `profkit mip cargo`: runs cargo, and instruments the crates that it compiles. docs/mip-cargo.md describes it for
+//! `profkit mip cargo`: runs cargo, and instruments the crates that it compiles. docs/guide/mip-cargo.md describes it for
 //! users.
 use super::cc::{CodeArgs, parse_again, typed_words};
 use crate::exit::{Result, Status};
@@ -16,7 +16,6 @@ Examples:
 
 The messages and the exit code are those of cargo.";
 
-/// Arguments of `profkit mip cargo`.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct CargoArgs {
@@ -47,5 +46,5 @@ pub fn run_call(call: &Call) -> Result {
         let args: CargoArgs = parse_again("cargo", call.words())?;
         args.code.setup(Vec::new())
     })??;
-    Ok(Status::Ran(call.run(&setup)?))
+    Ok(Status::Code(call.run(&setup)?))
 }

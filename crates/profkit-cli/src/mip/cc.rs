@@ -1,4 +1,4 @@
-//! `profkit mip cc`: a compiler driver that instruments the code it compiles. docs/mip-cc.md describes it for users.
+//! `profkit mip cc`: a compiler driver that instruments the code it compiles. docs/guide/mip-cc.md describes it for users.
 pub use profkit_mip_driver::cc::is_assembler;
 
 use super::options::ModeArgs;
@@ -21,7 +21,6 @@ Examples:
 
 The messages and the exit code are those of the compiler.";
 
-/// Arguments of `profkit mip cc`.
 #[derive(Clone, Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct CcArgs {
@@ -34,7 +33,6 @@ pub struct CcArgs {
     code: CodeArgs,
 }
 
-/// The options of the commands that instrument and link.
 #[derive(Clone, Debug, Args)]
 pub struct CodeArgs {
     /// Link this runtime: full, small (one file, without patterns, pools and signals), api (no file), or a FILE
@@ -72,13 +70,12 @@ pub fn typed_words(subcommand: &str) -> Vec<OsString> {
         .collect()
 }
 
-/// Runs `profkit mip cc`. The exit code is the compiler's.
 pub fn run(args: &CcArgs) -> Result {
     match Call::parse(&args.command)? {
         Call::PassOn(call) => Err(call.become_compiler().into()),
         Call::Work(call) => {
             let setup = args.code.setup(typed_words("cc"))?;
-            Ok(Status::Ran(call.run(&setup)?))
+            Ok(Status::Code(call.run(&setup)?))
         }
     }
 }
@@ -103,7 +100,6 @@ pub fn parse_again<T: Args>(subcommand: &str, words: &[OsString]) -> Result<T> {
         .map_err(|error| Failure::usage(error.to_string().trim_end()))
 }
 
-/// Runs this program as the assembler that GCC starts.
 pub fn run_assembler(args: Vec<OsString>) -> ExitCode {
     match become_assembler(args) {
         Err(failure) => exit::finish(Err(failure)),

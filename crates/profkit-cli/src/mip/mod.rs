@@ -17,7 +17,6 @@ mod yaml;
 use crate::exit::Result;
 use clap::{ArgMatches, Args, Subcommand};
 
-/// Arguments of `profkit mip`.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

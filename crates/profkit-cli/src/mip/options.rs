@@ -4,7 +4,6 @@ use clap::{Args, ValueEnum};
 use profkit_mip::instrument::{Counter, IgnoreList, Mode, Options};
 use std::path::PathBuf;
 
-/// The instrumentation options.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "What is recorded")]
 pub struct ModeArgs {

@@ -11,7 +11,6 @@ Examples:
   profkit mip runtime --kind small --target aarch64-linux-gnu -o libprofkit_rt.a
   RUSTC=/opt/rust/bin/rustc profkit mip runtime --target armv7-unknown-linux-gnueabihf -o rt.o";
 
-/// Arguments of `profkit mip runtime`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RuntimeArgs {
@@ -44,16 +43,4 @@ pub fn run(args: &RuntimeArgs) -> Result {
     let bytes = bytes?;
     output.write(|sink| sink.put(&bytes))?;
     Ok(Status::Done)
-}
-
-impl From<runtime::Error> for Failure {
-    #[cold]
-    fn from(error: runtime::Error) -> Self {
-        let failure = if error.is_usage() {
-            Failure::usage(&error)
-        } else {
-            Failure::input(&error)
-        };
-        failure.with_hints(error.hint())
-    }
 }

@@ -1,7 +1,7 @@
 //! The commands that doctor prints under "next" work: for every kind of file that doctor knows, sound and damaged, each
 //! command is run as it stands, and succeeds.
 #![cfg(target_os = "linux")]
-use profkit_testkit::{fixture, repo_root};
+use profkit_testkit::fixture;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -106,13 +106,13 @@ fn commands_for_instrumentation_and_sample_profiles() {
 
 #[test]
 fn commands_for_heap_profiles() {
-    let pictures = repo_root().join("docs/pictures");
-    let raw = std::fs::read(pictures.join("heap.memprofraw")).expect("a heap profile");
+    let fixtures = profkit_testkit::fixture_path("heap");
+    let raw = std::fs::read(fixtures.join("heap.memprofraw")).expect("a heap profile");
     let folder = folder();
     let program = folder.path().join("PROGRAM");
-    std::fs::copy(pictures.join("heap.debug"), &program).expect("a program");
+    std::fs::copy(fixtures.join("heap.debug"), &program).expect("a program");
     run_all("heap.memprofraw", &raw, folder.path());
-    let convert = "profkit merge heap.memprofraw --binaries PROGRAM --output-format memprof-yaml -o heap.yaml \
+    let convert = "profkit merge heap.memprofraw --binaries PROGRAM --to memprof-yaml -o heap.yaml \
         && profkit merge heap.yaml -o heap.profdata";
     let converted = sh(convert, folder.path());
     assert!(converted.status.success(), "{converted:?}");

@@ -247,7 +247,7 @@ fn clang_takes_the_sample_profile() {
         let used = run(profkit(folder.path()).args([
             "use",
             "--sample",
-            "--encoding",
+            "--to",
             encoding,
             "program.mip",
             "program",

@@ -78,9 +78,6 @@ fn check(page: &Path) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a scratch folder");
     std::os::unix::fs::symlink(repo_root().join("tests"), folder.path().join("tests"))
         .expect("a link");
-    let pictures = repo_root().join("docs/pictures");
-    std::fs::create_dir(folder.path().join("docs")).expect("a folder");
-    std::os::unix::fs::symlink(pictures, folder.path().join("docs/pictures")).expect("a link");
     for step in steps {
         match step {
             Step::File { name, text } => {
@@ -234,7 +231,7 @@ fn steps(text: &str) -> Vec<Step> {
                 commands(&block, &mut steps);
             } else {
                 assert!(
-                    ["text", "rust", "toml", "yaml"].contains(&kind),
+                    ["text", "c", "rust", "toml", "yaml"].contains(&kind),
                     "line {number}: {kind}"
                 );
             }

@@ -24,11 +24,12 @@ use std::str::FromStr;
 /// assert_eq!(losses.to_string(), "attributes: 1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleForm {
     /// LLVM's text.
     Text,
     /// LLVM's extensible binary encoding, which consists of sections.
+    #[default]
     ExtBinary,
     /// LLVM's binary encoding without sections.
     Binary,

@@ -44,8 +44,7 @@ impl ArchiveFile {
         Ok(Self::of(open_stored(path, &mut Vec::new())?).ok())
     }
 
-    /// Opens the archive in these bytes, as [`open`](Self::open) does. If the bytes are not an archive, returns the
-    /// bytes as the error.
+    /// Opens the archive in these bytes. If they are not an archive, returns the bytes as the error.
     pub fn of(bytes: InputData<'static>) -> Result<Self, InputData<'static>> {
         if !is_archive(bytes.as_ref()) {
             return Err(bytes);
@@ -110,8 +109,7 @@ pub struct Stream {
 struct StreamState {
     kept: BTreeMap<usize, Front<Vec<u8>>>,
     kept_bytes: usize,
-    /// The receiver of the remaining members; `None` if no thread is decompressing the archive. The first member that
-    /// it receives has the index `next`.
+    /// The receiver of the members from index `next` on; `None` if no thread is decompressing the archive.
     coming: Option<Receiver<Result<Front<Vec<u8>>, StoredError>>>,
     next: usize,
 }
@@ -126,8 +124,8 @@ impl StreamState {
 }
 
 impl Stream {
-    /// Lists the members of an archive. The decompressed members are kept in memory, up to [`MOST_KEPT`] bytes in
-    /// total, so that a small archive is decompressed only once.
+    /// Lists the members. Up to [`MOST_KEPT`] decompressed bytes are kept, so that a small archive is decompressed
+    /// once.
     fn open(bytes: Bytes, compression: Compression) -> ArchiveFile {
         let mut state = StreamState::default();
         let mut members = Vec::new();

@@ -8,9 +8,8 @@ use profkit_data::instr::{FunctionId, FunctionTable, NewRecord, RecordId};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// The largest number of records of a function that are compared one by one with a new record. A function with more
-/// records is crowded: its records are found by the index. Unit tests of this crate use a smaller number, so that they
-/// test crowded functions too.
+/// Functions with more records than this have an index; others are searched one by one. Unit tests use a smaller
+/// number.
 pub(super) const FEW: usize = if cfg!(test) { 2 } else { 32 };
 
 #[derive(Debug, Default)]
@@ -24,8 +23,7 @@ pub(super) struct Crowded {
 struct Key {
     function: FunctionId,
     func_hash: FuncHash,
-    /// The sizes that records must have in common. `None` under rules that add all records with the same hash to each
-    /// other, even if their sizes differ.
+    /// `None` under rules that add all records with the same hash to each other, even if their sizes differ.
     shape: Option<Shape>,
 }
 

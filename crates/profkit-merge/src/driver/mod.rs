@@ -39,8 +39,7 @@ pub struct RunOptions {
     pub threads: Threads,
     /// The receiver of the progress, which is called for each input that is done. `None` if nothing is to be called.
     pub progress: Option<Arc<dyn Progress>>,
-    /// A flag that cancels the merge: once it is true, the merge ends with an error before the next input. `None` if
-    /// the merge cannot be cancelled.
+    /// Once this flag is true, the merge ends with an error before the next input.
     pub cancel: Option<Arc<AtomicBool>>,
 }
 
@@ -125,16 +124,14 @@ pub(crate) trait MergeKind: Sync {
         part.log.push(unreadable(index, &error));
     }
 
-    /// Called when a worker has read all of its inputs. If this returns [`Next::TakeAgain`], a new worker made by
-    /// [`worker_again`](Self::worker_again) reads the same inputs again. With [`Schedule::Shared`] it must not return
-    /// this, because the inputs of a worker are not known afterwards.
+    /// Called when a worker has read all of its inputs. With [`Schedule::Shared`] it must return [`Next::Join`],
+    /// because the inputs of a worker are not known afterwards.
     fn taken_all(&self, worker: &mut Self::Worker, part: &mut ReportPart) -> Next {
         let _ = (worker, part);
         Next::Join
     }
 
-    /// Called once, after all workers have read their inputs and before the workers are joined. Returns the indexes of
-    /// the workers whose inputs must be read again.
+    /// Called once, before the workers are joined. Returns the workers whose inputs must be read again.
     fn before_join(&self, workers: &mut [Done<Self>]) -> Vec<usize>
     where
         Self: Sized,
@@ -143,14 +140,13 @@ pub(crate) trait MergeKind: Sync {
         Vec::new()
     }
 
-    /// Returns an empty worker. It replaces a worker whose inputs must be read again, as [`taken_all`](Self::taken_all)
-    /// or [`before_join`](Self::before_join) has decided.
+    /// The worker that reads inputs again, if [`taken_all`](Self::taken_all) or [`before_join`](Self::before_join) asks
+    /// for it.
     fn worker_again(&self) -> Self::Worker {
         self.worker()
     }
 
-    /// Adds the state of the worker `later` to the worker `into`. Unless the schedule is [`Schedule::Shared`], the
-    /// inputs of `later` count as later than those of `into`.
+    /// Unless the schedule is [`Schedule::Shared`], the inputs of `later` come after those of `into`.
     fn join(
         &self,
         into: (&mut Self::Worker, &mut ReportPart),
@@ -160,20 +156,17 @@ pub(crate) trait MergeKind: Sync {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schedule {
-    /// Whenever a worker is free, it gets the next few inputs. This schedule is for sums that do not depend on the
-    /// order of inputs.
+    /// Whenever a worker is free, it gets the next few inputs. For sums that do not depend on the order of inputs.
     Shared {
         batch: usize,
     },
     Ranges {
         at_least: usize,
     },
-    /// Inputs are distributed in turn, as LLVM distributes them to its writers, even if there are fewer threads than
-    /// writers. Workers are joined as LLVM joins its writers: the upper half of the workers is added to the lower half,
-    /// again and again, until one worker is left.
+    /// As LLVM deals inputs to its writers, even with fewer threads than writers, and joins them: the upper half of the
+    /// workers is added to the lower half, again and again.
     InTurn {
-        /// The number of writers that LLVM's tool would have, one for each of its threads. Each writer has its own
-        /// inputs.
+        /// The number of writers that LLVM's tool would have, one for each of its threads.
         writers: usize,
     },
 }
@@ -226,8 +219,7 @@ impl<'i> OpenedInput<'i> {
 pub(crate) struct ReportPart {
     pub(crate) log: EventLog,
     pub(crate) totals: Totals,
-    /// The inputs by family (such as instrumentation or heap profiles). Inputs from which nothing can be read are left
-    /// out.
+    /// The inputs by family. Inputs from which nothing can be read are left out.
     pub(crate) families: BTreeMap<Family, Members>,
 }
 
@@ -263,9 +255,7 @@ impl ReportPart {
         }
     }
 
-    /// Reports an input that can be read only in part: its first bytes were read, and `problem` says why the remaining
-    /// bytes cannot be read. `outcome` is the outcome of merging the first bytes. Returns the outcome of the whole
-    /// input.
+    /// Reports an input of which only the first bytes can be read. Returns the outcome of the whole input.
     fn cut(&mut self, outcome: Outcome, index: usize, problem: &str) -> Outcome {
         let (action, outcome) = match outcome {
             Outcome::Pending | Outcome::Counted => return outcome,
@@ -284,8 +274,7 @@ impl ReportPart {
         self.totals.files_dropped += 1;
     }
 
-    /// Counts an input as repaired instead of kept, because a fault was found after the input had been read and counted
-    /// as kept.
+    /// A fault was found after the input had been counted as kept.
     pub(crate) fn repaired_after_all(&mut self) {
         if self.totals.files_kept > 0 {
             self.totals.files_kept -= 1;
@@ -355,8 +344,7 @@ impl<'a> Driver<'a> {
         Ok(opened)
     }
 
-    /// Closes an input. The bytes of the input are kept if [`OpenedInput::keep_open`] was called. If not, the buffer
-    /// that holds them is reused.
+    /// Keeps the bytes if [`OpenedInput::keep_open`] was called. Otherwise their buffer is reused.
     pub(crate) fn close(&self, input: OpenedInput<'a>, buffer: &mut Vec<u8>) {
         match input.data {
             data if input.keep.get() => self.inputs.keep(input.index, data),
@@ -510,9 +498,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Joins workers as LLVM joins its writers: the upper half of the workers is added to the lower half, again and again,
-/// until one worker is left. LLVM may have more writers than there are workers; the additional writers have no inputs
-/// and are empty.
+/// LLVM may have more writers than there are workers; the additional writers have no inputs and are empty.
 fn join_halves<K: MergeKind>(kind: &K, workers: &mut [Option<Done<K>>]) -> Result<(), K::Error> {
     let Schedule::InTurn { writers } = kind.schedule() else {
         return Ok(());

@@ -18,9 +18,7 @@ use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind};
 use std::io;
 
-/// Returns the kind that a worker has after the fast path has added one more raw profile. `before` is the kind of the
-/// worker's earlier inputs; `kind` and `word` are the kind and the version word of the raw profile. `None` if the fast
-/// path must not add this raw profile.
+/// The kind of the worker's inputs with one more raw profile; `None` if the fast path must not add it.
 pub(super) fn kind_with(
     context: &Context<'_, '_>,
     mut before: InstrKind,
@@ -266,7 +264,7 @@ impl Worker<'_, '_> {
         }
         // To find the names of virtual tables, LLVM also collects the names of functions. An error in this step
         // replaces an error in a record.
-        if keeps_names && let Some(error) = source::empty_name(&source) {
+        if keeps_names && let Some(error) = source::empty_name(source) {
             records.first_error = Some(error);
         }
         records
@@ -288,8 +286,7 @@ impl Worker<'_, '_> {
         Outcome::Repaired
     }
 
-    /// Adds the state of another worker, which imitates another of LLVM's writers (`mergeWriterContexts`). As in LLVM's
-    /// output, the events for faults found here name neither a file nor a function.
+    /// `mergeWriterContexts`. As in LLVM's output, events for faults found here name neither a file nor a function.
     pub(super) fn absorb_llvm(&mut self, other: Worker<'_, '_>) -> Result<(), MergeError> {
         self.file_errors.extend(other.file_errors);
         self.join_faults.extend(other.join_faults);

@@ -10,9 +10,8 @@ use profkit_data::instr::{HeapSection, MemProfSection};
 use profkit_data::memprof::Schema;
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions};
 
-/// The MemProf sections of the inputs. Only the first section is kept in memory, because keeping all sections would
-/// need too much memory. The inputs stay open, and if there are several sections, they are read in input order at the
-/// end.
+/// Only the first section is kept in memory. The inputs stay open; if there are several sections, they are read in
+/// input order at the end.
 #[derive(Default)]
 pub(crate) struct MemProfs {
     first: Option<(usize, MemProfSection)>,

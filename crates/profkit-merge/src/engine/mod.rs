@@ -46,8 +46,7 @@ pub struct MergeOutcome {
 /// A merged profile, and the build ids of its inputs.
 #[derive(Clone, Debug, Default)]
 pub struct MergedProfile {
-    /// The build ids that the inputs of this profile contain. Empty if the profile is the sum of all inputs, or if its
-    /// inputs have no build ids.
+    /// The build ids of the inputs. Empty if the profile is the sum of all inputs, or if its inputs have no build ids.
     pub build_ids: Vec<BuildId>,
     /// The merged profile.
     pub profile: InstrProfile,
@@ -140,12 +139,10 @@ pub(crate) struct Context<'c, 'i> {
     pub(crate) driver: &'c Driver<'i>,
     pub(crate) options: &'c MergeOptions,
     pub(crate) strategy: Strategy,
-    /// Whether the fast path is used: a raw profile is added without being parsed if the merge has read another profile
-    /// of the same program before.
+    /// Whether a raw profile is added without being parsed if another one of the same program was read.
     pub(crate) fast: bool,
     pub(crate) layouts: Layouts,
-    /// For [`MergeOptions::normalize`]: for each input, the factor that makes its sum of counts as large as the largest
-    /// sum of any input. Empty if this option is off.
+    /// For [`MergeOptions::normalize`]: the factor of each input. Empty if this option is off.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
 }
@@ -188,8 +185,7 @@ impl Context<'_, '_> {
     }
 }
 
-/// Returns, for each input, the factor by which its sum of counts must be multiplied to reach the largest sum of any
-/// input.
+/// Returns the factors by which the sums of counts of the inputs reach the largest of them.
 fn normal_factors(driver: &Driver<'_>, options: &MergeOptions) -> Result<Vec<Weight>, Cancelled> {
     let totals = options.run.threads.run(driver.inputs.len(), |input| {
         driver.check_cancelled()?;
@@ -369,8 +365,7 @@ fn finish_group(
     })
 }
 
-/// Collects the names of all functions that were merged so far. Raw profiles whose names are cut off are read with
-/// these names.
+/// The names of all functions that were merged, for raw profiles whose names are cut off.
 fn all_names(groups: &[Group]) -> SymbolTable {
     let mut names = SymbolTable::new();
     for group in groups {

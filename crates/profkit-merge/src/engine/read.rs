@@ -31,8 +31,7 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
     u32::try_from(hash >> 32).unwrap_or(u32::MAX).max(1)
 }
 
-/// Returns the sum of all counts of an input, without the records that have an implausible count. A sum of more than 64
-/// bits is cut to the largest 64-bit number.
+/// The sum of all counts, at most 2^64 − 1, without the records that have an implausible count.
 pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
     let Ok(mut source) = source::open(input, true, options) else {
         return 0;
@@ -55,8 +54,7 @@ pub(super) struct Adder<'x> {
     origin: u32,
     remapping: Option<&'x Remapping>,
     site_rule: SiteRule,
-    /// Whether an earlier call has already added the records of the current profile. If so, the records are only
-    /// counted now.
+    /// Whether an earlier call has added the records of the current profile, so that they are only counted.
     added: bool,
 }
 
@@ -150,8 +148,7 @@ impl<'x> Adder<'x> {
 #[derive(Default)]
 pub(crate) struct FileStats {
     parts: Vec<Part>,
-    /// Whether reading stopped before a raw profile whose names are cut off. The rest of the file is read when the
-    /// names of all other inputs are known.
+    /// Whether reading stopped before a raw profile whose names are cut off; the rest is read when all names are known.
     is_pending: bool,
     kept: u64,
     dropped: u64,
@@ -176,11 +173,9 @@ pub(crate) struct PendingInput {
 }
 
 impl Worker<'_, '_> {
-    /// Reads a file as far as it is sound.
-    ///
-    /// `names` are the names of the functions of all other inputs. If it is `None`, reading stops before the first raw
-    /// profile whose names are cut off, and the caller calls again when these names are known. `done` is the number of
-    /// profiles of the file that an earlier call has read; they are skipped.
+    /// Reads a file as far as it is sound. `names` are those of all other inputs. Without them, reading stops before
+    /// the first raw profile whose names are cut off, and the caller calls again. The first `done` profiles were read
+    /// by an earlier call.
     pub(crate) fn read_tolerant(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -288,8 +283,7 @@ impl Worker<'_, '_> {
         }
     }
 
-    /// Reads the records of a file. The records of the first `done` profiles were added before, and are only counted
-    /// now.
+    /// The records of the first `done` profiles were added before, and are only counted.
     fn read_records(
         &mut self,
         input: usize,
@@ -353,8 +347,7 @@ impl Worker<'_, '_> {
         stats
     }
 
-    /// Adds everything in a file except its records to the worker, and reports the file. The records were added before;
-    /// `stats` are their statistics. `late` is true if the file was read again after all others.
+    /// Adds all but the records, which were added before, and reports the file. `late` says that it was read again.
     fn conclude(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -556,8 +549,8 @@ fn has_lost_names(source: &InstrReader<'_>) -> bool {
     }
 }
 
-/// Multiplies the weights of a raw file's traces by the weight of the input. Traces of indexed and text files have
-/// weights of their own, and LLVM does not change these weights.
+/// The traces of raw files get the weight of the input; those of other files have their own, which LLVM does not
+/// change.
 pub(super) fn weigh_traces(traces: &mut TemporalTraces, is_raw: bool, weight: Weight) {
     if is_raw {
         for trace in &mut traces.traces {

@@ -17,13 +17,11 @@ use std::num::NonZeroUsize;
 pub(crate) struct Strategy {
     /// The rules for adding records.
     pub(crate) rules: Rules,
-    /// The number of LLVM's writers that the merge imitates. LLVM's tool has a writer for each of its threads; each
-    /// writer has its own inputs and samples its own temporal traces. `None` if the order of inputs does not matter;
-    /// then any free worker reads the next input.
+    /// The number of LLVM's writers that the merge imitates: one for each thread, with its own inputs and sample of
+    /// traces. `None` if the order of inputs does not matter.
     pub(crate) writers: Option<usize>,
-    /// Whether inputs are read, judged and reported as LLVM's tool does it. A new record that does not fit an earlier
-    /// record is then reported while the input of the new record is read. Otherwise such records are found at the end,
-    /// when all inputs are known.
+    /// Whether inputs are read, judged and reported as LLVM's tool does it. A record that does not fit an earlier one
+    /// is then reported with its input, otherwise at the end.
     pub(crate) is_llvm: bool,
 }
 
@@ -132,8 +130,7 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
         worker.no_traces(index);
     }
 
-    /// If the fast path (which adds raw profiles without parsing them) added values in a different order than LLVM
-    /// would have, the inputs are read again without it.
+    /// If the fast path added values in another order than LLVM, the inputs are read again without it.
     fn taken_all(&self, worker: &mut Worker<'c, 'i>, part: &mut ReportPart) -> Next {
         let strategy = self.context.strategy;
         if strategy.writers.is_none() {

@@ -44,8 +44,7 @@ impl Reservoirs {
     }
 }
 
-/// Holds the temporal traces of inputs that were read too early: an input before them in the list is not read yet. The
-/// traces wait here, because reservoirs must receive traces in input order.
+/// The traces of inputs that were read too early. They wait, because reservoirs must get traces in input order.
 #[derive(Default)]
 pub(crate) struct TraceQueue {
     next: usize,
@@ -54,8 +53,7 @@ pub(crate) struct TraceQueue {
 }
 
 impl Context<'_, '_> {
-    /// Adds the temporal traces of an input that was read. If the merge imitates several of LLVM's writers, the traces
-    /// are sampled at once into the reservoirs of `worker`.
+    /// If the merge imitates several of LLVM's writers, the traces go at once into the reservoirs of `worker`.
     pub(crate) fn traces_of(&self, input: usize, parts: TracesOfParts, worker: &mut Reservoirs) {
         if self.strategy.writers.is_some() {
             for (group, traces) in parts {

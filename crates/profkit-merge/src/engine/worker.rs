@@ -22,11 +22,9 @@ pub(crate) struct Group {
     /// The build ids of the merged profile. Empty if all inputs are merged into one profile.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
-    /// Further accumulators. A function name that occurs in one of them occurs in no other accumulator, and not in
-    /// `acc`. So these accumulators need not be merged with each other or with `acc`.
+    /// Further accumulators. None has a function name in common with another or with `acc`.
     pub(crate) disjoint: Vec<Accumulator>,
-    /// The counter sums of the fast path, which adds raw profiles of a known program without parsing them. They are
-    /// added to `acc` at the end.
+    /// The sums of the fast path. They are added to `acc` at the end.
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,
@@ -55,9 +53,8 @@ impl Group {
         }
     }
 
-    /// Adds the counter sums of the fast path to the accumulator. Returns whether the result is the same as after
-    /// adding the raw profiles one by one, in order. Under the tolerant rules the result is always the same; under
-    /// LLVM's rules it may differ.
+    /// Adds the sums of the fast path. Returns whether the result is that of adding the raw profiles one by one, which
+    /// under LLVM's rules it may not be.
     pub(crate) fn add_layout_sums(&mut self, context: &Context<'_, '_>) -> bool {
         let sums = std::mem::take(&mut self.sums);
         let mut as_in_order = true;
@@ -140,8 +137,7 @@ impl Group {
     }
 }
 
-/// The state of one worker. The worker has merged either the inputs of one thread, or the inputs of one of LLVM's
-/// writers.
+/// What was merged of the inputs of one thread, or of one of LLVM's writers.
 pub(crate) struct Worker<'c, 'i> {
     pub(crate) context: &'c Context<'c, 'i>,
     /// Whether the fast path is used: a raw profile of a known program is added without being parsed.
@@ -158,8 +154,7 @@ pub(crate) struct Worker<'c, 'i> {
     pub(crate) join_faults: Vec<Event>,
     /// The sampled temporal traces, if this worker imitates one of LLVM's writers.
     pub(crate) reservoirs: Reservoirs,
-    /// Whether adding raw profiles by the fast path gave the same result as adding them one by one; see
-    /// [`Group::add_layout_sums`].
+    /// Whether the fast path gave the same result as adding raw profiles one by one ([`Group::add_layout_sums`]).
     pub(crate) in_order: bool,
     pub(crate) record: Record,
 }
@@ -182,8 +177,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Adds a raw file by the fast path, if the file holds a single profile without unusual properties. Returns whether
-    /// the file was added.
+    /// Returns whether the file was added: it must be a single raw profile without unusual properties.
     pub(crate) fn take_fast(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> bool {
         let input = opened.index;
         let Ok(mut profile) = RawProfile::parse(opened.bytes()) else {
@@ -244,8 +238,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         true
     }
 
-    /// Whether the counter sums of the fast path are independent of the order of inputs. They are if all raw profiles
-    /// come from one program and have no value profiles.
+    /// The order of inputs does not matter if all raw profiles come from one program and have no value profiles.
     pub(crate) fn sums_may_wait(&self) -> bool {
         self.context.layouts.count() == 1
             && !self.groups.iter().any(|group| group.sums.have_values())

@@ -55,11 +55,9 @@ struct LayoutRecord {
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     known: RwLock<Known>,
-    /// For each search key of layouts ([`key_of`]), a lock. A thread holds the lock while it learns a layout with this
-    /// key. Other threads then wait for the result instead of learning the same layout.
+    /// A lock for each search key ([`key_of`]). Threads that need the same layout wait for the one that learns it.
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
-    /// The number of threads of the merge. All of them help to learn a layout, because a thread that does not help
-    /// would only wait for the result.
+    /// The threads of the merge, which all help to learn a layout: they would only wait for it.
     threads: usize,
 }
 
@@ -69,9 +67,8 @@ struct Known {
     bytes: usize,
 }
 
-/// The limit for the total size of the learned layouts in bytes. A layout holds the data records and names of a
-/// program. When the limit is exceeded, no further layout is learned: profiles of further programs are read record by
-/// record. Raising the limit costs memory, and helps only programs with several profiles.
+/// The limit for all layouts in bytes. Beyond it, profiles of further programs are read record by record. Raising it
+/// costs memory, and helps only programs with several profiles.
 const MAX_KNOWN_BYTES: usize = 512 << 20;
 
 impl Layouts {
@@ -82,9 +79,8 @@ impl Layouts {
         }
     }
 
-    /// Returns the layout of a profile, and by how much the addresses in the profile differ from those in the layout.
-    /// If no known layout fits, a layout is learned from this profile. `None` if the profile must be read record by
-    /// record.
+    /// Finds or learns the layout of a profile. Also returns by how much its addresses differ from those in the layout.
+    /// `None` if the profile must be read record by record.
     pub(crate) fn find_or_learn(&self, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
         let key = key_of(profile);
         if let Some(found) = self.find(key, profile) {
@@ -139,8 +135,7 @@ fn fixed_header(profile: &RawProfile<'_>) -> RawHeader {
     header
 }
 
-/// Returns a key by which the layout of a profile is searched. Most programs have different keys. Equal keys do not
-/// prove equal layouts.
+/// Equal keys do not prove equal layouts, but most programs have different keys.
 fn key_of(profile: &RawProfile<'_>) -> u64 {
     let header = fixed_header(profile);
     let mut hasher = FxHasher::default();

@@ -45,8 +45,7 @@ pub(crate) struct SummedRecord<'a> {
 }
 
 impl LayoutSums {
-    /// Adds a file that holds a single raw profile. An unknown layout is learned first. Returns the number of records.
-    /// `None` if the profile must be read record by record; nothing is added then.
+    /// Returns the number of records; `None` if nothing was added, because the profile must be read record by record.
     pub(crate) fn add_profile(
         &mut self,
         layouts: &Layouts,

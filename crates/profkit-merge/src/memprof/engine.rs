@@ -11,12 +11,10 @@ use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// The largest number of faults of one file that are reported separately. The first faults usually explain the later
-/// ones. Raising this limit makes reports of damaged files longer.
+/// The largest number of faults of one file that are reported. The first faults usually explain the later ones.
 const MOST_FAULTS: u64 = 10;
 
-/// The heap profiles of many inputs. Raw dumps contain only addresses: symbolise [`contexts`](Self::contexts) first,
-/// then call [`sum`](Self::sum) to add the YAML profiles.
+/// The heap profiles of many inputs. Symbolise [`contexts`](Self::contexts), then [`sum`](Self::sum) adds the rest.
 #[derive(Clone, Debug, Default)]
 pub struct HeapParts {
     /// The allocation contexts of all raw dumps, with addresses instead of frames.
@@ -178,8 +176,7 @@ impl MergeKind for Heap {
     type Worker = HeapWorker;
     type Error = Cancelled;
 
-    /// Each worker gets a contiguous range of the inputs. Timestamps, CPU numbers and overlap counts depend on the
-    /// order of the inputs. This order is kept, because the ranges are joined in order.
+    /// Timestamps, CPU numbers and overlap counts depend on the order of the inputs.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges { at_least: 1 }
     }

@@ -17,12 +17,9 @@ const LAST_COMBINED_IDS: u8 = 19;
 pub struct SectionChoice {
     /// The version of the section. `None` chooses a version that all readers of the indexed version can read.
     pub version: Option<u32>,
-    /// Whether the memory statistics in the section have all fields (LLVM's full schema), or only those that LLVM
-    /// writes by default.
+    /// Whether memory statistics have all fields (LLVM's full schema), or those that LLVM writes by default.
     pub full_schema: bool,
-    /// The LLVM release that must be able to read the section. `None` takes the release of
-    /// [`IndexedWriteOptions::for_llvm`], if that function made the options for the file; otherwise no particular release
-    /// must be able to read the section.
+    /// The LLVM release that must be able to read the section. `None` takes that of [`IndexedWriteOptions::for_llvm`].
     pub release: Option<Release>,
 }
 
@@ -53,8 +50,7 @@ impl SectionChoice {
         self
     }
 
-    /// Returns the options with which the section is written to a file of this indexed version. `None` if an indexed
-    /// file of this version cannot contain heap profiles.
+    /// `None` if an indexed file of this version cannot contain heap profiles.
     fn options(
         self,
         indexed: &IndexedWriteOptions,

@@ -123,8 +123,7 @@ fn text(profile: &MemProfile) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Returns the statistics that do not depend on the order of inputs: totals, minima and maxima by function and call
-/// stack.
+/// The statistics that do not depend on the order of inputs.
 fn unordered(profile: &MemProfile) -> Vec<String> {
     let fields = [
         Field::AllocCount,

@@ -31,9 +31,8 @@ pub struct MipTarget {
 pub struct MipMergeOptions {
     /// The threads of the merge, the receiver of its progress, and the flag that cancels it.
     pub run: RunOptions,
-    /// Whether a profile among the inputs becomes a result of its own if there is no target for its build. Then all
-    /// such profiles of one build are merged into one result, and the raw files of this build too. If this is false, a
-    /// profile that belongs to no target is dropped.
+    /// Whether profiles among the inputs that belong to no target become results of their own, one for each build, with
+    /// the raw files of this build. Otherwise they are dropped.
     pub take_profiles: bool,
 }
 
@@ -75,11 +74,9 @@ pub struct MipOutcome {
     pub report: Report,
 }
 
-/// The number of inputs that a worker gets at a time. With a larger number, the work is distributed less evenly at the
-/// end; with a smaller one, workers wait for each other more often.
+/// Inputs that a worker gets at a time. More make the work at the end less even, fewer make workers wait more often.
 const TAKEN_AT_ONCE: usize = 16;
-/// The largest number of functions of one profile that are reported by name because they differ from the functions of
-/// the target. Raising this limit makes reports longer.
+/// The largest number of functions of one profile that are reported by name because they differ.
 const MOST_NAMED: usize = 3;
 
 /// Merges raw files and profiles into the targets of their builds. A target is the profile of one build. No two targets
@@ -156,8 +153,7 @@ fn merge(
 #[derive(Default)]
 struct Profiles {
     sums: FxHashMap<Identity, (usize, MipProfile)>,
-    /// For each identity (build id or module hash): the index of the first input with this identity, and its profile
-    /// without the counts of runs. Filled only if profiles among the inputs can become results of their own.
+    /// The first input with each identity, without counts. Filled only if profiles can become results of their own.
     bases: FxHashMap<Identity, (usize, MipProfile)>,
 }
 
@@ -180,8 +176,7 @@ impl Profiles {
         }
     }
 
-    /// Returns the profiles into which raw files may be merged, sorted by identity (build id or module hash). Profiles
-    /// with the identity of a `known` target are left out.
+    /// The profiles that are results of their own, sorted by identity.
     fn targets(&mut self, known: &Index) -> Vec<MipTarget> {
         let bases = std::mem::take(&mut self.bases).into_iter();
         let mut targets: Vec<_> = bases
@@ -286,8 +281,7 @@ fn is_profile(data: &[u8]) -> bool {
     detect(data) == FileKind::MipProfile
 }
 
-/// Gives the build id of the first raw file to the first target without a build id. Such a target was made from a MIP
-/// map alone, which contains no build id.
+/// A target that was made of a map alone has no build id. The first of them gets that of the first raw file.
 fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
         .iter_mut()

@@ -16,8 +16,7 @@ pub(super) struct OrderedSum<'d, 'a> {
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
     words: LlvmWords,
-    /// The facts about the sum that [`conflicts`](Self::conflicts) needs: an upper bound of its counts, and whether it
-    /// has checksums. `None` if these facts must be computed again.
+    /// An upper bound of the sum's counts, and whether it has checksums; `None` if they must be computed again.
     extremes: Option<Extremes>,
     buffer: Vec<u8>,
 }
@@ -76,8 +75,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         self.add_input(input.index, input.bytes())
     }
 
-    /// Adds the sum of a group of inputs. If the order of these inputs matters, or if there are too many names, the
-    /// profile is not added, and the indexes of the inputs are returned.
+    /// If the order of the inputs matters, or there are too many names, nothing is added and the inputs are returned.
     fn add_sum(&mut self, sum: Sum) -> Result<(), Vec<usize>> {
         let Some(first) = sum.first_in_family else {
             // No input of this group has a function, so the order of these inputs does not matter.
@@ -115,8 +113,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         absorb(&mut self.profile, profile, 1, |_, _, _| {})
     }
 
-    /// Whether adding the profile could make a count exceed 64 bits, or whether a function has a different checksum in
-    /// the profile than in the sum.
+    /// Whether a count could exceed 64 bits, or a function has different checksums.
     fn conflicts(&mut self, other: &SampleProfile) -> bool {
         if self.profile.functions().is_empty() {
             return false;
@@ -256,8 +253,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
     }
 }
 
-/// Returns the two properties that all inputs must share: whether the profile has probes, and whether it has contexts.
-/// LLVM checks probes first.
+/// Whether the profile has probes, and whether it has contexts. LLVM checks probes first.
 pub(super) fn family(kind: ProfileKind) -> [bool; 2] {
     [
         kind.contains(ProfileKind::PROBE_BASED),

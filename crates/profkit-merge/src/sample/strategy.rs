@@ -16,8 +16,7 @@ use rustc_hash::FxHashMap;
 use std::io;
 use std::sync::Arc;
 
-/// For each name hash, the first name of an input that has this hash. Empty if the input contains no hashes in place of
-/// names.
+/// For each name hash, the first name of an input. Empty if the input has no hashes in place of names.
 pub(super) type OwnNames = FxHashMap<NameRef, NameId>;
 
 /// The rules of a merge of sample profiles. Without `as_llvm`, they are those of [`Policy::Tolerant`].
@@ -30,8 +29,7 @@ pub(super) struct Strategy {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AsLlvm {
     stop_at_fault: bool,
-    /// The FS-AFDO pass to whose bits discriminators are cut when functions are renamed. Renaming also removes contexts,
-    /// checksums and vtables.
+    /// The pass to whose bits renaming cuts discriminators. It also removes contexts, checksums and vtables.
     pub(super) fs_pass: FsPass,
 }
 
@@ -81,8 +79,7 @@ impl Strategy {
         Ok((Outcome::Dropped, vec![event]))
     }
 
-    /// Whether an input with this number of functions must have the same properties as the other inputs: all must have
-    /// probes or none, and all must have calling contexts or none.
+    /// Whether an input must agree with the others: all have probes or none, all have contexts or none.
     pub(super) fn decides_kind(self, functions: u64) -> bool {
         self.is_llvm() || functions > 0
     }
@@ -91,9 +88,8 @@ impl Strategy {
         self.as_llvm.map(|rules| rules.fs_pass)
     }
 
-    /// Gives the functions of an input the names that the same functions have in the sum. LLVM finds functions by their
-    /// hash. If one input contains the name of a function and another only its hash, LLVM treats them as one function
-    /// and keeps the form that came first.
+    /// Gives functions of an input the names that they have in the sum. LLVM finds functions by their hash: a name and
+    /// its hash are one function, which keeps the form that came first.
     pub(super) fn match_names(self, sum: &SampleProfile, input: &mut SampleProfile) {
         let has_hashes = (sum.kind | input.kind).contains(ProfileKind::MD5_NAMES);
         if !self.is_llvm() || !has_hashes {
@@ -122,10 +118,8 @@ impl Strategy {
         }
     }
 
-    /// Returns the name of a function as messages report it: the name or hash that the input has.
-    /// [`match_names`](Self::match_names) added the names from the sum after those of the input, so the first name with
-    /// a hash is the input's own. `own` keeps the names of the input from one call to the next; it is `None` before the
-    /// first call.
+    /// The name or hash that the input has. [`match_names`](Self::match_names) added the names of the sum after those
+    /// of the input, so the first name with a hash is the input's own. `own` keeps these names between calls.
     pub(super) fn reported_name(
         self,
         input: &SampleProfile,
@@ -162,9 +156,8 @@ impl Strategy {
         context_name(input, &function)
     }
 
-    /// Whether the names in the result depend on the order of the inputs of `sum` and `other`. If so, `other` (the sum
-    /// of several inputs) must not be added at once; its inputs are added one by one. If some functions have names and
-    /// others only hashes, LLVM keeps the form that came first.
+    /// Whether the inputs of `other` must be added one by one, because their order decides names: if some functions
+    /// have names and others only hashes, LLVM keeps the form that came first.
     pub(super) fn names_depend_on_order(self, sum: &SampleProfile, other: &SampleProfile) -> bool {
         let has_hashes = (sum.kind | other.kind).contains(ProfileKind::MD5_NAMES);
         if !self.is_llvm() || !has_hashes {
@@ -175,9 +168,8 @@ impl Strategy {
         names().any(|name| is_hash(&name)) && !names().all(|name| is_hash(&name))
     }
 
-    /// Finishes the profile after all inputs were added. Under LLVM's rules, the flag for FS-AFDO is removed if LLVM's
-    /// variable `ProfileIsFS` would be false after the last input, and the flag for pre-inlining if
-    /// `ProfileIsPreInlined` would be false. Of several inputs that set a variable, the last one decides.
+    /// LLVM's variables `ProfileIsFS` and `ProfileIsPreInlined` decide two flags of the result. Of several inputs that
+    /// set a variable, the last one decides.
     pub(super) fn finish(self, profile: &mut SampleProfile, words: LlvmWords, totals: &mut Totals) {
         if !self.is_llvm() {
             let mut outcome = AddOutcome::default();
@@ -207,8 +199,7 @@ fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>
     (outcome, report.faults.iter().map(event).collect())
 }
 
-/// Returns the first fault of an input; `None` if it has none. LLVM's readers also treat a count that is too large as a
-/// fault.
+/// LLVM's readers also treat a count that is too large as a fault.
 fn first_fault(report: &ReadReport) -> Option<Error> {
     if let Some(error) = report.faults.first() {
         return Some(error.clone());

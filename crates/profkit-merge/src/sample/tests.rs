@@ -18,8 +18,7 @@ fn input(name: &str, weight: u64, text: &str) -> Input {
     (name.to_owned(), Weight::integer(weight), bytes)
 }
 
-/// Test inputs in memory. [`Inputs`] is implemented for slices too, but a slice has no size that is known at compile
-/// time.
+/// [`Inputs`] is implemented for slices too, but a slice has no size that is known at compile time.
 struct List<'a>(&'a [Input]);
 
 impl Inputs for List<'_> {
@@ -63,9 +62,8 @@ fn generated(shape: SampleShape, seed: u64) -> Vec<u8> {
     sample_text(&options, seed).into_bytes()
 }
 
-/// Makes an input. `kind` selects one of the properties that can make the order of inputs matter: a checksum that other
-/// inputs do not have, counts near the largest, hashes instead of names, damage, or calling contexts. The lowest kinds
-/// have none of them.
+/// `kind` selects what makes the order of inputs matter: a checksum, counts near the largest, hashes instead of names,
+/// damage, calling contexts. The lowest kinds have nothing of it.
 fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     let of = |checksum: u32| {
         let tail = match checksum {
@@ -119,8 +117,7 @@ fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Adding sums of neighbouring inputs must give the same result as adding inputs one by one. Some inputs are of a
-    /// kind that must be added one by one, and the number of threads varies.
+    /// Some inputs are of a kind that must be added one by one, and the number of threads varies.
     #[test]
     fn sums_of_neighbours_are_sums_one_by_one(
         kinds in proptest::collection::vec((0u8..13, 1u64..5, 0u8..6), 1..14),
@@ -159,8 +156,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// The order of inputs, the number of threads and the grouping must change nothing. Merging a single profile must
-    /// change nothing. An input with the weight n must have the same effect as n copies of it.
+    /// Neither order, threads nor grouping matter; one profile stays as it is; weight n is n copies.
     #[test]
     fn merging_is_a_commutative_monoid(seed in 0u64..1000, count in 1usize..6, weight in 1u64..4, shape in 0usize..4) {
         let shape = SampleShape::ALL[shape];

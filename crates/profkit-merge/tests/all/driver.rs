@@ -64,8 +64,7 @@ impl Inputs for Counted {
     }
 }
 
-/// Collects the indexes of the inputs in the order in which they are done. After a given number of inputs, sets the
-/// flag that cancels the merge.
+/// Collects the inputs in the order in which they are done. After a number of them, sets the flag that cancels.
 struct Watch {
     done: Mutex<Vec<usize>>,
     cancel_after: usize,
@@ -247,8 +246,7 @@ fn progress_ends_at_the_number_of_inputs() {
     }
 }
 
-/// If no input can be opened a second time (like a pipe), each is opened exactly once. Only an input that cannot be
-/// opened at all may be tried again.
+/// Only an input that cannot be opened at all may be tried again.
 #[test]
 fn a_pipe_is_opened_once() {
     for kind in kinds() {

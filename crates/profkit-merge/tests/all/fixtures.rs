@@ -484,8 +484,7 @@ fn heap_profiles_beside_others_are_merged_in_the_same_call() {
     }
 }
 
-/// A raw file that is cut off before the end of its counters gets an event with the reason Truncated. LLVM's tool
-/// reports a bad header for such a file.
+/// LLVM's tool reports a bad header for such a file.
 #[test]
 fn the_reason_of_a_cut_raw_file_is_its_end() {
     let whole = fixture("raw/clang-22-ir-plain.profraw");

@@ -73,8 +73,8 @@ fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     }
 }
 
-/// Adds an empty value site to the value data of the first record whose number of sites is not a multiple of 8. The
-/// data records do not change, so the fast path still recognises the profile as one of the same program.
+/// Adds an empty value site to the first record whose number of sites is not a multiple of 8. The data records do not
+/// change, so the fast path takes the profile as one of the same program.
 fn with_another_site(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let profile = RawProfile::parse(&bytes).unwrap();

@@ -1,4 +1,4 @@
-//! `profkit mip cargo`, which runs cargo so that the crates that it compiles are instrumented. [docs/mip-cargo.md]
+//! `profkit mip cargo`, which runs cargo so that the crates that it compiles are instrumented. [docs/guide/mip-cargo.md]
 //! describes its use.
 //!
 //! Cargo starts this program in place of rustc, rustc starts it in place of the linker, and cargo starts it in place of
@@ -10,7 +10,7 @@
 //! | `link.rs` | one link: the objects of the crate are replaced, and the runtime is added |
 //! | `units.rs` | codegen units: from rustc's assembly to instrumented objects |
 //!
-//! [docs/mip-cargo.md]: https://github.com/profkit/profkit/blob/main/docs/mip-cargo.md
+//! [docs/guide/mip-cargo.md]: https://github.com/profkit/profkit/blob/main/docs/guide/mip-cargo.md
 mod link;
 mod rustc;
 #[cfg(test)]
@@ -28,20 +28,17 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable with a hash of the settings of the instrumentation. The dependency file of each
-/// instrumented crate names this variable, so cargo compiles the crate again if the settings have changed.
+/// A hash of the settings. Each instrumented crate depends on this variable, so that cargo compiles it again.
 const TRACKED: &str = "PROFKIT_MIP_CARGO";
-/// The environment variable by which [`run`] passes its settings to the later calls of this program. It contains,
-/// separated by [`SEPARATOR`]: the folder with links to this program, the current folder, the user's rustdoc, and the
-/// command-line words.
+/// Carries the settings of [`run`] to later calls, separated by [`SEPARATOR`]: the folder with links to this program,
+/// the current folder, the user's rustdoc, and the command-line words.
 const SETTINGS: &str = "PROFKIT_MIP_CARGO_SETTINGS";
 const SEPARATOR: u8 = 0x1f;
 
 /// The settings of `profkit mip cargo`.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The settings that each compiler call uses: how code is instrumented and linked. `cc.words` are the command-line
-    /// words between the name of the subcommand and cargo's arguments; see [`Call::words`].
+    /// How code is instrumented and linked. `cc.words` are the words before cargo's arguments ([`Call::words`]).
     pub cc: cc::Setup,
     /// Whether all crates of the program are instrumented. If false, only the crates of the workspace are.
     pub dependencies: bool,
@@ -95,8 +92,7 @@ fn link_to_us(link: &Path) -> Result<()> {
     }
 }
 
-/// Returns a message for each environment variable that names a wrapper of rustc. The message says that cargo starts
-/// profkit instead of the wrapper.
+/// Messages about variables that name a wrapper of rustc: cargo starts profkit instead of it.
 pub fn notes() -> impl Iterator<Item = String> {
     let names = ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"];
     names.into_iter().filter_map(|name| {
@@ -190,9 +186,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns what this process must do if cargo started it in place of rustc or rustdoc, or rustc started it in place
-    /// of the linker; `None` if something else started it. `args` are the arguments of the process, beginning with the
-    /// program's name.
+    /// What this process must do if cargo or rustc started it in place of rustc, rustdoc or the linker; otherwise
+    /// `None`. `args` begin with the program's name.
     pub fn of_process(args: &[OsString]) -> Option<Self> {
         let (program, args) = args.split_first()?;
         let mut settings = split(std::env::var_os(SETTINGS)?).into_iter();
@@ -250,9 +245,8 @@ impl Call {
         }
     }
 
-    /// Executes rustdoc in place of this process. rustdoc compiles each documentation test to a program and links it
-    /// with the instrumented crates. These programs get a runtime that writes no raw files. Their raw files would be
-    /// useless: each program has a build id of its own, and only the map of the same program fits a raw file.
+    /// Executes rustdoc. Its test programs get a runtime that writes no raw files: only the map of the same program
+    /// fits a raw file, and each test is a program of its own.
     fn document(&self) -> Error {
         let mut command = Command::new(&self.rustdoc);
         command.args(&self.args);

@@ -10,8 +10,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The options of a command line of rustc or rustdoc, as pairs of name and value. Codegen options have the name `-C`.
-/// If the option has no value, the value is empty.
+/// The options of rustc or rustdoc, as names and values. Codegen options have the name `-C`.
 #[derive(Debug)]
 pub struct Options(Vec<(String, String)>);
 
@@ -50,8 +49,7 @@ impl Options {
             .find_map(|(own, value)| (own == name).then_some(value))
     }
 
-    /// Returns the target that the command line names, or `None` if it names none. If the target is a JSON file,
-    /// returns the file's name without its extension.
+    /// The target that the command line names. Of a JSON file, its name without the extension.
     pub fn target(&self) -> Option<String> {
         let target = self.values("--target").last()?;
         let stem = Path::new(target).file_stem()?.to_string_lossy();
@@ -76,8 +74,7 @@ impl Options {
             .any(|kind| kinds.contains(&kind))
     }
 
-    /// Returns the path of the crate's output files without their extension. `None` if the command line makes no
-    /// machine code.
+    /// The path of the crate's output files without their extension; `None` if no machine code is made.
     fn outputs(&self) -> Option<PathBuf> {
         let name = self.values("--crate-name").last()?;
         let folder = self.values("--out-dir").last()?;
@@ -120,8 +117,7 @@ impl Options {
     }
 }
 
-/// Replaces each argument `@FILE` by the arguments in the file, which has one argument per line. Cargo uses such files
-/// for command lines that are too long for the system.
+/// Replaces each argument `@FILE` by those in the file, one per line, as cargo writes long command lines.
 fn expand(args: &[OsString]) -> Result<Vec<OsString>> {
     let mut all = Vec::new();
     for word in args {
@@ -191,8 +187,7 @@ pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
     Ok(0)
 }
 
-/// Adds the variable [`TRACKED`] to the dependency file of the crate. Cargo then compiles the crate again if the value
-/// of the variable changes. The added line also marks the crate as instrumented; [`is_tracked`] looks for it.
+/// Adds [`TRACKED`] to the crate's dependency file. This also marks the crate as instrumented ([`is_tracked`]).
 fn track(outputs: &Path) -> Result<()> {
     let file = dependency_file(outputs);
     let line = format!(
@@ -220,9 +215,7 @@ fn dependency_file(outputs: &Path) -> PathBuf {
     name.into()
 }
 
-/// Answers `-vV` as rustc does, with an additional line that contains a hash of the settings. Cargo compiles all crates
-/// again if the answer differs from that of the last build. Without the line, cargo would not notice that
-/// `RUSTC_WRAPPER` is set or that its settings have changed.
+/// Answers `-vV` with one more line, a hash of the settings, so that cargo compiles all crates again if they changed.
 fn version(mut command: Command) -> Result<u8> {
     let output = command
         .output()

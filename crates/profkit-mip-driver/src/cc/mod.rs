@@ -1,4 +1,4 @@
-//! The compiler driver `profkit mip cc`, which instruments the code that it compiles. [docs/mip-cc.md] describes its
+//! The compiler driver `profkit mip cc`, which instruments the code that it compiles. [docs/guide/mip-cc.md] describes its
 //! use.
 //!
 //! | file | content |
@@ -11,7 +11,7 @@
 //! | `assembler.rs` | replaces the assembler that GCC starts |
 //! | `error.rs` | the errors of the driver |
 //!
-//! [docs/mip-cc.md]: https://github.com/profkit/profkit/blob/main/docs/mip-cc.md
+//! [docs/guide/mip-cc.md]: https://github.com/profkit/profkit/blob/main/docs/guide/mip-cc.md
 mod assembler;
 mod bounds;
 mod error;
@@ -40,16 +40,14 @@ pub struct Setup {
     pub options: Options,
     /// The MIP runtime to link.
     pub runtime: Runtime,
-    /// The command-line words from which the front end can make the same [`Options`] again. The front end needs them
-    /// when GCC starts it as the assembler; see [`AssemblerCall::words`].
+    /// The words that give the same [`Options`] again, in the process that GCC starts as the assembler.
     pub words: Vec<OsString>,
 }
 
 /// The MIP runtime that is linked to a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runtime {
-    /// A variant of the MIP runtime that this crate contains or compiles. If the small variant is chosen, only programs
-    /// get it: a shared library gets the full variant.
+    /// A variant of the MIP runtime. A shared library never gets the small variant, but the full one.
     BuiltIn(Variant),
     /// A static library or object file with the MIP runtime.
     File(PathBuf),

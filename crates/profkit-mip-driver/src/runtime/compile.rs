@@ -5,8 +5,7 @@ pub use profkit_rt::compiler::Error;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Compiles a variant of the runtime in `folder`. Returns the bytes of the object file. With `aligned`, the object reads
-/// and writes numbers only at multiples of their size.
+/// With `aligned`, the object reads and writes numbers only at multiples of their size.
 pub fn compile(
     rustc: &OsStr,
     target: &str,

@@ -16,8 +16,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns the object file of a variant of the runtime for the machine that this crate is built for; empty if there is
-/// none.
+/// The object file for the machine that this crate is built for; empty if there is none.
 const fn embedded(variant: Variant) -> &'static [u8] {
     match variant {
         Variant::Full => include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt.o")),
@@ -254,8 +253,7 @@ fn is_for_host(target: &str) -> bool {
     linux_target(HOST).is_some_and(|host| same_architecture(host, target))
 }
 
-/// Whether the object for a triple must read and write numbers only at multiples of their size. 64-bit Arm demands this
-/// while the memory management unit is off, and a program without an operating system may never switch the unit on.
+/// 64-bit Arm demands aligned numbers while the memory management unit is off, as it may always be without a system.
 fn is_aligned(triple: &str) -> bool {
     is_bare(triple) && (triple.starts_with("aarch64-") || triple.starts_with("arm64-"))
 }
@@ -264,9 +262,8 @@ fn is_bare(triple: &str) -> bool {
     !triple.contains("-linux") && triple.contains("-none")
 }
 
-/// Returns the Rust target for which the runtime must be compiled so that a program for `triple` can be linked with it.
-/// The variant `Api`, which writes no files, makes no system calls. So programs without an operating system can use the
-/// object of this variant that is compiled for Linux.
+/// The Rust target of the runtime for `triple`. The variant `Api` makes no system calls, so that programs without an
+/// operating system use its object for Linux.
 fn target_for(triple: &str, variant: Variant) -> Option<&'static str> {
     if variant == Variant::Api && is_bare(triple) {
         let architecture = triple.split('-').next().unwrap_or_default();
@@ -279,6 +276,20 @@ fn target_for(triple: &str, variant: Variant) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::{Variant, is_aligned, linux_target, target_for};
+
+    #[test]
+    fn the_built_in_objects_are_the_compiled_ones() {
+        for variant in [Variant::Full, Variant::Small, Variant::Api] {
+            let embedded = super::embedded(variant);
+            if embedded.is_empty() {
+                continue;
+            }
+            let folder = tempfile::tempdir().expect("a folder");
+            let (rustc, path) = (super::rustc(), folder.path());
+            let compiled = super::compile::compile(&rustc, super::HOST, variant, false, path);
+            assert!(compiled.expect("compiled") == embedded, "{variant:?}");
+        }
+    }
 
     #[test]
     fn programs_without_an_operating_system_use_the_variant_without_files() {

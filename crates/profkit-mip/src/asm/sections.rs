@@ -12,13 +12,11 @@ pub struct SectionId(pub u32);
 pub struct Section<'a> {
     /// The name of the section. In Mach-O, the name has the form "segment,section".
     pub name: &'a [u8],
-    /// The flags of the section, without the quotes around them. In Mach-O, the type and attributes of the section.
-    /// Empty if the file gives none.
+    /// The flags without quotes; in Mach-O the type and attributes. Empty if the file gives none.
     pub flags: &'a [u8],
     /// The name of the COMDAT group or other group that contains the section; `None` if no group does.
     pub group: Option<&'a [u8]>,
-    /// The number after `unique` in the section's directive; `None` if there is none. The number distinguishes sections
-    /// of the same name.
+    /// The number after `unique`, which distinguishes sections of the same name.
     pub unique: Option<&'a [u8]>,
     /// A directive that makes this section the current section again: its name and arguments, as in the file.
     pub selector: (&'a [u8], &'a [u8]),

@@ -1,7 +1,6 @@
 //! Inserts and replaces parts of a text by offset.
 
-/// A list of insertions and replacements, which may be added in any order of offsets. Insertions at the same offset are
-/// applied in the order in which they were added.
+/// Insertions and replacements in any order. Insertions at one offset keep theirs.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     list: Vec<Edit>,

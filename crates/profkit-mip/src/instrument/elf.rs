@@ -8,8 +8,7 @@ use crate::asm::{Module, SectionId};
 use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// The number of the subsection for cold stubs. It is the highest number that assemblers accept, so the stubs follow
-/// all other code of the section.
+/// The highest number of a subsection, so that cold stubs follow all other code of the section.
 const COLD_SUBSECTION: u32 = 8191;
 
 pub(super) fn tail(
@@ -91,8 +90,7 @@ fn of_section(
     }
 }
 
-/// Appends the items that an image contains only once: the anchor of the map, the mode words, and the ring for return
-/// addresses. They are in COMDAT groups, so that the linker keeps one copy although every object has them.
+/// What an image has once: the anchor of the map, the mode words, the ring. The linker keeps one COMDAT group.
 fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: &mut String) {
     let start = format!("{}{}", section::ELF_START_PREFIX, section::RECORDS);
     let _ = write!(

@@ -14,23 +14,19 @@ pub struct Function<'a> {
     pub label: usize,
     /// The index of the first statement after the end of the function.
     pub end: usize,
-    /// Whether a `.size` directive determines the end of the function. If false, the end was found from the statements
-    /// after the function's label.
+    /// Whether `.size` determines the end, and not the statements after the label.
     pub sized: bool,
     /// The end label that the function's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
-    /// The section of the function. Statements of other sections between its label and its end do not belong to the
-    /// function.
+    /// The function's section. Statements of other sections do not belong to it.
     pub section: SectionId,
     /// The parts of the function in other places, such as cold parts.
     pub parts: Vec<Part<'a>>,
-    /// The reason why the function must not be changed; `None` if none was found. Later checks may find further
-    /// reasons.
+    /// Why the function must not be changed. Later checks may find further reasons.
     pub unfit: Option<SkipReason>,
 }
 
-/// A part of a function that is separate from its main code. Compilers make parts for cold code (gcc and clang) and for
-/// clang's basic-block sections. A part is reached only by jumps, so it has no entry probe.
+/// A part for cold code or one of clang's basic-block sections. It is reached by jumps, so it has no entry probe.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
     /// The symbol of the part.
@@ -39,8 +35,7 @@ pub struct Part<'a> {
     pub label: usize,
     /// The index of the first statement after the end of the part.
     pub end: usize,
-    /// Whether a `.size` directive determines the end of the part. If false, the end was found from the statements
-    /// after the part's label.
+    /// Whether `.size` determines the end, and not the statements after the label.
     pub sized: bool,
     /// The end label that the part's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
@@ -86,8 +81,7 @@ pub enum SkipReason {
     Empty,
     /// The function has fewer instructions than the options require.
     Small,
-    /// Only one group of functions is to be instrumented ([`Options::group`](super::Options::group)), and this function
-    /// belongs to a different group.
+    /// The function is not in the group of [`Options::group`](super::Options::group).
     OtherGroup,
     /// The function is inside a conditional directive, so its labels may be missing.
     Conditional,
@@ -97,8 +91,7 @@ pub enum SkipReason {
     Overlap,
     /// The label marks a type hash that stands before a function (KCFI). The hash is data, not code.
     TypeHash,
-    /// LLVM's machine outliner made the function from code of other functions. When it is called, all registers and
-    /// flags may be in use.
+    /// LLVM's machine outliner made the function: all registers and flags may be in use when it is called.
     Outlined,
     /// The function is the resolver of an indirect function (ifunc). A call of its name executes other code.
     Resolver,
@@ -161,8 +154,7 @@ pub(super) fn mentions_function(text: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Facts<'a> {
-    /// The symbols that are functions according to the directive `.type`. The value of a symbol is true if it is an
-    /// indirect function (ifunc).
+    /// The symbols that are functions by `.type`; true for indirect ones (ifunc).
     types: FxHashMap<&'a [u8], bool>,
     labels: FxHashMap<&'a [u8], (usize, bool)>,
     sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
@@ -170,8 +162,7 @@ struct Facts<'a> {
     /// The symbols that the Mach-O directive `.alt_entry` declares to be places inside a function.
     inside: FxHashSet<&'a [u8]>,
     patchable: FxHashSet<&'a [u8]>,
-    /// The symbols that have the name of a cold part and are mentioned by an instruction. If such a symbol also has a
-    /// type, it is no part but a function of its own, which clang has outlined and which is called.
+    /// Names of cold parts in instructions. With a type, such a symbol is a function that clang has outlined.
     named_cold: FxHashSet<&'a [u8]>,
 }
 
@@ -350,8 +341,7 @@ fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
     facts
 }
 
-/// Returns the symbol F of the function if `name` is the name of a part of it. Such names are `F.cold` (gcc, clang),
-/// `F.cold.N` (older gcc), `F.__part.N` and `F.eh` (clang). `None` for other names.
+/// F for the names of its parts: `F.cold` (gcc, clang), `F.cold.N` (older gcc), `F.__part.N` and `F.eh` (clang).
 pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
     if let Some(whole) = name.strip_suffix(b".cold").or(name.strip_suffix(b".eh")) {
         return Some(whole);
@@ -387,9 +377,8 @@ fn function_type(arguments: &[u8]) -> Option<bool> {
 }
 
 impl<'a> Facts<'a> {
-    /// Returns whether the function with this label is indirect (ifunc); `None` if the label is not a function. In ELF
-    /// the type of the symbol decides. In Mach-O every label in code is a function, except labels that the linker does
-    /// not see and labels inside functions.
+    /// Whether the function is indirect (ifunc); `None` if it is none. In Mach-O every label in code is a function,
+    /// except those inside functions and those that the linker does not see.
     fn is_function(&self, name: &[u8], format: ObjectFormat) -> Option<bool> {
         match format {
             ObjectFormat::Elf => self.types.get(name).copied(),
@@ -402,8 +391,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Finds the end of the function at the statement `label`. Returns the index of the first statement after the
-    /// function, whether a `.size` directive determines the end, and the end label that this directive names.
+    /// The first statement after the function, whether `.size` says so, and the end label that it names.
     fn end(
         &self,
         module: &Module<'a>,

@@ -56,8 +56,7 @@ fn map_section(out: &mut String) {
     );
 }
 
-/// Writes the directives that define the label `name`. The linker keeps the definition although nothing refers to it,
-/// and merges it with definitions of the same name in other objects.
+/// The linker keeps the label although nothing refers to it, and merges it with those of other objects.
 fn kept(name: &str, align: usize, out: &mut String) {
     let _ = writeln!(
         out,

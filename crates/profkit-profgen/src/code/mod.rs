@@ -34,8 +34,7 @@ pub enum Flow {
 }
 
 impl Flow {
-    /// Whether control never continues with the next instruction. LLVM does not count indirect jumps among these
-    /// instructions, so ranges may contain indirect jumps.
+    /// LLVM does not count indirect jumps among these instructions, so ranges may contain them.
     fn always_leaves(self) -> bool {
         matches!(self, Flow::Call | Flow::Return | Flow::Jump)
     }
@@ -57,8 +56,8 @@ struct Piece {
     start: u64,
     end: u64,
     decoded: OnceLock<Decoded>,
-    /// The index of a later piece that control can reach from this piece without a taken branch. All pieces before it,
-    /// from this one on, have an empty list `leaving`. 0 if nothing is known about the pieces after this piece.
+    /// A later piece that is reached without a taken branch; the pieces before it have an empty `leaving`. 0: not
+    /// known.
     next: AtomicUsize,
 }
 
@@ -85,9 +84,7 @@ pub struct Code<'data> {
 }
 
 impl<'data> Code<'data> {
-    /// Makes the code from sections, each with its address and its bytes. At the addresses in `starts`, code begins. At
-    /// the addresses in `data`, data begin, which extend to the next address in `starts`. The bytes before the first
-    /// start of a section are not code.
+    /// Code begins at the addresses in `starts`, data at those in `data`. Bytes before the first start are not code.
     pub fn new(
         machine: Machine,
         mut sections: Vec<(u64, &'data [u8])>,
@@ -233,8 +230,7 @@ impl<'data> Code<'data> {
         Some((section, piece))
     }
 
-    /// Whether code can run from `start` to the instruction at `end` without a taken branch. Results about pieces of
-    /// code are remembered, so the time does not depend on how much code is between the two addresses.
+    /// Whether code can run from `start` to `end` without a taken branch. Results about pieces of code are remembered.
     pub fn falls_through(&self, start: u64, end: u64) -> bool {
         if start > end {
             return false;

@@ -16,8 +16,7 @@ struct Graph {
     calls: Vec<Vec<Edge>>,
 }
 
-/// Returns the functions of all contexts, callers first. A call between two functions is ignored if it occurred at most
-/// `cold` times in all contexts together. If `cold` is 0, no call is ignored.
+/// The functions, callers first. Calls that occurred at most `cold` times are ignored, unless that is 0.
 pub fn callers_first(trie: &Trie, cold: u64) -> Vec<NameId> {
     let ranks = trie.names.ranks();
     let mut functions: BTreeMap<u32, NameId> = BTreeMap::new();
@@ -79,8 +78,7 @@ pub fn weight(trie: &Trie, caller: NodeId, callee: NodeId) -> u64 {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Visit {
-    /// The position of the function in the order in which the search meets the functions, from 1; 0 as long as the
-    /// search has not met the function.
+    /// The position in the order in which the search meets functions, from 1; 0 before that.
     number: usize,
     lowest: usize,
     is_done: bool,
@@ -91,8 +89,7 @@ impl Graph {
         self.calls.get(function).map_or(&[], |calls| calls)
     }
 
-    /// Returns the strongly connected components of the call graph: functions that call one another in a cycle, or a
-    /// single function. Callees come before callers. In a component, the function that the search met last comes first.
+    /// Strongly connected components, callees first. Of a component, the function that was met last comes first.
     fn components(&self) -> Vec<Vec<usize>> {
         let mut visits = vec![Visit::default(); self.calls.len()];
         let mut components = Vec::new();

@@ -175,8 +175,7 @@ fn node_of(trie: &mut Trie, frames: &[LineFrame]) -> Option<NodeId> {
     Some(node)
 }
 
-/// Counts the calls of inlined functions in their callers. No branch enters an inlined function, so the caller's line
-/// gets the entry count of the inlined function as the count of the call.
+/// No branch enters an inlined function, so the caller's line gets its entry count.
 fn infer_calls(trie: &mut Trie) {
     // `depth_first` returns callees before their callers.
     for id in depth_first(trie) {

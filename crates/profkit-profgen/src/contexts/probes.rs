@@ -26,9 +26,8 @@ struct Builder<'b, 'files> {
     names: FxHashMap<u64, NameId>,
     /// A cache with the frames of lists of calls, which are the keys. It holds at most [`REMEMBERED`] lists.
     frames: FxHashMap<Vec<u64>, Vec<Call>>,
-    /// A cache for one list of calls, the current one. For each copy of a function (the function itself or an inlined
-    /// copy), it has the context of its probes, or `None` if no context was found. The key also contains the function
-    /// in which the code is, because this function decides which missing frames are added.
+    /// For the current calls: the context of each copy of a function, if there is one. The function in which the code
+    /// is decides which missing frames are added, so it is part of the key.
     nodes: FxHashMap<(CopyId, Option<FunctionId>), Option<NodeId>>,
     cut: u64,
 }
@@ -96,8 +95,7 @@ impl Builder<'_, '_> {
             .collect()
     }
 
-    /// Returns the frames of a list of calls. If a call has no probe, this call and all calls outside of it are cut
-    /// off, because a compiler does not know the call site.
+    /// A call without a probe cuts off all outer calls, because a compiler does not know the call site.
     fn frames_of(&mut self, trie: &mut Trie, calls: &[u64]) -> Option<Vec<Call>> {
         let mut probes = Vec::new();
         for &call in calls.iter().rev() {
@@ -217,8 +215,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Adds the call of an inlined function to its caller. No branch enters an inlined function, so the count of its
-    /// entry probe is the number of calls.
+    /// No branch enters an inlined function, so the count of its entry probe is the number of calls.
     fn add_inlined_call(&mut self, trie: &mut Trie, node: NodeId, probe: &Probe, count: u64) {
         let map = self.map;
         let caller = map.copy(probe.copy).and_then(|copy| copy.caller);

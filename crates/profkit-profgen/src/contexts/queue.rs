@@ -10,8 +10,7 @@ pub struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Makes an empty queue. `order` compares two elements. If `order` finds two elements equal, [`pop`](Self::pop)
-    /// returns them in the order of libstdc++, which may differ from the order in which they were added.
+    /// Equal elements are returned in the order of libstdc++, which need not be that of adding.
     pub fn new(order: fn(&T, &T) -> Ordering) -> Self {
         Queue {
             heap: Vec::new(),
@@ -42,9 +41,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Removes and returns the largest element. The last element takes its place and sinks down to a leaf. At each step
-    /// it changes places with the larger child, or with the right child if both are equal. From the leaf it rises
-    /// again.
+    /// The last element takes the place of the largest, sinks to a leaf, always to the larger or else the right child,
+    /// and rises again.
     pub fn pop(&mut self) -> Option<T> {
         if self.heap.is_empty() {
             return None;
@@ -85,8 +83,7 @@ mod tests {
         assert_eq!(popped(&[]), "");
     }
 
-    /// The expected letters are the output of a program with `std::priority_queue`, compiled by clang 22 with libstdc++
-    /// 12.
+    /// The letters are the output of `std::priority_queue` with clang 22 and libstdc++ 12.
     #[test]
     fn equal_elements_have_the_order_of_libstdcxx() {
         let equal = |letters: &str| -> String {

@@ -7,8 +7,7 @@ use crate::program::{FunctionId, Program};
 use profkit_data::sample::Location;
 use rustc_hash::FxHashSet;
 
-/// The bit of an encoded discriminator that is set if the discriminator contains a probe and also a DWARF
-/// discriminator.
+/// Set in a discriminator that has a probe and a DWARF discriminator too.
 const HAS_OWN: u32 = 1 << 28;
 
 #[derive(Debug, Default)]
@@ -94,8 +93,7 @@ impl Sizes {
         self.add(node, 0);
     }
 
-    /// Adds the sizes of all instructions of `functions`, each to its context. With `by_probes`, a call site is given
-    /// by the probe index in its discriminator, otherwise by its source line.
+    /// With `by_probes`, the probe index in the discriminator is the call site, otherwise the line.
     fn add_code(
         &mut self,
         program: &Program<'_>,
@@ -138,9 +136,8 @@ impl Sizes {
         }
     }
 
-    /// The code size of a function in a context. If the program does not have this context, its outermost callers are
-    /// dropped until the program has it. If none of these shorter contexts has a size, the size in a context with other
-    /// callers is taken. 0 if there is none.
+    /// The code size in a context, or in the longest part of it that the program has, or with other callers; otherwise
+    /// 0.
     pub fn of(&self, trie: &mut Trie, node: NodeId) -> u64 {
         let mut at = Some(ROOT);
         let mut last = ROOT;

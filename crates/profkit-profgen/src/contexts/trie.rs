@@ -26,8 +26,7 @@ pub struct Node {
     pub children: BTreeMap<u64, NodeId>,
 }
 
-/// The tree of contexts. A node whose samples were moved away stays in the list of nodes, but is not the child of
-/// another node.
+/// The tree of contexts. Nodes whose samples were moved away stay in the list, but are children of none.
 #[derive(Clone, Debug)]
 pub struct Trie {
     nodes: Vec<Node>,

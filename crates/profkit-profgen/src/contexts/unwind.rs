@@ -16,8 +16,7 @@ type Address = Option<u64>;
 /// The address of a branch instruction, and its target. `None` if the code is outside of the binary.
 type Branch = (Address, Address);
 
-/// The address of a frame whose call is not known. This happens if the instruction before the target of a return is not
-/// a call.
+/// A frame whose call is not known: the instruction before the target of a return is no call.
 const UNKNOWN: Address = Some(0);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,8 +25,7 @@ struct Sample {
     branches: Vec<(Address, Address)>,
 }
 
-/// Finds the context of each range and branch that ran in a binary. `binaries` are the indices of the binary's counts
-/// in [`Counts::binaries`].
+/// The context of each range and branch of a binary, whose counts are at `binaries` in [`Counts::binaries`].
 pub fn unwind(
     program: &Program<'_>,
     counts: &Counts,
@@ -138,8 +136,7 @@ fn expanded(
     (frames, was_inlined)
 }
 
-/// The samples of a binary, with addresses of the binary. Equal samples are stored once, with the number of times that
-/// they occurred.
+/// The samples of a binary, each different one once, with addresses of the binary.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     list: FxHashMap<Sample, u64>,
@@ -169,8 +166,7 @@ impl Samples {
         ours.invalid_returns.extend(theirs.invalid_returns);
     }
 
-    /// The branches of each different sample, newest first, and how often the sample occurred. An address is `None` if
-    /// no instruction of the binary begins there.
+    /// The branches of each sample, newest first, and how often it occurred. `None`: no instruction begins there.
     pub fn branches(&self) -> impl Iterator<Item = (&[Branch], u64)> {
         let list = self.list.iter();
         list.map(|(sample, &count)| (sample.branches.as_slice(), count))
@@ -211,9 +207,8 @@ impl Samples {
         samples
     }
 
-    /// Adds a sample that occurred `count` times. `chain` begins with the place of the sample; the return addresses
-    /// follow, innermost first. `branches` begin with the newest. An address is `None` if no instruction of the binary
-    /// begins there.
+    /// `chain` begins with the place of the sample, then return addresses, innermost first. `branches` begin with the
+    /// newest. `None`: no instruction begins there.
     pub fn add(
         &mut self,
         program: &Program<'_>,
@@ -278,14 +273,12 @@ fn call_before(program: &Program<'_>, address: u64) -> Option<u64> {
     (before.flow == Flow::Call).then_some(before.address)
 }
 
-/// Whether the call chain of a sample has all callers. `address` is the place of the sample; `None` if it is outside of
-/// the binary.
+/// Whether the call chain has all callers. `address` is the place of the sample; `None` is outside.
 pub fn is_complete(program: &Program<'_>, address: Option<u64>) -> bool {
     address.is_none_or(|address| !is_at_the_ends(program, address))
 }
 
-/// Whether an instruction is one of the first two of a function, a return, or the one before a return. At these places,
-/// the caller's frame may be missing in the call chain.
+/// At the first two instructions, a return and the one before it, the chain may lack the caller's frame.
 fn is_at_the_ends(program: &Program<'_>, address: u64) -> bool {
     let code = &program.code;
     let is_start = |at: u64| program.ranges.contains_key(&at);
@@ -390,8 +383,8 @@ impl FrameTree {
         frames.any(|frame| frame.address.is_none() && !frame.children.is_empty())
     }
 
-    /// Calls `take` for each frame in which something ran, with the chain of frames that leads to it, outermost first.
-    /// A compiler does not know frames outside of the binary, so a new chain begins after such a frame.
+    /// `take` gets each frame with its chain. After a frame outside of the binary, which compilers do not know, a new
+    /// chain begins.
     fn collect(&self, take: &mut impl FnMut(&[Address], &Leaf<'_>)) {
         // `path` has the frames from the root to the current frame. An element of `stack` has three parts: a frame, the
         // length of the path to the frame's caller, and the position in the path where the frame's chain begins.
@@ -432,8 +425,7 @@ struct State<'s, 'files> {
     sample: &'s Sample,
     trie: FrameTree,
     leaf: FrameId,
-    /// The instruction that was reached so far while going back in time. Everything that ran after this instruction has
-    /// been undone.
+    /// The instruction that was reached while going back in time. Everything after it has been undone.
     at: Address,
     lost: bool,
     figures: &'s mut ContextFigures,

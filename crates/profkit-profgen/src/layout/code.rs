@@ -33,8 +33,7 @@ impl MappedFunction {
 pub struct LeftOut {
     /// The number of functions without a symbol.
     pub unnamed: usize,
-    /// The number of functions whose names other functions have too. Neither a compiler nor a linker can tell such
-    /// functions apart by name.
+    /// Functions that share their name, so that neither compilers nor linkers can tell them apart.
     pub ambiguous: usize,
 }
 
@@ -61,8 +60,7 @@ pub struct CodeMap {
     pub functions: Vec<MappedFunction>,
     /// How many functions are left out of `functions`, by reason.
     pub left_out: LeftOut,
-    /// The smallest version of the block maps in the program. It shows from which release of LLVM on the compiler can
-    /// be.
+    /// The smallest version of the program's block maps, which shows the oldest possible compiler.
     pub version: u8,
     segments: Vec<Segment>,
     /// All blocks, sorted by address. An empty block comes before the block that begins at the same address.
@@ -172,8 +170,7 @@ impl CodeMap {
         (address < place.end).then_some(place.number)
     }
 
-    /// The number of the block that a branch to an address reaches: the first block that begins there, or else the
-    /// block that contains the address.
+    /// The first block that begins at an address, or else the one that contains it.
     pub(super) fn reached(&self, address: u64) -> Option<usize> {
         let at = self.places.partition_point(|place| place.start < address);
         match self.places.get(at) {
@@ -204,8 +201,7 @@ impl CodeMap {
     }
 }
 
-/// Whether a name can be written to the files of compilers and linkers. In these files, blanks and line breaks separate
-/// names.
+/// In the files of compilers and linkers, blanks and line breaks separate names.
 fn is_writable(name: &[u8]) -> bool {
     name.iter()
         .all(|byte| byte.is_ascii_graphic() || *byte >= 0x80)

@@ -31,9 +31,8 @@ struct Counts {
 
 #[derive(Clone, Copy)]
 struct Facts {
-    /// The frame whose line gets the samples of this frame. It is this frame itself if all functions of the inline
-    /// stack that ends in it have names. Otherwise it is the caller of the outermost function without a name; `None` if
-    /// that function has no caller.
+    /// The frame whose line gets the samples: this one if all functions of its inline stack have names, otherwise the
+    /// caller of the outermost one without; `None` if there is none.
     own: Option<FrameId>,
     root: usize,
     depth: usize,
@@ -111,8 +110,7 @@ impl<'l> Trees<'l> {
         }
     }
 
-    /// Adds instructions. Each has an address, a size and a count. The first addresses of `locations` have to be those
-    /// of the instructions, in the same order. Returns the number of instructions without a line.
+    /// Adds (address, size, count). They are the first of `locations`. Returns how many have no line.
     pub fn add_instructions(&mut self, instructions: &[(u64, u8, u64)]) -> u64 {
         let mut without_line = 0;
         let mut order = Vec::new();
@@ -164,9 +162,8 @@ impl<'l> Trees<'l> {
         self.heads.push((function, count));
     }
 
-    /// Returns the group of the outermost function of a frame, and adds to the profile the function names of the inline
-    /// stack that ends in the frame. `None` if the outermost function has no name, or if more functions are inlined
-    /// into each other than a profile can hold.
+    /// The group of the outermost function. Names of the inline stack join the profile. `None` if the outermost has no
+    /// name, or the stack is deeper than a profile can hold.
     fn group(&mut self, frame: FrameId) -> Option<&mut Group> {
         let facts = *self.facts.get(frame.index())?;
         let own = facts.own.filter(|_| facts.depth <= SAMPLE_INLINE_DEPTH)?;

@@ -157,8 +157,7 @@ impl Builder<'_> {
         Some(known)
     }
 
-    /// Returns the samples of the function that contains a probe. Adds `total` to this function and to the functions
-    /// that it was inlined into. `None` if one of the functions has no description.
+    /// The samples of a probe's function. Adds `total` up the inline stack; `None` if a function is not described.
     fn enter(&mut self, probe: &Probe, total: u64) -> Option<&mut Samples> {
         let (frames, _) = self.map.known_frames(probe);
         let mut path = Vec::with_capacity(frames.len());

@@ -1,10 +1,4 @@
 //! Profiles are those of llvm-profgen-22, byte for byte.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 use crate::support;
 
 use crate::support::{compiled, real_recordings, text_of, theirs, theirs_of};

@@ -48,8 +48,6 @@ impl Range {
         self.length
     }
 
-    /// Reads one byte of the section.
-    ///
     /// # Safety
     /// The caller must pass an `at` below [`length`](Self::length).
     pub unsafe fn byte(self, at: usize) -> u8 {
@@ -58,8 +56,6 @@ impl Range {
         unsafe { self.start.add(at).read_volatile() }
     }
 
-    /// Reads four bytes of the section as a number.
-    ///
     /// # Safety
     /// The caller must pass an `at` for which `at + 3` is below [`length`](Self::length), and must ensure that the byte at
     /// `at` is aligned to four bytes.

@@ -192,8 +192,6 @@ pub unsafe fn checked<const N: usize>(number: usize, arguments: [usize; N]) -> R
     }
 }
 
-/// Opens a file or folder.
-///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
 pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
@@ -240,8 +238,6 @@ pub fn rewind(file: i32) -> Result<()> {
     unsafe { checked(number::LSEEK, [file as usize, 0, 0]) }.map(|_| ())
 }
 
-/// Renames a file.
-///
 /// # Safety
 /// The caller must pass zero-terminated paths.
 pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
@@ -286,8 +282,7 @@ pub fn pause() {
     let _ = unsafe { call(number::SCHED_YIELD, []) };
 }
 
-/// Makes the kernel call the handler of this signal with three arguments (`SA_SIGINFO`). Returns whether that
-/// succeeded. All other settings stay as libc's `signal` has made them.
+/// Sets `SA_SIGINFO` for the handler of this signal, and leaves what libc's `signal` has set.
 pub fn pass_three_arguments(signal: i32) -> bool {
     const SA_SIGINFO: usize = 4;
     const SA_RESTORER: usize = 0x400_0000;

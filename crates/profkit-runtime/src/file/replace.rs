@@ -22,14 +22,12 @@ pub(super) struct Opened {
 pub(super) enum Target {
     Special,
     Named,
-    /// The name leads to a file that a process has open. The links in /proc lead to such files; `/dev/stdout` is an
-    /// example. The process goes on to use the open file, so no new file may be given its name.
+    /// A link in /proc to an open file, as `/dev/stdout`: the process goes on to use it, so no new file may replace it.
     Open,
 }
 
 impl Opened {
-    /// Unlocks and closes the file. Closing alone does not always unlock it: a process that was made without a call of
-    /// the fork handlers may have the same descriptor.
+    /// Unlocks too: a process that was made without fork handlers may have the same descriptor.
     pub(super) fn close(self) {
         system::unlock(self.descriptor);
         let _ = system::close(self.descriptor);
@@ -130,9 +128,8 @@ impl State {
         }
     }
 
-    /// Writes a short profile to the open file by one system call, which writes either all bytes or none. This is so
-    /// because Linux copies the bytes of one page without a check whether the process was killed. `before` are the
-    /// bytes in the file. Returns 0 or an error number. Returns `None` if the profile cannot be written in this way.
+    /// Writes all bytes by one system call or none: Linux copies one page without a check for a kill. `before` are the
+    /// bytes in the file. Returns 0 or an error number; `None` if that is not possible.
     pub(super) fn write_short(
         &mut self,
         file: &Opened,
@@ -171,8 +168,7 @@ impl State {
         Some(result)
     }
 
-    /// Writes a new file beside the open and locked file, and gives it the name of that file. If the folder does not
-    /// allow this, writes to the open file. Returns 0 or an error number.
+    /// Writes a new file in place of the locked one, or to it if the folder does not allow that.
     pub(super) fn replace_file(
         &mut self,
         file: &Opened,

@@ -60,8 +60,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the caller asked for something that does not exist, such as an unknown compiler. If false, the cause is
-    /// on this machine, such as a full disk.
+    /// Whether something that does not exist was asked for, and the cause is not on this machine.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -163,8 +162,7 @@ impl Compiler {
         }
     }
 
-    /// Returns the options that link a program with the static library at the path `library`. They are options of the
-    /// compiler `self`.
+    /// The options of this compiler that link a program with the library.
     #[must_use]
     pub fn flags(self, library: &Path) -> Vec<String> {
         let shown = library.display().to_string();
@@ -311,6 +309,20 @@ mod tests {
             );
         }
         assert!(Compiler::Rustc.raw_version().expect("rustc says its LLVM") >= 10);
+    }
+
+    #[test]
+    #[cfg(feature = "embed")]
+    fn the_built_in_libraries_are_the_compiled_ones() {
+        for (version, embedded) in super::EMBEDDED {
+            let folder = tempfile::tempdir().expect("a folder");
+            let rustc = super::rustc();
+            let compiled = super::compile::compile(&rustc, super::HOST, *version, folder.path());
+            assert!(
+                compiled.expect("compiled") == *embedded,
+                "raw version {version}"
+            );
+        }
     }
 
     #[test]

@@ -60,8 +60,7 @@ pub fn make_weak(object: &mut [u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns the offsets of the flags of all undefined data symbols. The flags are a number in LEB128. All flags that
-/// matter here are in its first byte. `None` if there is no symbol table.
+/// The offsets of the flags of undefined data symbols, all in the first byte of a LEB128 number.
 fn undefined(object: &[u8]) -> Option<std::vec::Vec<usize>> {
     let mut rest = Rest {
         bytes: object,

@@ -116,9 +116,8 @@ impl Sections {
         true
     }
 
-    /// Completes the `shift` of another profile of the same build: the distance between the functions of the two runs.
-    /// Only the records before the index `first` were checked, so the addresses of this process's functions from
-    /// `first` on are added here. Returns false if none of the checked records has the address of a function.
+    /// Completes the distance between the functions of two runs with those from `first` on, whose records were not
+    /// checked. Returns false if no checked record has a function.
     pub unsafe fn finish_shift(&self, first: usize, header: &mut OldHeader) -> bool {
         if !header.shift.is_known() {
             return false;
@@ -165,8 +164,6 @@ impl Sections {
         })
     }
 
-    /// Adds the counts of another profile of this image to the counters.
-    ///
     /// # Safety
     /// The caller must ensure what [`Self::write`] requires, and that the sections are writable.
     pub unsafe fn add_counts(&self, old: &Old) {
@@ -199,9 +196,8 @@ unsafe fn counter_offset(record: usize, delta: usize) -> usize {
     unsafe { read::<usize>(record + COUNTER_PTR) }.wrapping_sub(delta)
 }
 
-/// Whether two runs of the same image may have different values in this word of the header. Such words are addresses
-/// and the size of the build ids, which is checked separately. For an image without bitmaps, the distance of the
-/// bitmaps is an address too.
+/// Words of the header that are addresses, and the size of the build ids, which is checked elsewhere. Without bitmaps
+/// their distance is an address too.
 fn may_differ(index: usize) -> bool {
     const IDS: usize = 2;
     let names = LAYOUT.header_words - if RAW >= 10 { 4 } else { 2 };

@@ -91,8 +91,6 @@ struct Kind {
 struct Function([Option<Kind>; KINDS_MAX]);
 
 impl Kind {
-    /// Returns the number of values of the site with this index.
-    ///
     /// # Safety
     /// The caller must pass the index of a site.
     unsafe fn count(self, site: usize) -> usize {
@@ -112,8 +110,6 @@ impl OldValues {
         unsafe { self.next(record).is_some() }
     }
 
-    /// Reads the value data of the next function. Returns None if they are damaged.
-    ///
     /// # Safety
     /// The caller must ensure that everything up to `end` is readable, and pass the address of a function record.
     unsafe fn next(&mut self, record: usize) -> Option<Function> {
@@ -225,8 +221,7 @@ static mut SITE: Site = Site {
 };
 
 impl Site {
-    /// Adds `count` to the count of a value. If the value is new and there is no room for it, it replaces the value
-    /// with the least count, but only if this least count is smaller than `count`.
+    /// A new value without room replaces the one with the least count, if that is smaller than `count`.
     #[inline(never)]
     fn add(&mut self, value: u64, count: u64) {
         let mut least = [0, u64::MAX];
@@ -405,8 +400,6 @@ impl Cursor {
         }
     }
 
-    /// Returns the address of the next site's values and their number.
-    ///
     /// # Safety
     /// The caller must call this at most once per site.
     unsafe fn next(&mut self) -> (usize, usize) {

@@ -132,8 +132,6 @@ fn add(to: &AtomicU64, count: u64) {
     );
 }
 
-/// Returns the pointer to the lists of a record.
-///
 /// # Safety
 /// The caller must pass the address of a function record that is in memory as long as the image.
 #[inline(always)]
@@ -196,8 +194,6 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
     }
 }
 
-/// Makes the lists of a record that has none, and then adds the value.
-///
 /// # Safety
 /// The caller must ensure what [`instrument`] requires.
 #[cold]
@@ -226,8 +222,6 @@ unsafe fn first(value: u64, record: usize, site: usize, count: u64) {
     }
 }
 
-/// Adds a value at the end of a list.
-///
 /// # Safety
 /// The caller must ensure what [`instrument`] requires. `place` is the last pointer in the list of this site.
 #[cold]

@@ -22,11 +22,9 @@ pub(super) enum Piece<'text> {
 pub(super) struct Table<'text> {
     pub(super) label: &'text str,
     pub(super) width: u8,
-    /// Whether the entries are signed. The entries of gcc's tables are signed. The entries of clang's tables are
-    /// unsigned, because clang measures the distances from the lowest target.
+    /// gcc's entries are signed; clang measures from the lowest target, so its entries are not.
     pub(super) signed: bool,
-    /// The entries of the table: for each, the index of its line, the target label, and the label from which the
-    /// distance is measured.
+    /// For each entry the index of its line, the target, and the label from which the distance is measured.
     pub(super) entries: Vec<(usize, &'text str, &'text str)>,
 }
 
@@ -40,8 +38,7 @@ pub(super) struct Fit {
 const TEST_REACH: u32 = 32 * 1024 - 4;
 /// The reach in bytes of conditional branches, `cbz`, `cbnz`, `adr` and literal loads.
 const CONDITIONAL_REACH: u32 = 1024 * 1024 - 4;
-/// The largest number of rounds in which branches are replaced. A replaced branch is longer, so it may put the targets
-/// of other branches out of reach. The last round replaces all branches.
+/// A replaced branch is longer and may put other targets out of reach. After so many rounds, all are replaced.
 const ROUNDS: usize = 16;
 
 pub(super) fn tables<'text>(
@@ -84,8 +81,7 @@ pub(super) fn tables<'text>(
     tables
 }
 
-/// Parses an entry of a jump table. The form is `(A-B)>>2` (unsigned, clang) or `(A - B) / 4` (signed, gcc). Returns A,
-/// B, and whether the entry is signed.
+/// `(A-B)>>2` (unsigned, clang) or `(A - B) / 4` (signed, gcc). Returns A, B, and whether it is signed.
 fn entry(text: &str) -> Option<(&str, &str, bool)> {
     let (difference, scale) = text.trim().strip_prefix('(')?.split_once(')')?;
     let scale: String = scale.split_whitespace().collect();
@@ -176,9 +172,8 @@ pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (us
     Ok(fit)
 }
 
-/// Returns upper bounds for the positions of all pieces, in bytes from the start of the function. One more element at
-/// the end is the size of the function. `long` are the branches to be replaced; they count with their size after the
-/// replacement.
+/// Upper bounds for the positions of all pieces in bytes, and the size of the function. The branches in `long` count
+/// with their size after replacement.
 fn positions(pieces: &[Piece<'_>], long: &HashSet<usize>) -> Result<Vec<u32>, (usize, String)> {
     let mut at = 0_u32;
     let mut positions = Vec::with_capacity(pieces.len() + 1);
@@ -228,8 +223,7 @@ fn size(word: &str, rest: &str) -> Option<u32> {
     }
 }
 
-/// Returns how far, in bytes, a statement may be from the label in its last operand, and whether the statement can be
-/// replaced by a longer one that reaches further. `None` if the statement has no limited reach.
+/// How far a statement reaches in bytes, and whether a longer one can replace it. `None`: no limit.
 fn reach_of(word: &str, rest: &str) -> Option<(u32, bool)> {
     match word {
         "tbz" | "tbnz" => Some((TEST_REACH, true)),
@@ -355,8 +349,7 @@ fn widen(
     Ok(())
 }
 
-/// Replaces the first byte load from the table after the statement at index `start` by a half-word load. That statement
-/// has put the table's address into the register `base`. Returns `None` if this address may have other uses.
+/// Replaces the byte load from the table whose address is in `base` by a half-word load; `None` if there may be others.
 fn widen_load(
     pieces: &[Piece<'_>],
     start: usize,
@@ -428,8 +421,7 @@ fn widen_load(
     None
 }
 
-/// Whether the second source operand of an `add` is the register with this number. The operand may be extended or
-/// shifted.
+/// The operand of the `add` may be extended or shifted.
 fn uses(rest: &str, number: u8) -> bool {
     rest.split(',')
         .skip(2)

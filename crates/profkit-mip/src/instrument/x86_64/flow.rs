@@ -29,8 +29,7 @@ fn is_prefix(word: &[u8]) -> bool {
         || word.starts_with(b"{")
 }
 
-/// Returns the mnemonic and the operands of a statement without its prefixes. If the statement has only prefixes, the
-/// mnemonic is empty.
+/// The mnemonic and operands without prefixes; the mnemonic is empty if there is nothing else.
 fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
     let (mut mnemonic, mut operands) = (instruction.mnemonic, instruction.operands);
     while is_prefix(mnemonic) {
@@ -86,8 +85,7 @@ pub(super) fn is_short_branch(instruction: &Instruction<'_>) -> bool {
     mnemonic.starts_with(b"loop") || matches!(mnemonic, b"jcxz" | b"jecxz" | b"jrcxz")
 }
 
-/// Returns the label to which a direct branch jumps. `None` for an indirect branch. If the target is a sum, such as a
-/// label plus an offset, returns `.`, which is never a label.
+/// The target of a direct branch; `None` for an indirect one, and `.` for a sum, which is never a label.
 fn direct(operands: &[u8]) -> Option<&[u8]> {
     if operands.first() == Some(&b'*') || operands.contains(&b'[') {
         return None;

@@ -1,9 +1,12 @@
 //! Functions that several tests of this crate share.
 #![allow(dead_code, reason = "each test uses a part of it")]
-use profkit_data::sample::{SampleForm, SampleProfile, text};
+use profkit_data::sample::{SampleProfile, text};
+use profkit_object::build_id::build_id;
+use profkit_object::debug_files::DebugFolders;
+use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::Recording;
 use profkit_perf::collect::{BinaryCounts, CollectOptions, Counts, collect};
-use profkit_profgen::{Outcome, Profiles};
+use profkit_profgen::{MakeOptions, Outcome, Sampling};
 use profkit_testkit::simulate::{self, PerfScript, PerfSink, Simulation, Step};
 use profkit_testkit::{Llvm, repo_root};
 use std::path::{Path, PathBuf};
@@ -24,12 +27,48 @@ pub fn text_of(profile: &SampleProfile) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-pub fn text_of_all(outcome: &Outcome, profiles: Profiles) -> String {
-    let named = outcome.name_profiles(profiles, SampleForm::Text);
+pub fn text_of_only(sampling: Sampling<'_>) -> (Outcome, String) {
+    let (outcome, named) = sampling.finish();
     let [only] = &*named else {
         panic!("{} profiles", named.len());
     };
-    text_of(&only.profile)
+    let text = text_of(&only.profile);
+    (outcome, text)
+}
+
+/// Returns the profile of a binary with the defaults, from counts that need not name the binary.
+pub fn profile_of_only(binary: &Path, counts: &Counts) -> String {
+    let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
+    let id = build_id(&files.program().expect("a program")).expect("a build id");
+    let options = MakeOptions::default();
+    let mut sampling = Sampling::new(counts, &options);
+    sampling.add(&files, (binary, id), true).expect("a profile");
+    let (outcome, text) = text_of_only(sampling);
+    assert_eq!(outcome.problem(), None);
+    text
+}
+
+/// Records a simulated run with one process.
+pub fn simulated(
+    program: &simulate::Program,
+    simulation: &Simulation,
+    samples: u64,
+    sink: &mut dyn PerfSink,
+) {
+    let steps = [
+        Step::Start {
+            pid: 10,
+            program: 0,
+        },
+        Step::Samples(samples),
+    ];
+    let programs = std::slice::from_ref(program);
+    simulation.run(programs, &steps, sink).expect("a recording");
+}
+
+pub fn counts_of_recording(bytes: &[u8]) -> Counts {
+    let recording = Recording::open(bytes).expect("a recording");
+    collect(&recording, &CollectOptions::default())
 }
 
 /// Returns the text of the profile that llvm-profgen-22 writes. If it is not installed, prints this and returns `None`.
@@ -37,8 +76,7 @@ pub fn theirs(binary: &Path, input: &[&str]) -> Option<String> {
     theirs_of("llvm-profgen-22", binary, input)
 }
 
-/// Runs `tool`, which must have the options of llvm-profgen, and returns the text of the profile that it writes. If the
-/// tool is not installed, prints this and returns `None`.
+/// Runs `tool`, which has the options of llvm-profgen. `None` if it is not installed.
 pub fn theirs_of(tool: &str, binary: &Path, input: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
@@ -78,26 +116,9 @@ pub fn compiled(llvm: &Llvm, source: &str, arguments: &[&str], output: &Path) ->
     simulate::Program::open(output)
 }
 
-fn run(
-    program: &simulate::Program,
-    simulation: &Simulation,
-    samples: u64,
-    sink: &mut dyn PerfSink,
-) {
-    let steps = [
-        Step::Start {
-            pid: 10,
-            program: 0,
-        },
-        Step::Samples(samples),
-    ];
-    let programs = std::slice::from_ref(program);
-    simulation.run(programs, &steps, sink).expect("a recording");
-}
-
 pub fn recorded(program: &simulate::Program, simulation: &Simulation, samples: u64) -> Vec<u8> {
     let mut writer = simulation.writer();
-    run(program, simulation, samples, &mut writer);
+    simulated(program, simulation, samples, &mut writer);
     writer.file()
 }
 
@@ -108,12 +129,8 @@ pub fn recorded_with_text(
 ) -> (Vec<u8>, Vec<u8>) {
     let mut writer = simulation.writer();
     let mut script = PerfScript::new(Vec::new(), true);
-    run(
-        program,
-        simulation,
-        samples,
-        &mut (&mut writer, &mut script),
-    );
+    let both = &mut (&mut writer, &mut script);
+    simulated(program, simulation, samples, both);
     (writer.file(), script.into_inner())
 }
 
@@ -123,8 +140,7 @@ pub fn real_recordings() -> Vec<(PathBuf, PathBuf, Counts)> {
     let with_counts = of_test.map(|path| {
         let binary = path.with_file_name("test.binary");
         let bytes = std::fs::read(&path).expect("the recording");
-        let recording = Recording::open(&bytes).expect("a recording");
-        let mut counts = collect(&recording, &CollectOptions::default());
+        let mut counts = counts_of_recording(&bytes);
         // The program had another name when it was recorded.
         let program = counts
             .binaries

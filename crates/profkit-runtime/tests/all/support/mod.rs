@@ -64,19 +64,17 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles a C program with these options. If there is no clang, prints a message and returns `None`.
-    pub fn new(source: &str, options: &[&str]) -> Option<Self> {
-        let Some(llvm) = Llvm::find(22).or_else(|| Llvm::installed().pop()) else {
-            profkit_testkit::skip("no clang is installed");
-            return None;
-        };
+    /// Compiles a C program with these options.
+    pub fn new(source: &str, options: &[&str]) -> Result<Self, String> {
+        let llvm = Llvm::find(22).or_else(|| Llvm::installed().pop());
+        let llvm = llvm.ok_or("no clang is installed")?;
         let program = Self {
             folder: tempfile::tempdir().unwrap(),
             llvm,
         };
         fs::create_dir(program.path("out")).unwrap();
         program.compile(source, "program", options);
-        Some(program)
+        Ok(program)
     }
 
     pub fn compile(&self, source: &str, output: &str, options: &[&str]) {

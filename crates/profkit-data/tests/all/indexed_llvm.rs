@@ -170,64 +170,12 @@ fn same_bytes_as(release: u8) {
 }
 
 #[test]
-fn same_bytes_as_llvm_13() {
-    same_bytes_as(13);
-}
-
-#[test]
-fn same_bytes_as_llvm_14() {
-    same_bytes_as(14);
-}
-
-#[test]
-fn same_bytes_as_llvm_15() {
-    same_bytes_as(15);
-}
-
-#[test]
-fn same_bytes_as_llvm_16() {
-    same_bytes_as(16);
-}
-
-#[test]
-fn same_bytes_as_llvm_19() {
-    same_bytes_as(19);
-}
-
-#[test]
-fn same_bytes_as_llvm_22() {
-    same_bytes_as(22);
+fn same_bytes_as_each_llvm() {
+    [13, 14, 15, 16, 19, 22].into_iter().for_each(same_bytes_as);
 }
 
 fn from_text(text: &[u8]) -> InstrProfile {
-    let mut reader = TextReader::parse(text).unwrap();
-    let mut table = FunctionTable::new();
-    let mut functions = HashMap::new();
-    let mut record = Record::default();
-    let mut order = 0;
-    while reader.read_record(&mut record).unwrap() {
-        let function = *functions.entry(record.name.clone()).or_insert_with(|| {
-            table
-                .push_function(&record.name, record.name_ref, order)
-                .unwrap()
-        });
-        let new = NewRecord {
-            func_hash: record.func_hash,
-            counts: &record.counts,
-            bitmap: &record.bitmap,
-            uniformity: &record.uniformity,
-            values: Some(&record.values),
-            order,
-        };
-        table.push_record(function, new).unwrap();
-        order += 1;
-    }
-    InstrProfile {
-        kind: reader.kind(),
-        tables: vec![table],
-        traces: reader.temporal_traces().unwrap(),
-        ..InstrProfile::default()
-    }
+    InstrProfile::read(&mut TextReader::parse(text).unwrap()).unwrap()
 }
 
 /// Builds each program of the test matrix for which this machine has a clang and the LLVM tools of the same release.

@@ -142,12 +142,7 @@ fn yaml_becomes_the_same_bytes_and_the_same_yaml_as_with_llvm() {
                     let start = read.memprof().unwrap().offset;
                     let back = IndexedMemProf::parse(&theirs, start).unwrap();
                     let mut shown = Vec::new();
-                    yaml::write(
-                        &back.to_profile().unwrap(),
-                        &yaml::YamlOptions::new(),
-                        &mut shown,
-                    )
-                    .unwrap();
+                    yaml::write(&back.to_profile().unwrap(), &mut shown).unwrap();
                     let shown = String::from_utf8(shown).unwrap();
                     assert_eq!(shown, shown_by_llvm(&llvm, &file), "{what}");
                 }

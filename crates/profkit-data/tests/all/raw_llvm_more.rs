@@ -127,23 +127,8 @@ fn modes_decode_as(release: u32) {
 }
 
 #[test]
-fn more_modes_decode_as_llvm_13_merges_them() {
-    modes_decode_as(13);
-}
-
-#[test]
-fn more_modes_decode_as_llvm_16_merges_them() {
-    modes_decode_as(16);
-}
-
-#[test]
-fn more_modes_decode_as_llvm_19_merges_them() {
-    modes_decode_as(19);
-}
-
-#[test]
-fn more_modes_decode_as_llvm_22_merges_them() {
-    modes_decode_as(22);
+fn more_modes_decode_as_each_llvm_merges_them() {
+    [13, 16, 19, 22].into_iter().for_each(modes_decode_as);
 }
 
 /// In continuous mode, records have value sites but the runtime never writes the values. LLVM refuses such a file.

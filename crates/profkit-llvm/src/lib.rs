@@ -72,6 +72,11 @@ pub struct Io<'io> {
     process_ends: bool,
 }
 
+/// Writes to standard error. If it is closed, the write fails: the exit code still shows the tool's failure.
+pub(crate) fn say(stderr: &mut (dyn Write + '_), text: &[u8]) {
+    let _ = stderr.write_all(text);
+}
+
 impl<'io> Io<'io> {
     /// Makes an `Io` of a standard input, output and error. None of these three is treated as a terminal.
     pub fn new(

@@ -73,6 +73,7 @@ pub use driver::{Cancelled, InputStore, Progress, RunOptions, Threads};
 pub use engine::merge_scheduled;
 pub use engine::{MergeOutcome, MergedProfile, merge_instr};
 pub use error::{Difference, GroupConflict, InputGroup, MergeError};
+pub use families::{Merged, merge};
 pub use options::{MergeOptions, NameFilter, Policy, ValueWeights};
 pub use profkit_data::instr::{TraceOptions, TraceSampling};
 pub use profkit_data::{Weight, WeightError};

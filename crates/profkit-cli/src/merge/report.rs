@@ -5,17 +5,15 @@ use profkit_merge::Report;
 use profkit_merge::files::{Content, Output, is_stdio};
 use profkit_report::merge::MergeReport;
 use serde::Serialize;
-use std::io::Write as _;
 use std::path::Path;
 
 pub fn put(report: &MergeReport<'_>, print: bool, json: Option<&Path>) -> Result<()> {
     if print {
         let correlation = report.correlation.filter(|_| !report.correlation_printed);
         if let Some(correlation) = correlation.filter(|_| !report.quiet) {
-            let _ = write!(print::stderr(), "{correlation}");
+            print::tell(correlation.document());
         }
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = report.text(&mut print::stderr());
+        print::tell(report.document());
     }
     match json {
         Some(path) => write_json(path, report),
@@ -44,8 +42,7 @@ pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
     let output = Output::new(path, Content::Text)?;
     match output.write(|sink| sink.put(&json)) {
         Ok(_) => Ok(()),
-        // The program that reads our standard output has ended, because the program needs no more output: this is not
-        // an error.
+        // The program that reads our standard output needs no more: this is not an error.
         Err(error) if is_stdio(path) && error.is_broken_pipe() => Ok(()),
         Err(error) => Err(error.into()),
     }

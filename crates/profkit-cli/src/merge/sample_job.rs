@@ -154,8 +154,7 @@ impl MergeJob for SampleJob<'_> {
         let (bytes, losses) = self.bytes_of(&mut profile)?;
         refuse_losses(&name, &losses, self.strict)?;
         let functions = profile.functions().len() as u64;
-        // The memory is not freed, because the process ends soon and the system then takes all memory back in one step.
-        // Freeing each piece would take a tenth of the whole time.
+        // The process ends soon: freeing each piece would take a tenth of the whole time.
         std::mem::forget(profile);
         let written = Written {
             path: name,

@@ -108,8 +108,7 @@ impl Layouts {
     }
 
     fn find(&self, key: u64, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
-        // A comparison of a profile with a layout reads megabytes. So the candidates are copied, and the lock on the
-        // known layouts is released before they are compared.
+        // A comparison reads megabytes, so the lock is released before it.
         let candidates = self.known.read().ok()?.by_key.get(&key)?.clone();
         candidates
             .iter()

@@ -104,8 +104,7 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     }
     match options.layout {
         Some(SampleLayout::Flat) if options.policy == Policy::Llvm => {
-            // When LLVM flattens a profile, it finds functions by the hash of their name. So a function that occurs
-            // both with its name and with only the hash of it must become one function before.
+            // LLVM finds functions by the hash of their name, so a name and its hash must become one function before.
             unify_hashes(profile, &mut outcome);
             outcome.absorb(flatten_as_llvm(profile));
         }

@@ -40,8 +40,7 @@ fn compare(release: u32) {
             100,
             10_000,
         ),
-        // In these cases, some files are samples of longer streams. They are read before the reservoir is full, or
-        // after it.
+        // Some files are samples of longer streams, read before the reservoir is full, or after it.
         (cut(&[(100, 5_000), (30, 30), (100, 300)]), 100, 10_000),
         (
             cut(&[(30, 30), (100, 5_000), (100, 300), (2, 2)]),
@@ -61,8 +60,7 @@ fn compare(release: u32) {
             writeln!(paths, "{}", path.display()).unwrap();
         }
         std::fs::write(&list, paths).unwrap();
-        // LLVM uses one thread here. With more threads its sample differs from run to run, because its writers compete
-        // for inputs.
+        // With more threads, LLVM's sample differs from run to run.
         let out = folder.path().join("out");
         let status = Command::new(llvm.profdata())
             .args(["merge", "--text", "-j", "1"])

@@ -23,8 +23,7 @@ pub(super) fn place<'a>(
         }
         match statement.kind {
             Kind::Label(name) => {
-                // A linker optimisation hint refers to the instruction directly after its label, so nothing may be
-                // inserted between the two.
+                // A linker optimisation hint refers to the instruction directly after its label.
                 if name.starts_with(b"Lloh") || is_referenced(module, function, name) {
                     return Ok(index);
                 }

@@ -428,8 +428,7 @@ impl<'a> Facts<'a> {
                     break;
                 }
                 _ if Some(statement.section) != section => break,
-                // Mach-O has no function sizes. The function ends at `.cfi_endproc`; jump tables may stand after this
-                // directive.
+                // Mach-O has no sizes: the function ends at `.cfi_endproc`, after which jump tables may stand.
                 Kind::Directive(directive)
                     if format == ObjectFormat::MachO && directive.name == b".cfi_endproc" =>
                 {

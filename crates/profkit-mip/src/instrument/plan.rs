@@ -199,8 +199,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             if index == 0 && block.part == 0 {
                 continue;
             }
-            // Nothing in a function may be executed before its entry probe, so no block may begin before the entry
-            // probe.
+            // Nothing in a function may be executed before its entry probe.
             if block.part == 0 && block.statement < entry {
                 return Err("a block of the function begins before the entry probe".to_owned());
             }
@@ -238,8 +237,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             let separator = self.backend.syntax().separator;
             let mut lines: Vec<&str> = stub.lines().map(str::trim).collect();
             if place.context.intel {
-                // Stubs are written in AT&T syntax, so the syntax is switched and switched back. Only clang assembles
-                // Mach-O, and clang accepts only `.intel_syntax noprefix`.
+                // Stubs have AT&T syntax. Only clang assembles Mach-O, and accepts only `.intel_syntax noprefix`.
                 lines.insert(0, ".att_syntax prefix");
                 lines.push(".intel_syntax noprefix");
             }

@@ -104,8 +104,7 @@ fn trim(profile: &mut SampleProfile, summary: &Summary, options: &ContextOptions
         return;
     }
     if is_preinlined && !merge {
-        // Contexts with callers are kept, because they were chosen for inlining. Only functions without callers are
-        // dropped.
+        // Contexts with callers were chosen for inlining; only functions without callers are dropped.
         profile
             .retain(|function| !function.callers.is_empty() || function.samples.total >= threshold);
         return;

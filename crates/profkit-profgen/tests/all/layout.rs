@@ -108,8 +108,7 @@ fn programs_with_a_new_layout_do_what_they_did() {
         let silent = "-Wl,--no-warn-symbol-ordering";
         compile(&llvm, &[&list, &order, silent, linker], &new);
         assert_eq!(output(&old), output(&new), "clang-{release}");
-        // The functions must have the order of the file for the linker (`ld`). The parts that did not run come after
-        // them.
+        // The linker's order of functions, then their parts that did not run.
         let places = addresses(&new);
         let ld = String::from_utf8(layout.ld_profile()).expect("text");
         let found: Vec<(u64, &str)> = ld

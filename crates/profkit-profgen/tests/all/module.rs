@@ -135,8 +135,7 @@ impl PerfSink for AsModule {
     fn event(&mut self, event: &PerfEvent<'_>) -> io::Result<()> {
         match event {
             PerfEvent::Map(map) if map.path == self.program => {
-                // Write the mapping of the kernel and then that of the module. Like perf, write 0 as the offset of the
-                // module.
+                // The mapping of the kernel, then that of the module. Like perf, with 0 as its offset.
                 let kernel = 0xffff_ffff_8100_0000;
                 self.writer.event(&PerfEvent::Map(&PerfMap {
                     pid: u32::MAX,
@@ -220,8 +219,7 @@ fn check(built: &Built) {
         assert!(found.key.kernel);
         assert_eq!(found.key.numbering, Numbering::FromModule);
         assert_eq!(profile(&built.module, &counts), expected, "{path}");
-        // The counts can be written as text, as a file of addresses, and read again. Such files of several machines can
-        // be added up.
+        // As text, the counts of several machines can be added up.
         let mut addresses = Vec::new();
         write_addresses(&counts, &mut addresses).expect("written");
         let read = read_text(&addresses, TextOptions::default()).expect("our own text");

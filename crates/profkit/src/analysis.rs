@@ -235,7 +235,9 @@ pub mod heap {
 
 /// Instrumentation profiles of any form.
 pub mod instr {
-    pub use profkit_analysis::instr::{Form, InstrFacts, InstrReader, Share, Totals, ValueTotals};
+    pub use profkit_analysis::instr::{
+        Form, InstrFacts, InstrReader, InstrTable, Share, Totals, ValueTotals,
+    };
 }
 
 /// How much of a profile a build can use.

@@ -1,6 +1,6 @@
 //! Fuzzes the HTML page of a profile.
 use profkit_analysis::heap::HeapProfile;
-use profkit_analysis::instr::InstrReader;
+use profkit_analysis::instr::{InstrReader, InstrTable};
 use profkit_analysis::names::Spelling;
 use profkit_analysis::samples::SampleView;
 use profkit_data::detect::{Family, FileKind, detect};
@@ -41,7 +41,10 @@ fn html(data: &[u8], limit: usize) -> Option<String> {
         kind if kind.family() == Some(Family::Sample) => {
             Page::of_samples("<fuzz>", size, &SampleView::open(data, None).ok()?)
         }
-        _ => Page::of_instr("<fuzz>", size, &mut InstrReader::open(data).ok()?).0,
+        _ => {
+            let table = InstrTable::read(InstrReader::open(data).ok()?);
+            Page::of_instr("<fuzz>", size, &table).0
+        }
     };
     if kind == FileKind::InstrIndexed
         && let Ok(heap) = HeapProfile::from_indexed(data)

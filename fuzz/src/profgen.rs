@@ -9,7 +9,7 @@ use profkit_perf::collect::{
     BranchCount, CollectOptions, Numbering, Place, RangeCount, Sums, collect,
 };
 use profkit_profgen::{
-    Like, LineOptions, MakeOptions, NamedProfile, Outcome, Profiles, Program, ProgramOptions,
+    CountingTool, LineOptions, MakeOptions, NamedProfile, Program, ProgramOptions, Sampling,
     make_profile,
 };
 use profkit_testkit::fixture_path;
@@ -192,26 +192,26 @@ pub(crate) fn profgen_recording(data: &[u8]) {
         return;
     };
     let mut autofdo = MakeOptions::default();
-    autofdo.like = Like::Autofdo;
+    autofdo.tool = CountingTool::Autofdo;
     let ways = [
         MakeOptions::new(false, true, false),
         MakeOptions::new(true, true, false),
         MakeOptions::new(false, true, true),
         autofdo,
     ];
-    for options in ways {
+    for mut options in ways {
+        options.separate = true;
         let mut collecting = CollectOptions::default();
         collecting.stacks = options.contexts.is_some();
         let counts = collect(&recording, &collecting);
-        let mut outcome = Outcome::of(&counts);
-        let mut profiles = Profiles::separate();
+        let mut sampling = Sampling::new(&counts, &options);
         let id = counts
             .binaries
             .first()
             .and_then(|it| it.key.build_id.clone());
         let program = (path.as_path(), id);
-        let added = outcome.add(&files, program, &counts, true, &options, &mut profiles);
-        let named = outcome.name_profiles(profiles, SampleForm::ExtBinary);
+        let added = sampling.add(&files, program, true);
+        let (outcome, named) = sampling.finish();
         if data.is_empty() {
             assert!(added.is_ok() && named.len() == 1, "{options:?} {added:?}");
         }

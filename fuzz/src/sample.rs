@@ -9,7 +9,8 @@ use profkit_data::sample::{
     Losses, ProfileKind, ReadReport, SampleName, SampleProfile, SampleReadOptions, binary,
     ext_binary, read_with, text,
 };
-use profkit_merge::sample::{SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::MergeError;
+use profkit_merge::sample::{SampleMergeOptions, merge_sample};
 use profkit_merge::{Event, Policy, Threads, Totals};
 use std::num::NonZeroUsize;
 
@@ -141,7 +142,7 @@ pub(crate) fn merge(data: &[u8]) {
 fn merged(inputs: &Memory, options: &SampleMergeOptions) -> Option<(Vec<u8>, Vec<Event>, Totals)> {
     let outcome = match merge_sample(inputs, options) {
         Ok(outcome) => outcome,
-        Err(SampleMergeError::Damaged(_, error)) => {
+        Err(MergeError::Damaged(_, error)) => {
             located(&error);
             return None;
         }

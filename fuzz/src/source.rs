@@ -65,10 +65,6 @@ pub(crate) fn read_all(mut source: impl InstrSource, len: usize) -> Contents {
             Err(error) => {
                 located(&error);
                 contents.errors.push(error);
-                if !source.can_resume() {
-                    after_the_end(&mut source, &mut record);
-                    return contents;
-                }
             }
         }
     }

@@ -1,19 +1,22 @@
-//! Opens a profile of any kind except heap profiles.
-use crate::instr::{InstrReader, text_has_records};
+//! Opens and reads a profile of any kind except heap profiles.
+use crate::faults::Faults;
+use crate::instr::InstrTable;
 use crate::samples::SampleView;
 use profkit_data::Result;
-use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::raw::RawMetadataSource;
-use profkit_data::mip::{MipForm, MipProfile, ProfileVersion};
+use profkit_data::instr::{InstrReader, not_an_instr_profile};
+use profkit_data::mip::{MipProfile, ProfileVersion};
 
-/// A profile of any kind whose counts belong to functions: all kinds except heap profiles.
+/// A profile of any kind whose counts belong to functions: all kinds except heap profiles. Its sound parts are in memory,
+/// so that several questions can be asked about one file that is read once.
 ///
 /// ```
 /// use profkit_analysis::any::AnyProfile;
 ///
 /// for file in [b":ir\nmain\n1234\n1\n5\n".as_slice(), b"main:100:5\n 1: 3\n"] {
 ///     match AnyProfile::open(file, None)? {
-///         AnyProfile::Instr(mut reader) => assert_eq!(reader.source().kind().to_string(), "IR"),
+///         AnyProfile::Instr(table) => assert_eq!(table.facts.instrumentation.to_string(), "IR"),
 ///         AnyProfile::Sample(view) => assert_eq!(view.profile.functions().len(), 1),
 ///         AnyProfile::Mip(profile, _) => println!("{} functions", profile.functions.len()),
 ///     }
@@ -23,7 +26,7 @@ use profkit_data::mip::{MipForm, MipProfile, ProfileVersion};
 #[derive(Debug)]
 pub enum AnyProfile<'data> {
     /// An instrumentation profile.
-    Instr(InstrReader<'data>),
+    Instr(Box<InstrTable<'data>>),
     /// A sample profile.
     Sample(Box<SampleView<'data>>),
     /// A MIP profile, with the version of its file.
@@ -37,21 +40,39 @@ impl<'data> AnyProfile<'data> {
     /// # Errors
     /// If the file is not a profile, or if nothing of it can be read.
     pub fn open(data: &'data [u8], metadata: Option<&'data dyn RawMetadataSource>) -> Result<Self> {
-        let kind = detect(data);
-        if let FileKind::MipProfile | FileKind::MipYaml = kind
-            && let (profile, MipForm::Profile(version) | MipForm::Yaml(version)) =
-                MipProfile::open(data)?
-        {
-            return Ok(AnyProfile::Mip(Box::new(profile), version));
+        Self::open_as(detect(data), data, metadata)
+    }
+
+    /// Opens a profile whose kind is known, as [`open`](Self::open) does.
+    pub fn open_as(
+        kind: FileKind,
+        data: &'data [u8],
+        metadata: Option<&'data dyn RawMetadataSource>,
+    ) -> Result<Self> {
+        match kind {
+            kind if kind.is_sample() => {
+                let view = SampleView::open(data, None)?;
+                Ok(AnyProfile::Sample(Box::new(view)))
+            }
+            kind if kind.is_mip() && kind != FileKind::MipMap => {
+                let (profile, form) = MipProfile::open(data)?;
+                let version = form.version().ok_or_else(|| not_an_instr_profile(kind))?;
+                Ok(AnyProfile::Mip(Box::new(profile), version))
+            }
+            kind => {
+                let reader = InstrReader::salvage(kind, data, metadata)?;
+                reader.check_text()?;
+                Ok(AnyProfile::Instr(Box::new(InstrTable::read(reader))))
+            }
         }
-        if kind.family() == Some(Family::Sample) {
-            let view = SampleView::open(data, None)?;
-            return Ok(AnyProfile::Sample(Box::new(view)));
+    }
+
+    /// The errors of the file.
+    pub fn faults(&self) -> Faults {
+        match self {
+            AnyProfile::Instr(table) => table.damage.clone(),
+            AnyProfile::Sample(view) => view.faults(),
+            AnyProfile::Mip(..) => Faults::default(),
         }
-        let reader = InstrReader::open_correlated(data, metadata)?;
-        if let InstrReader::Text(_) = &reader {
-            text_has_records(data)?;
-        }
-        Ok(AnyProfile::Instr(reader))
     }
 }

@@ -23,13 +23,11 @@ use std::process::ExitCode;
     after_help = EXIT_CODES,
 )]
 pub struct Cli {
-    /// The output options, which all commands have.
     #[command(flatten)]
-    pub output: OutputArgs,
+    output: OutputArgs,
 
-    /// The command to run.
     #[command(subcommand)]
-    pub command: Command,
+    command: Command,
 }
 
 const EXIT_CODES: &str = "\
@@ -46,7 +44,7 @@ Example:
 /// To add a command, put its arguments and its `run` function into a module of its own. Then add a variant to this enum
 /// and a line to the `match` below.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Merge profiles of one kind (instrumentation, sample, heap) that any LLVM release wrote, and report what was
     /// repaired or dropped
     Merge(OnDemand<merge::MergeArgs>),
@@ -90,9 +88,8 @@ pub enum Command {
     Man(completions::ManArgs),
 }
 
-/// Arguments of a tool of LLVM.
 #[derive(Debug, clap::Args)]
-pub struct ToolArgs {
+pub(crate) struct ToolArgs {
     /// Arguments of LLVM's tool
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<OsString>,
@@ -107,10 +104,7 @@ impl ToolArgs {
 
 impl Cli {
     /// Parses a command line with the parser that `Cli::command` returned. Also returns the `ArgMatches` of `clap`, which show whether an option was given.
-    ///
-    /// # Errors
-    /// If the parser rejects the command line.
-    pub fn parse_with_matches(
+    pub(crate) fn parse_with_matches(
         parser: &mut clap::Command,
         args: &[OsString],
     ) -> Result<(Self, ArgMatches), clap::Error> {
@@ -119,7 +113,7 @@ impl Cli {
     }
 
     /// Runs the command. `matches` are the second value that [`parse_with_matches`](Self::parse_with_matches) returned.
-    pub fn run(self, matches: &ArgMatches) -> ExitCode {
+    pub(crate) fn run(self, matches: &ArgMatches) -> ExitCode {
         self.output.apply();
         let matches = matches
             .subcommand()
@@ -150,7 +144,6 @@ impl Cli {
     }
 }
 
-/// The styles of the help text: its headings are bold.
 const fn styles() -> Styles {
     let bold = clap::builder::styling::Style::new().bold();
     Styles::plain().header(bold).usage(bold)

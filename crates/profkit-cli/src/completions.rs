@@ -8,7 +8,6 @@ use profkit_llvm::profgen;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Arguments of `profkit completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +22,6 @@ pub struct CompletionsArgs {
     command: String,
 }
 
-/// Arguments of `profkit man`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +33,6 @@ pub struct ManArgs {
     folder: Option<PathBuf>,
 }
 
-/// Prints a completion script for a shell.
 pub fn print_script(args: &CompletionsArgs) -> Result {
     let mut command = match args.command.as_str() {
         "profkit" => native(),
@@ -87,7 +84,6 @@ fn llvm_profdata() -> Command {
         .subcommands(commands)
 }
 
-/// An option of LLVM's tool.
 fn argument(option: &OptionSpec) -> Arg {
     let mut letters = option.name.chars();
     let argument = Arg::new(option.name).help(match option.alias_of {
@@ -112,7 +108,6 @@ fn argument(option: &OptionSpec) -> Arg {
     }
 }
 
-/// Prints the main manual page, or writes all pages.
 pub fn man(args: &ManArgs) -> Result {
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();

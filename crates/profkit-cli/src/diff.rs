@@ -1,11 +1,12 @@
 //! `profkit diff`: what changed between two profiles of one kind.
+use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::{Heap, ThresholdArgs};
-use crate::print::{self, Format, RowFormat, stdout_for};
+use crate::print::{self, RowFormat};
 use crate::show::is_given;
 use crate::spelling::pattern;
-use clap::{ArgMatches, Args, ValueEnum};
+use clap::{ArgMatches, Args};
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
 use profkit_analysis::heap::is_heap_alone;
 use profkit_analysis::overlap::ComparedProfile;
@@ -14,7 +15,6 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::{Input, is_stdio};
 use profkit_report::diff::{DiffReport, HeapDiff, gate};
 use profkit_report::typed::{between, percent};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -63,7 +63,6 @@ const OF_HEAPS: [&str; 8] = [
     "no-index-cache",
 ];
 
-/// Arguments of `profkit diff`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DiffArgs {
@@ -115,30 +114,24 @@ pub struct DiffArgs {
     /// The quantity that is compared, and that the lists are sorted by: bytes, if the option is not given
     #[arg(
         long,
-        value_enum,
+        value_parser = choice(MEASURES),
         value_name = "MEASURE",
         help_heading = "Heap profiles"
     )]
-    by: Option<By>,
+    by: Option<Measure>,
 
-    /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     thresholds: ThresholdArgs,
 
-    /// The options that name the binaries of raw heap profiles.
     #[command(flatten)]
     binaries: BinaryArgs,
 }
 
-/// The quantity by which contexts are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
-    /// Bytes allocated
-    Bytes,
-    /// Number of allocations
-    Allocations,
-    /// Average lifetime
-    Lifetime,
+choices! {
+    MEASURES: Measure =
+        "bytes" => Measure::Bytes, "Bytes allocated";
+        "allocations" => Measure::Allocations, "Number of allocations";
+        "lifetime" => Measure::Lifetime, "Average lifetime";
 }
 
 impl DiffArgs {
@@ -177,30 +170,16 @@ impl DiffArgs {
     /// Ends a command that has printed the differences. Reports names in the selection that no function of either
     /// profile has. If there are no such names, reports a share that is too large for `--fail-over`.
     fn finish(&self, missing: &[String], moved: Option<f64>, unit: &str) -> exit::Result {
-        if let Some((first, more)) = missing.split_first() {
+        if !missing.is_empty() {
             let none = |name| format!("neither profile has a function `{name}`");
-            let failure = more
-                .iter()
-                .map(none)
-                .fold(Failure::input(none(first)), Failure::and);
             let hint = "--function-contains TEXT finds functions whose name contains the text";
-            return Err(failure.with_hint(hint));
+            return Err(Failure::inputs(missing.iter().map(none)).with_hint(hint));
         }
-        match self.fail_over.and_then(|most| gate(moved, most, unit)) {
-            Some(reason) => {
-                // A failed write is ignored. It means that stderr is closed.
-                let _ = writeln!(print::stderr(), "gate: {reason}");
-                Ok(Status::GateFailed)
-            }
-            None => Ok(Status::Done),
-        }
+        let reason = self.fail_over.and_then(|most| gate(moved, most, unit));
+        Ok(exit::gate(reason).unwrap_or(Status::Done))
     }
 }
 
-/// Compares two profiles. `matches` shows which options are on the command line.
-///
-/// # Errors
-/// If a file cannot be read, if the profiles cannot be compared, or if the result cannot be printed.
 pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
     if is_stdio(&args.old) && is_stdio(&args.new) {
         return Err(Failure::usage(
@@ -234,7 +213,7 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
         // The errors are part of the JSON, so they are not printed as text.
         let shown = args.format != RowFormat::Json;
         for error in profile.damage.first.iter().filter(|_| shown) {
-            let _ = writeln!(print::stderr(), "warning: {name}: {error}");
+            print::say(format_args!("warning: {name}: {error}"));
         }
         profiles.push(profile);
     }
@@ -255,29 +234,18 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
         diff: &diff,
         spelling: args.mangled.into(),
     };
-    let mut out = stdout_for(args.format.document());
-    let printed = match (args.format.rows(), args.format.document()) {
-        (Some(form), _) => report.rows(form, out),
-        (None, Format::Text) => report.text(&mut out),
-        (None, Format::Json) => report.json(&mut out),
-    };
-    printed.map_err(|error| Failure::print(&error))?;
+    print::answer(&report, args.format)?;
     match args.finish(&diff.missing, diff.moved, report.unit())? {
         Status::Done if report.is_damaged() => Ok(Status::InputBad),
         status => Ok(status),
     }
 }
 
-/// Compares two heap profiles.
 fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
     let [old_input, new_input] = inputs;
     let mut old = Heap::open(&args.binaries, old_input)?;
     let mut new = Heap::open(&args.binaries, new_input)?;
-    let by = match args.by {
-        None | Some(By::Bytes) => Measure::Bytes,
-        Some(By::Allocations) => Measure::Allocations,
-        Some(By::Lifetime) => Measure::Lifetime,
-    };
+    let by = args.by.unwrap_or_default();
     let thresholds = args.thresholds.thresholds();
     let selection = args.selection()?;
     let changes = HeapChanges::new(&mut old.heap, &mut new.heap, by, &thresholds, &selection);
@@ -291,13 +259,7 @@ fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
         thresholds,
         top: args.most(),
     };
-    let mut out = stdout_for(args.format.document());
-    match (args.format.rows(), args.format.document()) {
-        (Some(form), _) => report.rows(form, out),
-        (None, Format::Text) => report.text(&mut out),
-        (None, Format::Json) => report.json(&mut out),
-    }
-    .map_err(|error| Failure::print(&error))?;
+    print::answer(&report, args.format)?;
     // Text and JSON have the notes in them.
     if args.format.rows().is_some() {
         print::notes(old.notes.iter().chain(&new.notes));

@@ -1,7 +1,7 @@
 //! `profkit doctor`: what files are, which LLVM releases can use them, what is wrong with them, and what to do next.
 use crate::exit::{self, Failure, Status, system_hint};
 use crate::merge::progress::Progress;
-use crate::print::{AnnotateArgs, Format, notes, plural, stderr, stdout_for};
+use crate::print::{AnnotateArgs, Format, notes, plural, say, stdout_for};
 use clap::{Args, ValueEnum};
 use profkit_analysis::doctor::{Counts, Diagnosis, Group, Groups, Survey};
 use profkit_data::path_text;
@@ -29,7 +29,6 @@ Examples:
   profkit doctor runs/ --annotate github
   profkit doctor --format json /ci/profiles | jq '.files[] | select(.verdict != \"sound\")'";
 
-/// Arguments of `profkit doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DoctorArgs {
@@ -53,7 +52,6 @@ pub struct DoctorArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Whether to print annotations, which a build server (such as GitHub Actions) shows beside its job.
     #[command(flatten)]
     pub annotate: AnnotateArgs,
 
@@ -62,17 +60,12 @@ pub struct DoctorArgs {
     pub threads: Option<NonZeroUsize>,
 }
 
-/// The files that `--only` selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Only {
     /// Files that are damaged, cannot be read or are not profiles
     Bad,
 }
 
-/// Examines files and folders.
-///
-/// # Errors
-/// If standard output cannot be written. Faults of files are not errors of this function: they are printed.
 pub fn run(args: &DoctorArgs) -> exit::Result {
     let counts = report(args).map_err(|error| Failure::print(&error))?;
     Ok(match (counts.files(), counts.bad()) {
@@ -104,11 +97,12 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
         printed += 1;
         match args.format {
             Format::Json => json::file(&mut out, name, &diagnosis, printed == 1),
-            Format::Text if printed > 1 => {
-                writeln!(out)?;
-                doctor::file(&mut out, name, &diagnosis)
+            Format::Text => {
+                if printed > 1 {
+                    writeln!(out)?;
+                }
+                doctor::file(name, &diagnosis).print(&mut out)
             }
-            Format::Text => doctor::file(&mut out, name, &diagnosis),
         }
     };
     let hint = |path: &_, error: &_| system_hint(path, error);
@@ -120,13 +114,11 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
     if let Some(number) = args.group {
         let group = groups.get(number.get() - 1);
         if group.is_none() {
-            // A failed write is ignored. It means that stderr is closed.
-            let _ = writeln!(
-                stderr(),
-                "error: --group {number}: there {} only {}",
-                if groups.len() == 1 { "is" } else { "are" },
-                plural(groups.len() as u64, "group")
-            );
+            let are = if groups.len() == 1 { "is" } else { "are" };
+            let all = plural(groups.len() as u64, "group");
+            say(format_args!(
+                "error: --group {number}: there {are} only {all}"
+            ));
         }
         for name in group.iter().flat_map(|group| &group.names) {
             writeln!(out, "{name}")?;
@@ -148,11 +140,11 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
             writeln!(out)?;
         }
         printed += 1;
-        doctor::group(&mut out, &group, counts, &paths)?;
+        doctor::group(&group, counts, &paths).print(&mut out)?;
     }
     match args.format {
         Format::Json => json::end(&mut out, counts)?,
-        Format::Text => doctor::end(&mut out, counts, printed > 0)?,
+        Format::Text => doctor::end(counts, printed > 0).print(&mut out)?,
     }
     out.flush()?;
     args.annotate.write(|list| *list = annotations);

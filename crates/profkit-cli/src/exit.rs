@@ -12,12 +12,13 @@
 //! An error is one or more lines on stderr that begin with `error: `. If the user can do something about the error, a
 //! line that begins with `hint: ` follows.
 use crate::print;
+use profkit_analysis::faults::Faults;
 use profkit_data::path_text;
 use profkit_data::stored::{MemberError, StoredError, split_member};
 use profkit_merge::files::system_text;
 use profkit_report::quoted;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -31,7 +32,7 @@ pub enum Status {
     /// A condition that the user set was not met.
     GateFailed,
     /// The command ran another program, and ends with the exit code of that program.
-    Ran(u8),
+    Code(u8),
 }
 
 /// Why a command stopped: the messages to print, and the exit code.
@@ -42,7 +43,6 @@ pub struct Failure {
     hints: Vec<String>,
 }
 
-/// The result of a command.
 pub type Result<T = Status> = std::result::Result<T, Failure>;
 
 const INPUT_BAD: u8 = 1;
@@ -56,6 +56,16 @@ impl Failure {
         Failure {
             code: INPUT_BAD,
             messages: vec![message.to_string()],
+            hints: Vec::new(),
+        }
+    }
+
+    /// Makes a failure for bad inputs, with a message for each.
+    #[cold]
+    pub fn inputs(messages: impl IntoIterator<Item = impl fmt::Display>) -> Self {
+        Failure {
+            code: INPUT_BAD,
+            messages: messages.into_iter().map(|it| it.to_string()).collect(),
             hints: Vec::new(),
         }
     }
@@ -108,7 +118,6 @@ impl Failure {
         }
     }
 
-    /// Makes the failure for an error while standard output was written.
     #[cold]
     pub fn print(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -118,7 +127,15 @@ impl Failure {
         }
     }
 
-    /// The messages. Each message is one line.
+    fn say(&self) {
+        for message in &self.messages {
+            print::say(format_args!("error: {message}"));
+        }
+        for hint in &self.hints {
+            print::say(format_args!("hint: {hint}"));
+        }
+    }
+
     pub fn messages(&self) -> &[String] {
         &self.messages
     }
@@ -136,7 +153,6 @@ impl Failure {
         hints.into_iter().fold(self, Failure::with_hint)
     }
 
-    /// Adds a hint: a line that tells the user what to do.
     #[must_use]
     pub fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         self.hints.push(hint.to_string());
@@ -146,9 +162,6 @@ impl Failure {
 
 /// Checks that a file or folder exists. A command calls this before a library function that has another message for a
 /// missing file, so that all commands print the same message.
-///
-/// # Errors
-/// If the file or folder does not exist, or if the folder that contains it cannot be searched.
 pub fn must_exist(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(_) => Ok(()),
@@ -220,16 +233,27 @@ fn nearest_name(folder: &Path, path: &Path) -> Option<PathBuf> {
     )
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for message in &self.messages {
-            writeln!(f, "error: {message}")?;
-        }
-        for hint in &self.hints {
-            writeln!(f, "hint: {hint}")?;
-        }
-        Ok(())
+/// The errors of a file as messages, with the name of the file.
+pub fn lines_of(name: &str, faults: &Faults) -> impl Iterator<Item = String> {
+    let first = faults.first.iter().map(ToString::to_string);
+    let more = Some(faults.more()).filter(|more| *more > 0);
+    let all = first.chain(more.map(|more| format!("and {more} more errors")));
+    all.map(move |error| format!("{name}: {error}"))
+}
+
+/// The result of a command that has collected its messages: done, unless there are messages.
+pub fn done_unless(failure: Failure) -> Result {
+    match failure.messages.is_empty() {
+        true => Ok(Status::Done),
+        false => Err(failure),
     }
+}
+
+/// Prints the bounds that are not met. Returns [`Status::GateFailed`] if there are any.
+pub fn gate(reasons: impl IntoIterator<Item = impl fmt::Display>) -> Option<Status> {
+    let reasons = reasons.into_iter();
+    let said = reasons.map(|reason| print::say(format_args!("gate: {reason}")));
+    (said.count() > 0).then_some(Status::GateFailed)
 }
 
 /// Ends the program: prints a failure, and decides the exit code.
@@ -238,10 +262,9 @@ pub fn finish(result: Result) -> ExitCode {
         Ok(Status::Done) => 0,
         Ok(Status::InputBad) => INPUT_BAD,
         Ok(Status::GateFailed) => GATE_FAILED,
-        Ok(Status::Ran(code)) => code,
+        Ok(Status::Code(code)) => code,
         Err(failure) => {
-            // A failed write is ignored. It means that stderr is closed. The exit code still shows the failure.
-            let _ = write!(print::stderr(), "{failure}");
+            failure.say();
             failure.code
         }
     };
@@ -251,7 +274,7 @@ pub fn finish(result: Result) -> ExitCode {
 /// Ends the program after it caught a signal, and prints why. The program ends by the same signal, so that a shell sees
 /// the exit code 128 + `signal` and also ends the script that runs the command.
 pub fn by_signal(failure: &Failure, signal: i32) {
-    let _ = write!(print::stderr(), "{failure}");
+    failure.say();
     let _ = signal_hook::low_level::emulate_default_handler(signal);
 }
 

@@ -1,4 +1,5 @@
 //! `profkit export`: a profile for the viewers of other tools.
+use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::Heap;
@@ -31,7 +32,6 @@ Examples:
   profkit export samples.prof --to speedscope -o samples.speedscope.json
   profkit export app.profdata --to parquet --table counters -o counters.parquet";
 
-/// Arguments of `profkit export`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportArgs {
@@ -48,14 +48,13 @@ pub struct ExportArgs {
     output: PathBuf,
 
     /// The table to export, if the output is a table
-    #[arg(long, value_enum, value_name = "TABLE")]
-    table: Option<TableName>,
+    #[arg(long, value_parser = choice(TABLES), value_name = "TABLE")]
+    table: Option<TableKind>,
 
     /// Export the heap profile in an indexed profile instead of its counters
     #[arg(long)]
     memory: bool,
 
-    /// The options that name the binaries of raw heap profiles.
     #[command(flatten)]
     binaries: BinaryArgs,
 }
@@ -80,33 +79,14 @@ enum Form {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TableName {
-    /// Functions and their sums
-    Functions,
-    /// Counters, or blocks of a MIP profile
-    Counters,
-    /// Lines of a sample profile
-    Lines,
-    /// Values of value sites, or call targets
-    Values,
-    /// Orders of first calls
-    Traces,
-    /// Contexts of a heap profile
-    Contexts,
-}
-
-impl TableName {
-    fn kind(self) -> TableKind {
-        match self {
-            TableName::Functions => TableKind::Functions,
-            TableName::Counters => TableKind::Counters,
-            TableName::Lines => TableKind::Lines,
-            TableName::Values => TableKind::Values,
-            TableName::Traces => TableKind::Traces,
-            TableName::Contexts => TableKind::Contexts,
-        }
-    }
+choices! {
+    TABLES: TableKind =
+        "functions" => TableKind::Functions, "Functions and their sums";
+        "counters" => TableKind::Counters, "Counters, or blocks of a MIP profile";
+        "lines" => TableKind::Lines, "Lines of a sample profile";
+        "values" => TableKind::Values, "Values of value sites, or call targets";
+        "traces" => TableKind::Traces, "Orders of first calls";
+        "contexts" => TableKind::Contexts, "Contexts of a heap profile";
 }
 
 impl Form {
@@ -122,10 +102,6 @@ impl Form {
     }
 }
 
-/// Writes the file.
-///
-/// # Errors
-/// If the profile cannot be read or has no counts, or if the file cannot be written.
 pub fn run(args: &ExportArgs) -> exit::Result {
     if args.table.is_some() && !args.to.is_table() {
         return Err(Failure::usage(
@@ -175,7 +151,6 @@ pub fn run(args: &ExportArgs) -> exit::Result {
     Ok(status)
 }
 
-/// Writes a table to memory.
 fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<()> {
     let written = match form {
         #[cfg(feature = "arrow")]
@@ -191,7 +166,7 @@ fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<(
 /// Opens the heap profile of an input; `None` if no heap profile is to be exported. The heap profile in an indexed
 /// profile is exported only if the options ask for it, or if the indexed profile has no counters.
 fn heap(args: &ExportArgs, input: &Input) -> exit::Result<Option<HeapProfile>> {
-    let asked = args.memory || args.table == Some(TableName::Contexts);
+    let asked = args.memory || args.table == Some(TableKind::Contexts);
     let indexed = detect(input.bytes()) == FileKind::InstrIndexed;
     if (indexed && (asked || is_heap_alone(input))) || detect(input).is_memprof() {
         let opened = Heap::open(&args.binaries, input)?;
@@ -203,7 +178,7 @@ fn heap(args: &ExportArgs, input: &Input) -> exit::Result<Option<HeapProfile>> {
 
 fn table(args: &ExportArgs, input: &Input) -> Result<(Table, Status), Failure> {
     let name = input.name();
-    let asked = args.table.map(TableName::kind);
+    let asked = args.table;
     let no_table = |why: NoTable| Failure::usage(format_args!("{name}: {why}"));
     if let Some(heap) = heap(args, input)? {
         let kind = asked.unwrap_or(TableKind::Contexts);
@@ -212,8 +187,8 @@ fn table(args: &ExportArgs, input: &Input) -> Result<(Table, Status), Failure> {
     }
     let kind = asked.unwrap_or(TableKind::Functions);
     let profile = AnyProfile::open(input.bytes(), None);
-    let mut profile = profile.map_err(|error| Failure::file(name, &error))?;
-    let (table, faults) = Table::of(name, kind, &mut profile).map_err(no_table)?;
+    let profile = profile.map_err(|error| Failure::file(name, &error))?;
+    let (table, faults) = Table::of(name, kind, &profile).map_err(no_table)?;
     let status = damage(name, &faults);
     Ok((table, status))
 }
@@ -225,8 +200,8 @@ fn stacks(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure>
         return Ok((Stacks::of_heap(name, &heap), status));
     }
     let profile = AnyProfile::open(input.bytes(), None);
-    let mut profile = profile.map_err(|error| Failure::file(name, &error))?;
-    let (stacks, faults) = Stacks::of(name, &mut profile);
+    let profile = profile.map_err(|error| Failure::file(name, &error))?;
+    let (stacks, faults) = Stacks::of(name, &profile);
     let status = damage(name, &faults);
     Ok((stacks, status))
 }

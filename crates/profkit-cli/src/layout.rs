@@ -1,9 +1,10 @@
 //! `profkit layout`: the order of blocks and functions for clang and lld, from branch stacks.
+use crate::choice::{choice, choices};
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::print;
 use crate::sampling::{SelectArgs, read_counts, warn};
 use crate::show::recording::files_of;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use profkit_data::path_text;
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_object::binary::BinaryFile;
@@ -12,7 +13,6 @@ use profkit_perf::collect::Counts;
 use profkit_profgen::layout::{CodeMap, Flow, FunctionOrder, Layout, LayoutOptions, counts_of};
 use profkit_report::layout::{document, lines};
 use profkit_report::recording::recording_damage;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -28,7 +28,6 @@ Examples:
       -Wl,--symbol-ordering-file=app.ld,--no-warn-symbol-ordering … -o app
 clang 13 to 18 have -fbasic-block-sections=labels in place of -fbasic-block-address-map.";
 
-/// Arguments of `profkit layout`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LayoutArgs {
@@ -50,8 +49,8 @@ pub struct LayoutArgs {
     ld_profile: Option<PathBuf>,
 
     /// The order of functions
-    #[arg(long, value_enum, default_value_t, value_name = "ORDER")]
-    functions: Functions,
+    #[arg(long, value_parser = choice(FUNCTIONS), default_value = "calls", value_name = "ORDER")]
+    functions: FunctionOrder,
 
     /// Add the scores of functions as comments to the file for clang
     #[arg(long)]
@@ -65,19 +64,12 @@ pub struct LayoutArgs {
     select: SelectArgs,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Functions {
-    /// Place each function near the functions that call it
-    #[default]
-    Calls,
-    /// Keep the order that the functions have in the program now
-    Original,
+choices! {
+    FUNCTIONS: FunctionOrder =
+        "calls" => FunctionOrder::Calls, "Place each function near the functions that call it";
+        "original" => FunctionOrder::Original, "Keep the order that the functions have in the program now";
 }
 
-/// Runs `profkit layout`.
-///
-/// # Errors
-/// If an input or the program cannot be read, if no branch fits the program, or if a file cannot be written.
 pub fn run(args: &LayoutArgs) -> exit::Result {
     let outputs = [
         ("the order of blocks", args.cc_profile.as_deref()),
@@ -108,10 +100,7 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     let id = build_id(&image).map_err(failure)?;
     let found = counts_of(&counts, &args.binary, id.as_ref()).map_err(failure)?;
     let mut options = LayoutOptions::default();
-    options.functions = match args.functions {
-        Functions::Calls => FunctionOrder::Calls,
-        Functions::Original => FunctionOrder::Original,
-    };
+    options.functions = args.functions;
     let flow = Flow::new(&code, &found);
     let layout = Layout::new(&code, &flow, options).map_err(failure)?;
     let mut staged = Vec::new();
@@ -127,10 +116,6 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     for output in staged {
         output.finish()?;
     }
-    // A failed write is ignored. It means that stderr is closed.
-    let mut stderr = print::stderr();
-    for line in lines(&layout) {
-        let _ = writeln!(stderr, "{line}");
-    }
+    lines(&layout).into_iter().for_each(print::say);
     Ok(Status::Done)
 }

@@ -1,34 +1,34 @@
 //! The `profkit` command: parses the arguments, calls the libraries, and prints text or JSON. The libraries do not
 //! print.
 //!
-//! The arguments of a command are a `clap` struct in the command's module, listed in [`cli::Command`]. The `run`
-//! function of the module takes that struct and returns a [`Status`](exit::Status) or a [`Failure`](exit::Failure).
-//! Only [`exit`] turns these into messages and exit codes. Files are opened and written through
+//! The arguments of a command are a `clap` struct in the command's module, listed in `cli::Command`. The `run`
+//! function of the module takes that struct and returns an `exit::Status` or an `exit::Failure`.
+//! Only `exit` turns these into messages and exit codes. Files are opened and written through
 //! [`profkit_merge::files`].
 
+mod choice;
 pub mod cli;
-pub mod correlate;
-pub mod diff;
-pub mod doctor;
-pub mod exit;
-pub mod export;
-pub mod io;
-pub mod layout;
-pub mod matching;
-pub mod memprof;
-pub mod merge;
-pub mod mip;
-pub mod order;
-pub mod overlap;
-pub mod print;
-pub mod report;
-pub mod runtime;
-pub mod sampling;
-pub mod show;
-
 mod completions;
+mod correlate;
+mod diff;
+mod doctor;
+mod exit;
+mod export;
+mod io;
+mod layout;
+mod matching;
+mod memprof;
+mod merge;
+mod mip;
 mod on_demand;
-pub mod spelling;
+mod order;
+mod overlap;
+mod print;
+mod report;
+mod runtime;
+mod sampling;
+mod show;
+mod spelling;
 
 use profkit_llvm::{Io, Tool};
 use std::ffi::OsString;

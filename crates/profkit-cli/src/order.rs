@@ -1,13 +1,13 @@
 //! `profkit order`: the order in which a linker should place functions.
+use crate::choice::{choice, choices};
 use crate::exit::{self, Failure, Status};
 use crate::print::{self, Format};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_data::path_text;
 use profkit_merge::files::{Content, Output, check_outputs, is_stdio};
 use profkit_object::code_symbols::read_code_symbols;
 use profkit_report::order::{Order, OrderReport, warnings};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -25,7 +25,6 @@ Examples:
   profkit order --for coff app.mip -o order.txt
       then: link /ORDER:@order.txt …";
 
-/// Arguments of `profkit order`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct OrderArgs {
@@ -38,8 +37,8 @@ pub struct OrderArgs {
     output: PathBuf,
 
     /// The linker that is to read the file
-    #[arg(long = "for", value_enum, default_value_t, value_name = "LINKER")]
-    linker: Linker,
+    #[arg(long = "for", value_parser = choice(LINKERS), default_value = "lld", value_name = "LINKER")]
+    linker: OrderFile,
 
     /// Leave out functions that this program does not have, and report how much of its code the start touches
     #[arg(long, value_name = "PROGRAM")]
@@ -55,38 +54,16 @@ pub struct OrderArgs {
     format: Format,
 }
 
-/// The linker that is to read an order file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Linker {
-    /// lld for ELF: --symbol-ordering-file
-    #[default]
-    Lld,
-    /// gold: --section-ordering-file
-    Gold,
-    /// GNU ld: -T
-    Ld,
-    /// Mach-O linkers: -order_file
-    Macho,
-    /// Microsoft's linker and lld-link: /ORDER:@FILE
-    Coff,
+choices! {
+    /// The words of `--for`.
+    pub LINKERS: OrderFile =
+        "lld" => OrderFile::Lld, "lld for ELF: --symbol-ordering-file";
+        "gold" => OrderFile::Gold, "gold: --section-ordering-file";
+        "ld" => OrderFile::GnuLd, "GNU ld: -T";
+        "macho" => OrderFile::MachO, "Mach-O linkers: -order_file";
+        "coff" => OrderFile::Coff, "Microsoft's linker and lld-link: /ORDER:@FILE";
 }
 
-impl From<Linker> for OrderFile {
-    fn from(linker: Linker) -> Self {
-        match linker {
-            Linker::Lld => OrderFile::Lld,
-            Linker::Gold => OrderFile::Gold,
-            Linker::Ld => OrderFile::GnuLd,
-            Linker::Macho => OrderFile::MachO,
-            Linker::Coff => OrderFile::Coff,
-        }
-    }
-}
-
-/// Runs `profkit order`.
-///
-/// # Errors
-/// If a file cannot be read or has no order of calls, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> exit::Result {
     let read = args.inputs.iter().chain(&args.binary);
     check_outputs(&[("the order", Some(&args.output))], read)?;
@@ -97,11 +74,10 @@ pub fn run(args: &OrderArgs) -> exit::Result {
         let added = startup.add(&input);
         let added = added.map_err(|error| Failure::file(input.name(), &error))?;
         for warning in warnings(&added) {
-            // A failed write is ignored. It means that stderr is closed.
-            let _ = writeln!(print::stderr(), "warning: {}: {warning}", input.name());
+            print::say(format_args!("warning: {}: {warning}", input.name()));
         }
     }
-    let mut order = startup.order(args.linker.into());
+    let mut order = startup.order(args.linker);
     let symbols = args.binary.as_ref().map(|path| {
         exit::must_exist(path)?;
         read_code_symbols(path).map_err(|error| Failure::file(path_text(path), &error))
@@ -111,9 +87,9 @@ pub fn run(args: &OrderArgs) -> exit::Result {
         order.keep_known(symbols);
     }
     let binary = symbols.as_deref().map(|symbols| (symbols, args.page_size));
-    let report = OrderReport::new(&startup, &order, args.linker.into(), binary);
+    let report = OrderReport::new(&startup, &order, args.linker, binary);
     if order.names().is_empty() {
-        let _ = write!(print::stderr(), "{report}");
+        let _ = report.document().print(&mut print::stderr());
         let failure = Failure::input("no function is left to order, so nothing is written");
         return Err(failure.with_hint(
             "perhaps the profile is of another program: `profkit match PROFILE PROGRAM` checks that",
@@ -124,18 +100,19 @@ pub fn run(args: &OrderArgs) -> exit::Result {
 
 /// Writes the order file, and the report to standard error. If `stdout` is true and the format is JSON, writes only one
 /// JSON document, which has the report and the order.
-///
-/// # Errors
-/// If the file cannot be written.
 pub fn write(output: Output, stdout: bool, format: Format, order: &dyn Order) -> exit::Result {
     if stdout && format == Format::Json {
-        output.write(|sink| sink.put(format!("{}\n", order.json(true)).as_bytes()))?;
+        let mut bytes = Vec::new();
+        order
+            .json(true, &mut bytes)
+            .map_err(|error| Failure::print(&error))?;
+        output.write(|sink| sink.put(&bytes))?;
         return Ok(Status::Done);
     }
     output.write(|sink| sink.put(&order.file()))?;
     let _ = match format {
-        Format::Json => writeln!(print::json_stderr(), "{}", order.json(false)),
-        Format::Text => write!(print::stderr(), "{order}"),
+        Format::Json => order.json(false, &mut print::json_stderr()),
+        Format::Text => order.document().print(&mut print::stderr()),
     };
     Ok(Status::Done)
 }

@@ -1,11 +1,10 @@
 //! `profkit overlap`: how alike profiles are.
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, Format, stdout_for};
+use crate::print::{self, Format};
 use clap::Args;
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_data::path_text;
 use profkit_report::overlap::OverlapReport;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -20,7 +19,6 @@ Examples:
   profkit overlap --top 20 old.profdata new.profdata
   profkit overlap --fail-under 90 --format json trained.profdata shard-*.profdata";
 
-/// Arguments of `profkit overlap`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct OverlapArgs {
@@ -45,10 +43,6 @@ pub struct OverlapArgs {
     mangled: bool,
 }
 
-/// Runs `profkit overlap`.
-///
-/// # Errors
-/// If a profile cannot be read, or if two profiles cannot be compared.
 pub fn run(args: &OverlapArgs) -> exit::Result {
     if let [alone] = &*args.profiles {
         let text = format_args!(
@@ -65,8 +59,7 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     for (input, profile) in inputs.iter().zip(ComparedProfile::open_all(&bytes)) {
         let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
         for error in &profile.damage.first {
-            // A failed write is ignored. It means that stderr is closed.
-            let _ = writeln!(print::stderr(), "warning: {}: {error}", input.name());
+            print::say(format_args!("warning: {}: {error}", input.name()));
         }
         profiles.push((input.name().to_owned(), profile));
     }
@@ -77,19 +70,10 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
             .with_hint("`profkit doctor FILE` shows the kind of a profile")
     })?;
     report.mangled = args.mangled;
-    let mut out = stdout_for(args.format);
-    let printed = match args.format {
-        Format::Text => write!(out, "{report}"),
-        Format::Json => writeln!(out, "{}", report.json()),
-    };
-    printed.map_err(|error| Failure::print(&error))?;
-    if let Some(reason) = args.fail_under.and_then(|least| report.gate(least)) {
-        let _ = writeln!(print::stderr(), "gate: {reason}");
-        return Ok(Status::GateFailed);
-    }
-    Ok(if report.is_damaged() {
-        Status::InputBad
-    } else {
-        Status::Done
-    })
+    print::answer(&report, args.format)?;
+    let reason = args.fail_under.and_then(|least| report.gate(least));
+    Ok(exit::gate(reason).unwrap_or(match report.is_damaged() {
+        true => Status::InputBad,
+        false => Status::Done,
+    }))
 }

@@ -1,6 +1,7 @@
 //! `profkit report`: one HTML page about a profile.
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
+use crate::io::add_binaries as add_binaries_to;
 use crate::memprof::heap::{Heap, ThresholdArgs};
 use crate::print;
 use crate::show::correlation::join;
@@ -25,7 +26,6 @@ use profkit_object::symbolize::Declarations;
 use profkit_page::source::SourceFolder;
 use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
 use profkit_report::diff::{DiffReport, HeapDiff};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 /// The size in bytes of a page of memory, for the numbers of pages that the start of the program touches.
@@ -49,7 +49,6 @@ Examples:
   profkit report heap.memprofraw --binaries builds/ -o heap.html
   profkit report --size-limit 2000000 app.profdata -o small.html";
 
-/// Arguments of `profkit report`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
@@ -77,19 +76,13 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR", requires = "binaries")]
     source: Option<PathBuf>,
 
-    /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     thresholds: ThresholdArgs,
 
-    /// The options that name the binaries of raw profiles.
     #[command(flatten)]
     binaries: BinaryArgs,
 }
 
-/// Writes the page.
-///
-/// # Errors
-/// If a file cannot be read or is no profile, if the profiles cannot be compared, or if the page cannot be written.
 pub fn run(args: &ReportArgs) -> exit::Result {
     let old = args.old.as_deref();
     if is_stdio(&args.file) && old.is_some_and(is_stdio) {
@@ -111,14 +104,7 @@ pub fn run(args: &ReportArgs) -> exit::Result {
     let (mut page, status) = if is_heap(&input) {
         heaps(args, &input, old.as_ref())?
     } else {
-        let (mut page, status) = page_of(args, &input)?;
-        match &old {
-            Some(old) => {
-                let compared = compare(&mut page, old, &input)?;
-                (page, worse(status, compared))
-            }
-            None => (page, status),
-        }
+        page_of(args, &input, old.as_ref())?
     };
     let html = page.html(args.size_limit);
     output.write(|sink| sink.put(html.text.as_bytes()))?;
@@ -141,7 +127,11 @@ fn is_heap(input: &Input) -> bool {
 /// Makes the page of a profile. If the file has only a heap profile, the function `heaps` makes the page. If an
 /// instrumentation profile also contains a heap profile, the page shows both. The errors of a damaged file go to
 /// standard error.
-fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> {
+fn page_of(
+    args: &ReportArgs,
+    input: &Input,
+    old: Option<&Input>,
+) -> Result<(Page, Status), Failure> {
     let name = input.name();
     let failed = |error| Failure::file(name, &error);
     let joined = if args.binaries.is_used() && detect(input.bytes()) == FileKind::InstrRaw {
@@ -152,12 +142,12 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
     let metadata = joined
         .as_ref()
         .map(|joined| joined as &dyn RawMetadataSource);
-    let mut profile = AnyProfile::open(input, metadata).map_err(failed)?;
-    let (mut page, faults) = Page::of_file(name, input, &mut profile);
-    add_binaries(args, input, metadata, &mut page)?;
+    let profile = AnyProfile::open(input, metadata).map_err(failed)?;
+    let (mut page, faults) = Page::of_file(name, input, &profile);
+    add_binaries(args, &profile, &mut page)?;
     add_source(args, &profile, &mut page)?;
-    if let AnyProfile::Instr(reader) = &mut profile
-        && reader.source().kind().contains(InstrKind::MEMPROF)
+    if let AnyProfile::Instr(table) = &profile
+        && table.facts.instrumentation.contains(InstrKind::MEMPROF)
     {
         let heap = Heap::open(&args.binaries, input)?;
         page.add_heap(
@@ -165,27 +155,25 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
             &args.thresholds.thresholds(),
         );
     }
-    Ok((page, damage(name, &faults)))
+    let status = damage(name, &faults);
+    match old {
+        Some(old) => {
+            let compared = compare(&mut page, old, name, profile)?;
+            Ok((page, worse(status, compared)))
+        }
+        None => Ok((page, status)),
+    }
 }
 
 /// Adds to the page how much of the profile the binaries can use. If the profile has traces, also adds an order of
 /// functions for the linker.
-fn add_binaries(
-    args: &ReportArgs,
-    input: &Input,
-    metadata: Option<&dyn RawMetadataSource>,
-    page: &mut Page,
-) -> exit::Result<()> {
+fn add_binaries(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> exit::Result<()> {
     let paths = &args.binaries.binaries;
     if !paths.is_empty() {
-        match ProfileFunctions::parse_correlated(input, metadata) {
+        match ProfileFunctions::of(profile) {
             Ok(profile) => {
                 let mut binaries = BinaryFunctions::for_profile(&profile);
-                for path in paths {
-                    exit::must_exist(path)?;
-                    let opened = binaries.open(path);
-                    opened.map_err(|error| Failure::file(path_text(path), &error))?;
-                }
+                add_binaries_to(&mut binaries, paths)?;
                 binaries.find_inlined(&profile);
                 page.add_match(&profile, &binaries);
             }
@@ -194,7 +182,7 @@ fn add_binaries(
     }
     let mut startup = Startup::default();
     // The errors of a damaged profile are on the page already.
-    if !page.has_traces() || startup.add(input).is_err() {
+    if !page.has_traces() || startup.add_profile(profile).is_err() {
         return Ok(());
     }
     let mut order = startup.order(OrderFile::Lld);
@@ -246,14 +234,12 @@ fn add_source(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> e
 
 /// Reports the errors of a damaged file whose sound part was used.
 pub fn damage(name: &str, faults: &Faults) -> Status {
-    let mut stderr = print::stderr();
-    // Failed writes are ignored. They mean that stderr is closed.
     for error in &faults.first {
-        let _ = writeln!(stderr, "error: {name}: {error}");
+        print::say(format_args!("error: {name}: {error}"));
     }
     if faults.more() > 0 {
         let more = print::grouped(faults.more());
-        let _ = writeln!(stderr, "error: {name}: and {more} more errors");
+        print::say(format_args!("error: {name}: and {more} more errors"));
     }
     if faults.count > 0 {
         Status::InputBad
@@ -267,13 +253,9 @@ fn worse(one: Status, other: Status) -> Status {
     if one == Status::Done { other } else { one }
 }
 
-/// Adds to the page what changed between two profiles.
-fn compare(page: &mut Page, old: &Input, new: &Input) -> exit::Result {
-    let names = [old.name(), new.name()];
-    let mut profiles = ComparedProfile::open_all(&[old.bytes(), new.bytes()]).into_iter();
-    let (Some(first), Some(second)) = (profiles.next(), profiles.next()) else {
-        return Ok(Status::InputBad);
-    };
+fn compare(page: &mut Page, old: &Input, name: &str, new: AnyProfile<'_>) -> exit::Result {
+    let names = [old.name(), name];
+    let (first, second) = (ComparedProfile::open(old), ComparedProfile::of(new));
     let first = first.map_err(|error| Failure::file(names[0], &error))?;
     let second = second.map_err(|error| Failure::file(names[1], &error))?;
     let diff = ProfileDiff::of(&first, &second, &DiffOptions::default()).map_err(|why| {

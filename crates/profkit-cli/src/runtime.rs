@@ -3,7 +3,7 @@ use crate::exit::{Failure, Result, Status};
 use crate::print::stdout;
 use clap::Args;
 use profkit_merge::files::{Content, Output};
-use profkit_runtime::link::{Compiler, Error, library};
+use profkit_runtime::link::{Compiler, library};
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -15,7 +15,6 @@ Examples:
       RUSTFLAGS=\"-Cinstrument-coverage $(profkit runtime --for rustc -o libprofkit_profile.a)\" cargo build
   profkit runtime --for raw-10 --target aarch64-linux-gnu -o libprofkit_profile.a";
 
-/// Arguments of `profkit runtime`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RuntimeArgs {
@@ -37,10 +36,6 @@ pub struct RuntimeArgs {
     output: PathBuf,
 }
 
-/// Runs `profkit runtime`.
-///
-/// # Errors
-/// If there is no runtime for the compiler or the target, or the library cannot be written.
 pub fn run(args: &RuntimeArgs) -> Result {
     let compiler: Compiler = args.compiler.parse()?;
     let version = compiler.raw_version()?;
@@ -52,16 +47,4 @@ pub fn run(args: &RuntimeArgs) -> Result {
         .and_then(|()| out.flush())
         .map_err(|error| Failure::print(&error))?;
     Ok(Status::Done)
-}
-
-impl From<Error> for Failure {
-    #[cold]
-    fn from(error: Error) -> Self {
-        let failure = if error.is_usage() {
-            Failure::usage(&error)
-        } else {
-            Failure::input(&error)
-        };
-        failure.with_hints(error.hint())
-    }
 }

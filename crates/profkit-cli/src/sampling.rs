@@ -12,7 +12,7 @@ use profkit_perf::collect::{
     CONTEXT_MEMORY, CollectOptions, Counts, Selection, parse_times, read_releasing,
 };
 use profkit_perf::text::write_addresses;
-use profkit_profgen::{Like, MakeOptions, Outcome, Profiles, Programs, UnusableBinary};
+use profkit_profgen::{CountingTool, MakeOptions, NamedProfile, Outcome, Programs, UnusableBinary};
 use profkit_report::merge::output_name;
 use profkit_report::sampling::{document, encoding_losses, gate, lines, lost, made, refusal};
 use std::io::Write as _;
@@ -32,7 +32,7 @@ Examples:
   perf record -b -o perf.data ./app
   profkit sample perf.data --binary app -o app.prof
   clang -O2 -fprofile-sample-use=app.prof …
-  profkit sample perf.data --binaries build/ --format text -o app.txt
+  profkit sample perf.data --binaries build/ --to text -o app.txt
   profkit sample perf.data --binaries build/ -o profiles/
   perf record -b --call-graph fp ./app && profkit sample perf.data --contexts --binary app -o app.prof
   profkit sample perf.data --addresses monday.addresses
@@ -63,8 +63,8 @@ pub struct SampleArgs {
 
     /// The encoding of the profile: text, binary, compact-binary (LLVM 7 to 16), ext-binary, gcov (GCC 12 to 15), or
     /// gcov:N for another GCC
-    #[arg(long, value_parser = str::parse::<SampleForm>, default_value = "ext-binary", value_name = "FORMAT")]
-    format: SampleForm,
+    #[arg(long = "to", alias = "format", value_parser = str::parse::<SampleForm>, default_value = "ext-binary", value_name = "FORMAT")]
+    to: SampleForm,
 
     /// Write the counts by address, before they are symbolised, to this file, and stop if there is no --output
     #[arg(long, value_name = "FILE")]
@@ -102,9 +102,9 @@ pub struct SampleArgs {
     context_memory: u64,
 
     /// Count like another tool: profgen (llvm-profgen of LLVM 22), or autofdo (create_llvm_prof 0.19, and create_gcov with
-    /// --format gcov)
-    #[arg(long, value_parser = str::parse::<Like>, default_value = "profgen", value_name = "TOOL", conflicts_with_all = ["ips", "contexts"])]
-    like: Like,
+    /// --to gcov)
+    #[arg(long, value_parser = str::parse::<CountingTool>, default_value = "profgen", value_name = "TOOL", conflicts_with_all = ["ips", "contexts"])]
+    like: CountingTool,
 
     #[command(flatten)]
     select: SelectArgs,
@@ -140,22 +140,13 @@ pub struct SelectArgs {
     by_period: bool,
 }
 
-/// Runs `profkit sample`.
-///
-/// # Errors
-/// If an input or a binary cannot be read, if no sample fits the binaries, or if an output cannot be written.
 pub fn run(args: &SampleArgs) -> exit::Result {
-    let content = match args.format {
+    let read = args.binary.iter().chain(&args.binaries.binaries).cloned();
+    check_outputs(&outputs(args), read.chain(files_of(&args.inputs)))?;
+    let content = match args.to {
         SampleForm::Text => Content::Text,
         _ => Content::Binary,
     };
-    let outputs = [
-        ("the profile", args.output.as_deref()),
-        ("the counts by address", args.addresses.as_deref()),
-        ("the report", args.report.as_deref()),
-    ];
-    let read = args.binary.iter().chain(&args.binaries.binaries).cloned();
-    check_outputs(&outputs, read.chain(files_of(&args.inputs)))?;
     let output = args.output.as_ref();
     let output = output.map(|path| Outputs::new(path, content)).transpose()?;
     if output.is_some() && args.binary.is_empty() && !args.binaries.is_used() {
@@ -168,124 +159,87 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     let inputs = args.inputs.iter();
     let read = inputs.map(|path| read_counts(&args.select, memory, path));
     let counts = Counts::try_sum(read, memory)?;
-    let write_counts = || {
-        let mut paths = args.addresses.iter();
-        paths.try_for_each(|path| write_counts(&counts, path))
-    };
-    let mut outcome = Outcome {
-        plain_addresses: args.ips,
-        with_contexts: args.contexts,
-        ..Outcome::of(&counts)
-    };
-    let inputs = || {
-        let inputs: Vec<String> = args.inputs.iter().map(|path| path_text(path)).collect();
-        inputs.join(", ")
-    };
-    let Some(output) = output else {
-        if args.fail_under.is_some() {
-            return Err(Failure::usage("--fail-under needs a profile: add -o FILE"));
-        }
-        warn(&lines(&outcome));
-        write_report(args, &outcome)?;
-        return match lost(&outcome).filter(|_| args.strict) {
-            Some(refusal) => {
-                let message = format!("{}: {}", inputs(), refusal.message);
-                Err(Failure::input(message)
-                    .with_hint("leave out --strict to write the counts that are left"))
-            }
-            None => write_counts().map(|()| Status::Done),
-        };
-    };
+    match output {
+        Some(output) => make_profiles(args, &counts, &output),
+        None => write_addresses_only(args, &counts),
+    }
+}
+
+/// The files that the command writes, each with the words for it in messages.
+fn outputs(args: &SampleArgs) -> [(&'static str, Option<&Path>); 3] {
+    [
+        ("the profile", args.output.as_deref()),
+        ("the counts by address", args.addresses.as_deref()),
+        ("the report", args.report.as_deref()),
+    ]
+}
+
+fn make_options(args: &SampleArgs) -> MakeOptions {
+    let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
+    options.tool = args.like;
+    options.form = args.to;
+    options
+}
+
+fn names_of_inputs(args: &SampleArgs) -> String {
+    let inputs: Vec<String> = args.inputs.iter().map(|path| path_text(path)).collect();
+    inputs.join(", ")
+}
+
+fn write_addresses_only(args: &SampleArgs, counts: &Counts) -> exit::Result {
+    if args.fail_under.is_some() {
+        return Err(Failure::usage("--fail-under needs a profile: add -o FILE"));
+    }
+    let outcome = Outcome::of(counts, &make_options(args));
+    warn(&lines(&outcome));
+    write_report(args, &outcome)?;
+    if let Some(refusal) = lost(&outcome).filter(|_| args.strict) {
+        let message = format!("{}: {}", names_of_inputs(args), refusal.message);
+        return Err(Failure::input(message)
+            .with_hint("leave out --strict to write the counts that are left"));
+    }
+    write_counts(args, counts)?;
+    Ok(Status::Done)
+}
+
+fn make_profiles(args: &SampleArgs, counts: &Counts, output: &Outputs) -> exit::Result {
     let mut notes = Vec::new();
     let index = args.binaries.index(&mut notes, true)?;
-    let mut profiles = match output {
-        Outputs::File(_) => Profiles::merged(),
-        Outputs::Folder(..) => Profiles::separate(),
-    };
     args.binary.iter().try_for_each(|path| must_exist(path))?;
-    let found = Programs::find(&args.binary, &index, &counts);
-    let programs = &found.paths;
-    check_outputs(&outputs, programs)?;
-    write_counts()?;
-    let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
-    options.like = args.like;
-    options.whole_discriminators = matches!(args.format, SampleForm::Gcov(_));
+    let programs = Programs::find(&args.binary, &index, counts);
+    check_outputs(&outputs(args), &programs.paths)?;
+    write_counts(args, counts)?;
+    let mut options = make_options(args);
+    options.separate = matches!(output, Outputs::Folder(..));
     let unusable = |it: UnusableBinary| Failure::file(path_text(&it.path), &it.error);
-    let first = found.make(&counts, &options, &mut profiles, &mut outcome);
-    let first = first.map_err(unusable)?.map(unusable);
-    let programs = found.paths;
-    // A failed write is ignored. It means that stderr is closed.
-    let mut stderr = print::stderr();
-    for line in notes.into_iter().chain(lines(&outcome)) {
-        let _ = writeln!(stderr, "warning: {line}");
-    }
+    let (mut outcome, profiles, left_out) = programs.make(counts, &options).map_err(unusable)?;
+    notes.extend(lines(&outcome));
+    warn(&notes);
     let lost = || lost(&outcome).filter(|_| args.strict);
     let refusal = refusal(&outcome).or_else(lost);
-    let (mut files, mut encoded) = (Vec::new(), Ok(()));
-    if refusal.is_none() && first.is_none() {
-        for made in outcome.name_profiles(profiles, args.format) {
-            let path = output.path(&made.name);
-            let [_, counts, report] = outputs;
-            let this = ("the profile of a binary", path.as_deref());
-            let read = programs.iter().cloned().chain(files_of(&args.inputs));
-            check_outputs(&[this, counts, report], read)?;
-            let replaces = path.is_some_and(|path| path.exists());
-            let file = output.file(&made.name)?;
-            match outcome.encode(&made, args.format, file.name()) {
-                Ok(bytes) => files.push((file, made, bytes, replaces)),
-                Err(error) => {
-                    let failure = Failure::file(output_name(file.name()), &error);
-                    encoded = encoded.and(Err(failure));
-                }
-            }
-        }
-    }
-    for profile in &outcome.encoded {
-        let (losses, file) = (encoding_losses(profile), output_name(&profile.file));
-        encoded = encoded.and_then(|()| refuse_losses(file, &losses, args.strict));
-        for loss in losses.iter().filter(|_| !args.strict) {
-            let _ = writeln!(stderr, "warning: {file}: {loss}");
-        }
-    }
-    // All profiles are complete before the first file is replaced. The report names exactly the files that are written.
-    let (mut staged, mut written) = (Vec::new(), Vec::new());
-    for (file, made, bytes, replaces) in files {
-        if encoded.is_err() {
-            break;
-        }
-        let name = file.name().to_owned();
-        match file.stage(|sink| sink.put(&bytes)) {
-            Ok(file) => staged.push((file, made, name, replaces)),
-            Err(error) => encoded = Err(error.into()),
-        }
-    }
-    for (file, made, name, replaces) in staged {
-        if encoded.is_err() {
-            break;
-        }
-        match file.finish() {
-            Ok(_) => {
-                outcome.set_file(&made, &name);
-                written.push((made, name, replaces));
-            }
-            Err(error) => encoded = Err(error.into()),
-        }
+    let (mut written, mut done) = (Vec::new(), Ok(()));
+    if refusal.is_none() && left_out.is_none() {
+        let files = open_files(args, &programs.paths, output, profiles)?;
+        done = write_files(args, &mut outcome, files, &mut written);
     }
     write_report(args, &outcome)?;
-    if let Some(failure) = first {
-        return Err(failure);
+    if let Some(left_out) = left_out {
+        return Err(unusable(left_out));
     }
     if let Some(refusal) = refusal {
-        let message = format!("{}: {}", inputs(), refusal.message);
+        let message = format!("{}: {}", names_of_inputs(args), refusal.message);
         return Err(Failure::input(message).with_hint(refusal.hint));
     }
-    for (made_of, name, replaces) in written {
-        let line = made(&outcome, &made_of.binaries, &name, replaces);
+    // A failed write is ignored. It means that stderr is closed.
+    let mut stderr = print::stderr();
+    for file in written {
+        let (binaries, name) = (&file.profile.binaries, file.output.name());
+        let line = made(&outcome, binaries, name, file.replaces);
         let _ = writeln!(stderr, "{line}");
         // The command ends soon, and freeing large profiles takes time.
-        std::mem::forget(made_of);
+        std::mem::forget(file.profile);
     }
-    encoded?;
+    done?;
     if let Some(reason) = args.fail_under.and_then(|least| gate(&outcome, least)) {
         let _ = writeln!(stderr, "gate: {reason}");
         return Ok(Status::GateFailed);
@@ -293,7 +247,76 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     Ok(Status::Done)
 }
 
-/// Writes the report, if the options ask for one.
+/// A profile and its file.
+struct ProfileFile {
+    profile: NamedProfile,
+    output: Output,
+    /// Whether the file existed before, so that the user is told that it is replaced.
+    replaces: bool,
+}
+
+fn open_files(
+    args: &SampleArgs,
+    programs: &[PathBuf],
+    output: &Outputs,
+    profiles: Vec<NamedProfile>,
+) -> exit::Result<Vec<ProfileFile>> {
+    let open = |profile: NamedProfile| {
+        let path = output.path(&profile.name);
+        let [_, counts, report] = outputs(args);
+        let this = ("the profile of a binary", path.as_deref());
+        let read = programs.iter().cloned().chain(files_of(&args.inputs));
+        check_outputs(&[this, counts, report], read)?;
+        Ok(ProfileFile {
+            output: output.file(&profile.name)?,
+            replaces: path.is_some_and(|path| path.exists()),
+            profile,
+        })
+    };
+    profiles.into_iter().map(open).collect()
+}
+
+/// Encodes all profiles, then writes their files. All profiles are complete before the first file is replaced. `written`
+/// gets the files that are written, and the report names exactly these.
+fn write_files(
+    args: &SampleArgs,
+    outcome: &mut Outcome,
+    files: Vec<ProfileFile>,
+    written: &mut Vec<ProfileFile>,
+) -> exit::Result<()> {
+    let mut encoded = Vec::new();
+    let mut failed = Ok(());
+    for file in files {
+        let name = file.output.name();
+        match file.profile.encode(args.to, name) {
+            Ok((bytes, of_file)) => {
+                outcome.encoded.push(of_file);
+                encoded.push((file, bytes));
+            }
+            Err(error) => {
+                failed = failed.and(Err(Failure::file(output_name(name), &error)));
+            }
+        }
+    }
+    for profile in &outcome.encoded {
+        let (losses, file) = (encoding_losses(profile), output_name(&profile.file));
+        failed = failed.and_then(|()| refuse_losses(file, &losses, args.strict));
+        let warnings = losses.iter().map(|loss| format!("{file}: {loss}"));
+        warn(&warnings.filter(|_| !args.strict).collect::<Vec<_>>());
+    }
+    failed?;
+    let staged = encoded.into_iter().map(|(file, bytes)| {
+        let staged = file.output.clone().stage(|sink| sink.put(&bytes))?;
+        Ok((file, staged))
+    });
+    for (file, staged) in staged.collect::<exit::Result<Vec<_>>>()? {
+        staged.finish()?;
+        outcome.wrote(&file.profile, file.output.name());
+        written.push(file);
+    }
+    Ok(())
+}
+
 fn write_report(args: &SampleArgs, outcome: &Outcome) -> exit::Result<()> {
     let Some(path) = &args.report else {
         return Ok(());
@@ -303,7 +326,6 @@ fn write_report(args: &SampleArgs, outcome: &Outcome) -> exit::Result<()> {
     Ok(())
 }
 
-/// Prints warnings.
 pub fn warn(lines: &[String]) {
     let mut stderr = print::stderr();
     for line in lines {
@@ -314,9 +336,6 @@ pub fn warn(lines: &[String]) {
 
 /// Reads the counts of an input. With `context_memory`, each distinct sample is also kept with its whole stack; all of
 /// these samples take at most `context_memory` bytes.
-///
-/// # Errors
-/// If the input cannot be read, or lacks what the options select samples by (for example, the time of a sample).
 pub fn read_counts(
     args: &SelectArgs,
     context_memory: Option<u64>,
@@ -349,7 +368,10 @@ fn select(args: &SelectArgs) -> Selection {
     selection
 }
 
-fn write_counts(counts: &Counts, path: &Path) -> exit::Result<()> {
+fn write_counts(args: &SampleArgs, counts: &Counts) -> exit::Result<()> {
+    let Some(path) = &args.addresses else {
+        return Ok(());
+    };
     let mut bytes = Vec::new();
     write_addresses(counts, &mut bytes)
         .map_err(|error| Failure::io("cannot be written", path_text(path), &error))?;

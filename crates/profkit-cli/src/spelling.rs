@@ -12,12 +12,8 @@ use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 /// another command of profkit. Each line has the form `command option: advice`; the advice says what to write instead.
 const SPELLINGS: &str = include_str!("spellings.txt");
 
-/// Rejects spellings that the parser would take for something else: long options after one dash, and values glued to a
-/// short option, with `=` or without. Without this check, `-output=x` would be read as the option `-o` with the value
-/// `utput=x`.
-///
-/// # Errors
-/// The first such spelling.
+/// Rejects long options after one dash. Without this check, `-output=x` would be read as the option `-o` with the value
+/// `utput=x`. Values may be glued to a short option: `-j4`, `-oFILE`.
 pub fn check(root: &Command, args: &[OsString]) -> Result<(), Failure> {
     let (command, names) = command_of(root, args);
     // `mip cc` and `llvm-profdata` pass their arguments on to other parsers, which have other rules for spelling.
@@ -38,11 +34,13 @@ pub fn check(root: &Command, args: &[OsString]) -> Result<(), Failure> {
         if let Some(long) = text.strip_prefix('-') {
             is_value = !long.contains('=')
                 && takes_value(command, |option| option.get_long() == Some(long));
-        } else {
-            check_short(command, &names.join(" "), text)?;
-            let last = text.chars().next_back();
-            is_value = last.is_some() && takes_value(command, |option| option.get_short() == last);
+            continue;
         }
+        check_short(command, &names.join(" "), text)?;
+        let letters = text.char_indices();
+        let value_of = |letter| takes_value(command, |option| option.get_short() == Some(letter));
+        let at = letters.into_iter().find(|(_, letter)| value_of(*letter));
+        is_value = at.is_some_and(|(at, letter)| at + letter.len_utf8() == text.len());
     }
     Ok(())
 }
@@ -53,39 +51,21 @@ fn takes_value(command: &Command, is_it: impl Fn(&Arg) -> bool) -> bool {
     option.is_some_and(|option| matches!(option.get_action(), ArgAction::Set | ArgAction::Append))
 }
 
-/// Checks a word that begins with one dash; `text` is the word without it.
-///
-/// # Errors
-/// If the word is a long option, or a short option together with its value.
+/// Refuses a long option after one dash; `text` is the word without the dash.
 fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
     let name = text.split('=').next().unwrap_or_default();
-    let first = name.chars().next();
-    if text.chars().count() < 2 {
-        return Ok(());
+    let has_long = |option: &Arg| option.get_long() == Some(name);
+    if name.chars().count() < 2 {
+        Ok(())
+    } else if is_of_llvm(name) {
+        Err(of_llvm(command, of, &format!("-{name}"), name))
+    } else if command.get_arguments().any(has_long) {
+        let wrong = format_args!("-{name} is not an option of profkit {of}");
+        let hint = format_args!("write it with two dashes: --{text}");
+        Err(Failure::usage(wrong).with_hint(hint))
+    } else {
+        Ok(())
     }
-    if name.chars().count() > 1 {
-        if is_of_llvm(name) {
-            return Err(of_llvm(command, of, &format!("-{name}"), name));
-        }
-        let has_long = |option: &Arg| option.get_long() == Some(name);
-        if command.get_arguments().any(has_long) {
-            return Err(
-                Failure::usage(format_args!("-{name} is not an option of profkit {of}"))
-                    .with_hint(format_args!("write it with two dashes: --{text}")),
-            );
-        }
-    }
-    if takes_value(command, |option| option.get_short() == first)
-        && let Some(letter) = first
-    {
-        let value = text.strip_prefix(letter).unwrap_or_default();
-        let value = value.strip_prefix('=').unwrap_or(value);
-        return Err(
-            Failure::usage(format_args!("-{text}: a space is missing after -{letter}"))
-                .with_hint(format_args!("write -{letter} {value}")),
-        );
-    }
-    Ok(())
 }
 
 /// Whether an option is one of llvm-profdata. The option `compbinary` counts too, although only LLVM 7 to 16 have it.
@@ -120,7 +100,6 @@ fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
     }
 }
 
-/// Returns what the user can write instead of an option that a command does not have; `None` if there is no advice.
 fn advice(command: &str, name: &str) -> Option<&'static str> {
     SPELLINGS.lines().find_map(|line| {
         let (option, advice) = line.split_once(": ")?;
@@ -133,7 +112,6 @@ pub fn is_help(error: &clap::Error) -> bool {
     error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
-/// Converts an error of the parser to a failure with profkit's own message and hint.
 pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -156,139 +134,113 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         "mip" => "`profkit mip --help` lists the commands".to_owned(),
         command => format!("`profkit {command} --help` lists the options"),
     };
-    match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let name = argument
-                .trim_start_matches('-')
-                .split('=')
-                .next()
-                .unwrap_or_default();
-            if command.is_empty() {
-                return Failure::usage(format_args!("{argument} is not an option of profkit"))
-                    .with_hint(format_args!(
-                        "a command comes first and its options after it, as in `profkit merge -o FILE`; {help}"
-                    ));
-            }
-            if argument.starts_with('-') && is_of_llvm(name) {
-                return of_llvm(of, &command, &argument, name);
-            }
-            if name.parse::<f64>().is_ok() && argument.starts_with('-') {
-                let option = option_before(args, &argument).unwrap_or_default();
-                let what = format!("{option}{argument}: a negative number is not possible here");
-                return Failure::usage(what).with_hint(help);
-            }
-            let failure = if argument.starts_with('-') {
-                Failure::usage(format_args!(
-                    "{argument} is not an option of profkit {command}"
-                ))
-            } else {
-                return Failure::usage(format_args!("{argument} is one argument too many"))
-                    .with_hint(form(of, &command));
-            };
-            match (advice(&command, name), text(ContextKind::SuggestedArg)) {
-                (Some(advice), _) => failure.with_hint(format_args!("{advice}; {help}")),
-                (None, Some(near)) => {
-                    failure.with_hint(format_args!("the nearest option is {near}; {help}"))
-                }
-                (None, None) => failure.with_hint(help),
-            }
+    let is_option = argument.starts_with('-');
+    let name = argument.trim_start_matches('-').split('=').next();
+    let name = name.unwrap_or_default();
+    let (what, hint) = match error.kind() {
+        ErrorKind::UnknownArgument if command.is_empty() => (
+            format!("{argument} is not an option of profkit"),
+            format!(
+                "a command comes first and its options after it, as in `profkit merge -o FILE`; {help}"
+            ),
+        ),
+        ErrorKind::UnknownArgument if !is_option => (
+            format!("{argument} is one argument too many"),
+            form(of, &command),
+        ),
+        ErrorKind::UnknownArgument if is_of_llvm(name) => {
+            return of_llvm(of, &command, &argument, name);
         }
+        ErrorKind::UnknownArgument if name.parse::<f64>().is_ok() => {
+            let option = option_before(args, &argument).unwrap_or_default();
+            let what = format!("{option}{argument}: a negative number is not possible here");
+            (what, help)
+        }
+        ErrorKind::UnknownArgument => (
+            format!("{argument} is not an option of profkit {command}"),
+            match (advice(&command, name), text(ContextKind::SuggestedArg)) {
+                (Some(advice), _) => format!("{advice}; {help}"),
+                (None, Some(near)) => format!("the nearest option is {near}; {help}"),
+                (None, None) => help,
+            },
+        ),
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand).unwrap_or_default();
-            let failure = if command.is_empty() {
-                Failure::usage(format_args!("{name} is not a command of profkit"))
-            } else {
-                Failure::usage(format_args!("{name} is not a command of profkit {command}"))
-            };
             let near = list(ContextKind::SuggestedSubcommand);
-            if command.is_empty() && name.contains(['.', '/', '\\']) {
-                return failure.with_hint(format_args!(
-                    "`profkit show {name}` shows what is in a profile"
-                ));
-            }
-            match near.first() {
-                Some(near) => {
-                    failure.with_hint(format_args!("the nearest command is {near}; {help}"))
+            let what = format!("{name} is not a command of profkit {command}");
+            let hint = match near.first() {
+                _ if command.is_empty() && name.contains(['.', '/', '\\']) => {
+                    format!("`profkit show {name}` shows what is in a profile")
                 }
-                None => failure.with_hint(help),
-            }
+                Some(near) => format!("the nearest command is {near}; {help}"),
+                None => help,
+            };
+            (what.trim_end().to_owned(), hint)
         }
         ErrorKind::InvalidValue => {
             let known = list(ContextKind::ValidValue);
-            let failure = if value.is_empty() {
-                Failure::usage(format_args!("{argument} needs a value"))
-            } else {
-                Failure::usage(format_args!(
-                    "{argument}: `{value}` is not one of its values"
-                ))
-            };
-            let failure = match value.as_str() {
-                "json" => {
-                    failure.with_hint("`profkit show --format json` prints a profile as JSON")
-                }
-                _ => failure,
-            };
+            let failure = Failure::usage(match value.as_str() {
+                "" => format!("{argument} needs a value"),
+                value => format!("{argument}: `{value}` is not one of its values"),
+            });
+            let of_json = "`profkit show --format json` prints a profile as JSON";
+            let failure = failure.with_hints((value == "json").then_some(of_json));
             let values = match known.as_slice() {
                 [] => help,
                 [one] => format!("the only value is `{one}`"),
                 _ => format!("the values are {}", known.join(", ")),
             };
-            match value_missing(&argument, &value) {
-                Some(missing) => failure.with_hint(format_args!("{missing}; {values}")),
-                None => failure.with_hint(values),
-            }
+            return failure.with_hint(match value_missing(&argument, &value) {
+                Some(missing) => format!("{missing}; {values}"),
+                None => values,
+            });
         }
         ErrorKind::ValueValidation => {
-            let failure = Failure::usage(format_args!("{argument}: {}", problem(error, &value)));
-            if argument.starts_with("--threads") {
-                return failure.with_hint("without --threads (-j), there is one thread per core");
-            }
-            if argument.ends_with("<BYTES>") && value.parse::<u64>().is_err() && !value.is_empty() {
-                let option = argument.trim_end_matches(" <BYTES>");
-                return failure.with_hint(format_args!(
-                    "write the number of bytes in digits, as in {option} 1000000"
-                ));
-            }
-            failure.with_hint(value_missing(&argument, &value).unwrap_or(help))
+            let is_number = value.is_empty() || value.parse::<u64>().is_ok();
+            let hint = match argument.strip_suffix(" <BYTES>") {
+                _ if argument.starts_with("--threads") => {
+                    "without --threads (-j), there is one thread per core".to_owned()
+                }
+                Some(option) if !is_number => {
+                    format!("write the number of bytes in digits, as in {option} 1000000")
+                }
+                _ => value_missing(&argument, &value).unwrap_or(help),
+            };
+            (format!("{argument}: {}", problem(error, &value)), hint)
         }
         ErrorKind::MissingRequiredArgument => {
-            let missing = list(ContextKind::InvalidArg);
-            let missing = missing.join(" and ").replace(['<', '>'], "");
-            let missing = missing.replace("...", " …");
+            let missing = list(ContextKind::InvalidArg).join(" and ");
+            let missing = missing.replace(['<', '>'], "").replace("...", " …");
             let form = form(of, &command);
             // If the usage text does not contain the option, the option is needed only because of another option that
             // was given.
             let option = missing.split(' ').next().unwrap_or_default();
             if option.starts_with("--") && !form.contains(option) {
-                let given =
-                    option_that_needs(of, args.get(names.len()..).unwrap_or_default(), option);
+                let given = args.get(names.len()..).unwrap_or_default();
+                let given = option_that_needs(of, given, option);
                 let given = given.unwrap_or_else(|| "another of the given options".to_owned());
-                return Failure::usage(format_args!("{given} needs {missing} too")).with_hint(help);
+                (format!("{given} needs {missing} too"), help)
+            } else {
+                (format!("profkit {command} needs {missing}"), form)
             }
-            Failure::usage(format_args!("profkit {command} needs {missing}")).with_hint(form)
         }
         ErrorKind::ArgumentConflict => {
             let other = list(ContextKind::PriorArg);
-            if other.is_empty() || other.contains(&argument) {
-                Failure::usage(format_args!("{argument} is given more than once"))
+            let what = if other.is_empty() || other.contains(&argument) {
+                format!("{argument} is given more than once")
             } else {
-                Failure::usage(format_args!(
-                    "{argument} and {} exclude each other",
-                    other.join(", ")
-                ))
-            }
-            .with_hint(help)
+                format!("{argument} and {} exclude each other", other.join(", "))
+            };
+            (what, help)
         }
-        ErrorKind::NoEquals
-        | ErrorKind::TooFewValues
-        | ErrorKind::WrongNumberOfValues
-        | ErrorKind::TooManyValues => {
-            Failure::usage(format_args!("{argument} has the wrong number of values"))
-                .with_hint(help)
+        ErrorKind::InvalidUtf8 => ("an option is not valid UTF-8".to_owned(), help),
+        _ if !argument.is_empty() => {
+            let what = format!("{argument} has the wrong number of values");
+            (what, help)
         }
-        ErrorKind::InvalidUtf8 => Failure::usage("an option is not valid UTF-8").with_hint(help),
-        _ => Failure::usage("the command line cannot be understood").with_hint(help),
-    }
+        _ => ("the command line cannot be understood".to_owned(), help),
+    };
+    Failure::usage(what).with_hint(hint)
 }
 
 /// Returns the given option that needs the option `missing`, because without it the parser does not ask for `missing`.
@@ -323,7 +275,6 @@ fn option_that_needs(command: &Command, args: &[OsString], missing: &str) -> Opt
     })
 }
 
-/// Returns the usage of a command, for a hint.
 fn form(command: &Command, name: &str) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
@@ -393,9 +344,6 @@ fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a
 
 /// Compiles the regular expression of an option. It may match anywhere in a name. Names are bytes and need not be
 /// UTF-8.
-///
-/// # Errors
-/// If the text is not a regular expression.
 pub fn pattern(option: &str, text: Option<&str>) -> exit::Result<Option<regex::bytes::Regex>> {
     let Some(text) = text else { return Ok(None) };
     let built = regex::bytes::RegexBuilder::new(text).unicode(false).build();

@@ -84,7 +84,6 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
-    /// The structures that contain the error, innermost first.
     structures: Vec<Structure>,
     place: Option<Place>,
     found: Option<Cow<'static, str>>,
@@ -98,6 +97,14 @@ struct Inner {
 enum Place {
     Offset(u64),
     Line { line: u64, column: u64 },
+}
+
+impl ErrorKind {
+    /// Makes an error of this kind with a message, and no other facts yet.
+    #[cold]
+    pub fn error(self, message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(self, message)
+    }
 }
 
 impl Error {

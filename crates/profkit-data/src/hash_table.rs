@@ -144,26 +144,22 @@ impl<'data> HashTable<'data> {
     pub fn parse(file: &'data [u8], payload: u64, index: u64, lengths: Lengths) -> Result<Self> {
         let mut cursor = cursor_at(file, index).within_table()?;
         if index < payload {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the table of buckets lies before the items",
-            )
-            .at(index)
-            .within(STRUCTURE)
-            .found(format_args!("{index:#x}"))
-            .expected(format_args!("at least {payload:#x}")));
+            return Err(ErrorKind::Malformed
+                .error("the table of buckets lies before the items")
+                .at(index)
+                .within(STRUCTURE)
+                .found(format_args!("{index:#x}"))
+                .expected(format_args!("at least {payload:#x}")));
         }
         let count_at = cursor.offset();
         let bucket_count = cursor.u64().within_table()?;
         let entry_count = cursor.u64().within_table()?;
         if !bucket_count.is_power_of_two() {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the number of buckets is not a power of two",
-            )
-            .at(count_at)
-            .within(STRUCTURE)
-            .found(bucket_count));
+            return Err(ErrorKind::Malformed
+                .error("the number of buckets is not a power of two")
+                .at(count_at)
+                .within(STRUCTURE)
+                .found(bucket_count));
         }
         let buckets = cursor
             .take_u64(bucket_count.saturating_mul(8))
@@ -202,9 +198,6 @@ impl<'data> HashTable<'data> {
     }
 
     /// Checks the structure of the whole table by reading the start of each item.
-    ///
-    /// # Errors
-    /// The first error of [`entries`](Self::entries).
     pub fn check(&self) -> Result<()> {
         self.entries().try_for_each(|entry| entry.map(drop))
     }
@@ -256,9 +249,6 @@ impl<'data> HashTable<'data> {
     }
 
     /// Finds the first item whose key has this hash; `None` if the table has no such item. Only one bucket is read.
-    ///
-    /// # Errors
-    /// The errors of [`find`](Self::find).
     pub fn find_hash(&self, hash: u64) -> Result<Option<Entry<'data>>> {
         let Some(mut chain) = self.open(self.bucket_of(hash), self.payload)? else {
             return Ok(None);
@@ -331,18 +321,16 @@ impl<'data> HashTable<'data> {
             return Ok(None);
         }
         if start < not_before || start >= self.index {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the offset of a bucket is out of bounds",
-            )
-            .at(self.index + INDEX_HEADER_LEN + 8 * bucket as u64)
-            .within(Structure::Bucket(bucket))
-            .within(STRUCTURE)
-            .found(format_args!("{start:#x}"))
-            .expected(format_args!(
-                "at least {not_before:#x} and less than {:#x}",
-                self.index
-            )));
+            return Err(ErrorKind::Malformed
+                .error("the offset of a bucket is out of bounds")
+                .at(self.index + INDEX_HEADER_LEN + 8 * bucket as u64)
+                .within(Structure::Bucket(bucket))
+                .within(STRUCTURE)
+                .found(format_args!("{start:#x}"))
+                .expected(format_args!(
+                    "at least {not_before:#x} and less than {:#x}",
+                    self.index
+                )));
         }
         let rest = self.buckets.get(bucket + 1..).unwrap_or_default();
         let next = rest
@@ -364,7 +352,6 @@ impl<'data> HashTable<'data> {
     }
 }
 
-/// The unread items of the current bucket.
 #[derive(Clone, Debug)]
 struct Chain<'data> {
     items: Cursor<'data>,
@@ -390,16 +377,14 @@ impl<'data> Chain<'data> {
             if hash & mask == bucket as u64 {
                 return Ok(());
             }
-            Err(Error::new(
-                ErrorKind::Malformed,
-                "the hash of a key belongs to another bucket",
-            )
-            .at(offset)
-            .found(format_args!("{hash:#018x}"))
-            .expected(match mask.count_ones() {
-                1 => format!("a hash whose lowest bit is {bucket}"),
-                bits => format!("a hash whose lowest {bits} bits are {bucket:#x}"),
-            }))
+            Err(ErrorKind::Malformed
+                .error("the hash of a key belongs to another bucket")
+                .at(offset)
+                .found(format_args!("{hash:#018x}"))
+                .expected(match mask.count_ones() {
+                    1 => format!("a hash whose lowest bit is {bucket}"),
+                    bits => format!("a hash whose lowest {bits} bits are {bucket:#x}"),
+                }))
         };
         let past = |_, wanted| past_bucket(offset, available, wanted);
         lengths.item(items, of_bucket, past)
@@ -415,7 +400,6 @@ impl<'data> Chain<'data> {
 #[derive(Clone, Debug)]
 pub struct Entries<'data> {
     table: HashTable<'data>,
-    /// The index of the bucket that is read next.
     bucket: usize,
     step: usize,
     share: u64,
@@ -477,14 +461,14 @@ impl Entries<'_> {
         let wrong = !self.counted && self.seen != self.table.entry_count;
         self.counted = true;
         wrong.then(|| {
-            Error::new(
-                ErrorKind::Malformed,
-                "the number of items differs from the number that the table of buckets states",
-            )
-            .at(self.table.index + 8)
-            .within(STRUCTURE)
-            .found(format_args!("{} items", self.seen))
-            .expected(self.table.entry_count)
+            ErrorKind::Malformed
+                .error(
+                    "the number of items differs from the number that the table of buckets states",
+                )
+                .at(self.table.index + 8)
+                .within(STRUCTURE)
+                .found(format_args!("{} items", self.seen))
+                .expected(self.table.entry_count)
         })
     }
 }
@@ -492,7 +476,8 @@ impl Entries<'_> {
 fn cursor_at(file: &[u8], offset: u64) -> Result<Cursor<'_>> {
     let mut cursor = Cursor::new(file, 0, Endian::Little);
     cursor.take_u64(offset).map_err(|_| {
-        Error::new(ErrorKind::Truncated, "an offset lies beyond the file")
+        ErrorKind::Truncated
+            .error("an offset lies beyond the file")
             .found(format_args!("{offset:#x}"))
             .expected(format_args!("at most {:#x}", file.len()))
     })?;
@@ -501,13 +486,11 @@ fn cursor_at(file: &[u8], offset: u64) -> Result<Cursor<'_>> {
 
 #[cold]
 fn past_bucket(offset: u64, available: usize, wanted: u64) -> Error {
-    Error::new(
-        ErrorKind::Malformed,
-        "an item runs past the end of its bucket",
-    )
-    .at(offset)
-    .found(format_args!("{} left", Bytes(available)))
-    .expected(Bytes(wanted))
+    ErrorKind::Malformed
+        .error("an item runs past the end of its bucket")
+        .at(offset)
+        .found(format_args!("{} left", Bytes(available)))
+        .expected(Bytes(wanted))
 }
 
 #[cold]

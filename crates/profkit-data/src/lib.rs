@@ -46,6 +46,17 @@
     )
 )]
 
+#[macro_use]
+mod setters;
+#[cfg(any(
+    feature = "instr",
+    feature = "sample",
+    feature = "memprof",
+    feature = "mip"
+))]
+#[macro_use]
+mod loss_counts;
+
 pub mod bytes;
 mod decimal;
 pub mod detect;
@@ -62,13 +73,6 @@ pub mod list;
 #[cfg(any(feature = "instr", feature = "memprof"))]
 #[doc(hidden)]
 pub mod llvm_order;
-#[cfg(any(
-    feature = "instr",
-    feature = "sample",
-    feature = "memprof",
-    feature = "mip"
-))]
-mod loss_counts;
 #[cfg(feature = "memprof")]
 pub mod memprof;
 mod memprof_section;
@@ -104,8 +108,8 @@ mod yaml;
 
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::ForeignFile;
-pub use memprof_section::MemProfSection;
-pub use open::{Profile, ReadOptions, open, sound_family};
+pub use memprof_section::{HeapSection, MemProfSection};
+pub use open::{Profile, ReadOptions, open, open_as, sound_family};
 pub use printable::{path_from_bytes, path_text, printable};
 pub use screen::Screen;
 pub use share::share;

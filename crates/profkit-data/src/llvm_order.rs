@@ -58,7 +58,6 @@ pub(crate) fn sort_by_name<'n>(
     }
 }
 
-/// The maximum length of a range that is sorted by comparing the names directly.
 const SMALL_RUN: usize = 12;
 /// The number of bytes of two names that are compared at a time.
 const CHUNK_LEN: u32 = 8;
@@ -89,7 +88,6 @@ impl Keyed {
     }
 }
 
-/// The hash function for the keys of LLVM's `StringMap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameHash {
     /// Keys are hashed with Bernstein's hash and seed 0 (LLVM 16 and earlier).

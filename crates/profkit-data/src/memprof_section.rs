@@ -12,7 +12,13 @@
 //! From version 1, the first word of the section is the version. In version 0 the first word is an offset, which is at
 //! least 24 (`IndexedMemProfReader::deserialize` in `InstrProfReader.cpp`).
 use crate::bytes::{Cursor, Endian};
+#[cfg(feature = "memprof")]
+use crate::memprof::{
+    MemProfile,
+    indexed::{IndexedMemProfOptions, encode, read_section},
+};
 use crate::{Error, ErrorKind, Result, Structure};
+use std::borrow::Cow;
 
 /// The MemProf section of an indexed profile as undecoded bytes. The offsets in these bytes count from the start of the
 /// file from which the section was read.
@@ -48,10 +54,54 @@ impl MemProfSection {
     }
 }
 
+/// The heap profile in an instrumentation profile.
+#[derive(Clone, Debug)]
+pub enum HeapSection {
+    /// A section that was read from a file. The writer of the indexed format copies it.
+    Stored(MemProfSection),
+    /// A heap profile, and the options with which the writer of the indexed format encodes it.
+    #[cfg(feature = "memprof")]
+    Profile(Box<MemProfile>, IndexedMemProfOptions),
+}
+
+impl HeapSection {
+    /// The version of the section in the indexed format; `None` if the version of a stored section is not known.
+    pub fn version(&self) -> Option<u64> {
+        match self {
+            HeapSection::Stored(section) => version(section),
+            #[cfg(feature = "memprof")]
+            HeapSection::Profile(_, options) => Some(u64::from(options.version)),
+        }
+    }
+
+    /// Returns the section as the writer of the indexed format writes it.
+    ///
+    /// # Errors
+    /// If the profile is too large for the section's tables.
+    pub fn encoded(&self) -> Result<Cow<'_, MemProfSection>> {
+        Ok(match self {
+            HeapSection::Stored(section) => Cow::Borrowed(section),
+            #[cfg(feature = "memprof")]
+            HeapSection::Profile(profile, options) => Cow::Owned(encode(profile, options)?),
+        })
+    }
+
+    /// Returns the heap profile.
+    ///
+    /// # Errors
+    /// If a stored section is damaged.
+    #[cfg(feature = "memprof")]
+    pub fn profile(&self) -> Result<Cow<'_, MemProfile>> {
+        Ok(match self {
+            HeapSection::Stored(section) => Cow::Owned(read_section(section)?.0),
+            HeapSection::Profile(profile, _) => Cow::Borrowed(profile),
+        })
+    }
+}
+
 /// The minimum value of the first word of a version 0 section.
 const FIRST_OFFSET: u64 = 24;
 
-/// Returns the version of a section; `None` if the version is not known.
 pub(crate) fn version(section: &MemProfSection) -> Option<u64> {
     match word(&section.bytes, 0)? {
         version @ 1..=4 => Some(version),
@@ -77,10 +127,7 @@ pub fn check_memprof(section: &MemProfSection) -> Result<()> {
 pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     let first = word(&section.bytes, 0).unwrap_or(0);
     let Some(version) = version(section) else {
-        return Err(Error::new(
-            ErrorKind::UnsupportedVersion,
-            "the first word of the MemProf section is neither a known version nor an offset",
-        )
+        return Err(Error::new(ErrorKind::UnsupportedVersion, "the first word of the MemProf section is neither a known version nor an offset")
         .at(section.offset)
         .within(Structure::MemProfSection)
         .found(first)
@@ -149,13 +196,11 @@ impl Mover {
         let buckets = self.read(index)?;
         let available = (self.bytes.len() as u64).saturating_sub(index + 16) / 8;
         if buckets > available {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the table of buckets runs past the end of the section",
-            )
-            .at(self.from + index)
-            .found(format_args!("{buckets} buckets"))
-            .expected(format_args!("at most {available}")));
+            return Err(ErrorKind::Malformed
+                .error("the table of buckets runs past the end of the section")
+                .at(self.from + index)
+                .found(format_args!("{buckets} buckets"))
+                .expected(format_args!("at most {available}")));
         }
         (0..buckets).try_for_each(|bucket| self.word(index + 16 + 8 * bucket))
     }
@@ -171,13 +216,11 @@ impl Mover {
     fn inner(&self, offset: u64, place: u64) -> Result<u64> {
         let end = self.from + self.bytes.len() as u64;
         if !(self.from..=end).contains(&offset) {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "an offset in the section points outside the section",
-            )
-            .at(self.from + place)
-            .found(format_args!("{offset:#x}"))
-            .expected(format_args!("{:#x} to {end:#x}", self.from)));
+            return Err(ErrorKind::Malformed
+                .error("an offset in the section points outside the section")
+                .at(self.from + place)
+                .found(format_args!("{offset:#x}"))
+                .expected(format_args!("{:#x} to {end:#x}", self.from)));
         }
         Ok(offset - self.from)
     }

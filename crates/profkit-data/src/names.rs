@@ -97,9 +97,6 @@ impl SymbolTable {
     /// Adds the names of a names blob. `base` is the offset of the blob's first byte in the file.
     ///
     /// After an error, the names that could be read stay in the table ([`NameList::read_blob`]).
-    ///
-    /// # Errors
-    /// The errors of [`NameList::read_blob`].
     pub fn read_blob(&mut self, blob: &[u8], base: u64) -> Result<()> {
         let mut list = NameList {
             inflated: self.inflated,
@@ -186,7 +183,8 @@ impl NameList {
         }
         match empty_name {
             // No data are lost if a name is empty, but LLVM rejects the file, so an error is reported.
-            Some(start) => Err(Error::new(ErrorKind::Malformed, "a name is empty")
+            Some(start) => Err(ErrorKind::Malformed
+                .error("a name is empty")
                 .at(start)
                 .within(Structure::Names)
                 .llvm_detail("symbol name is empty")),
@@ -227,19 +225,17 @@ impl NameList {
             .max(limits::INFLATE_FLOOR);
         let length_usize = usize::try_from(length).unwrap_or(usize::MAX);
         if length_usize > cap || self.inflated.saturating_add(length_usize) > budget {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                "the function names would be too large after decompression",
-            )
-            .at(start)
-            .found(format_args!(
-                "{length} bytes from {} compressed bytes",
-                payload.len()
-            ))
-            .expected(format_args!(
-                "at most {} bytes",
-                cap.min(budget.saturating_sub(self.inflated))
-            )));
+            return Err(ErrorKind::LimitExceeded
+                .error("the function names would be too large after decompression")
+                .at(start)
+                .found(format_args!(
+                    "{length} bytes from {} compressed bytes",
+                    payload.len()
+                ))
+                .expected(format_args!(
+                    "at most {} bytes",
+                    cap.min(budget.saturating_sub(self.inflated))
+                )));
         }
         let mut inflated = Vec::with_capacity(length_usize);
         let status =
@@ -264,13 +260,11 @@ impl NameList {
             return Err(cut_chunk(start, available, compressed_length)
                 .with_kind(ErrorKind::UncompressFailed));
         }
-        Err(Error::new(
-            ErrorKind::UncompressFailed,
-            "the compressed names cannot be decompressed completely",
-        )
-        .at(start)
-        .found(Bytes(inflated.len()))
-        .expected(Bytes(length)))
+        Err(ErrorKind::UncompressFailed
+            .error("the compressed names cannot be decompressed completely")
+            .at(start)
+            .found(Bytes(inflated.len()))
+            .expected(Bytes(length)))
     }
 
     fn insert_joined(&mut self, names: &[u8]) {
@@ -286,13 +280,11 @@ impl NameList {
 
 #[cold]
 fn cut_chunk(start: u64, available: usize, wanted: u64) -> Error {
-    Error::new(
-        ErrorKind::Malformed,
-        "a chunk of names runs past the end of its section",
-    )
-    .at(start)
-    .found(format_args!("{} left", Bytes(available)))
-    .expected(Bytes(wanted))
+    ErrorKind::Malformed
+        .error("a chunk of names runs past the end of its section")
+        .at(start)
+        .found(format_args!("{} left", Bytes(available)))
+        .expected(Bytes(wanted))
 }
 
 /// Encodes names as a names blob with one chunk that is not compressed.

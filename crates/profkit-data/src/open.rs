@@ -5,16 +5,21 @@ use crate::{Error, ErrorKind, Result, Structure};
 /// Options for opening a profile of any kind with [`open`].
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
-pub struct ReadOptions {
+pub struct ReadOptions<'data> {
     /// Whether to read the intact parts of a damaged instrumentation profile. By default, damage is an error as in
     /// LLVM's tools.
     pub salvage: bool,
+    /// The functions of raw instrumentation profiles that hold only counters.
+    #[cfg(feature = "instr")]
+    pub metadata: Option<&'data dyn crate::instr::raw::RawMetadataSource>,
+    #[cfg(not(feature = "instr"))]
+    no_metadata: std::marker::PhantomData<&'data ()>,
     /// The options for reading sample profiles.
     #[cfg(feature = "sample")]
     pub sample: crate::sample::SampleReadOptions,
 }
 
-impl ReadOptions {
+impl<'data> ReadOptions<'data> {
     /// Returns the default options: damage is an error, and sample profiles are read with their own default options.
     pub fn new() -> Self {
         Self::default()
@@ -24,6 +29,17 @@ impl ReadOptions {
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
+        self
+    }
+
+    /// Sets the functions of raw instrumentation profiles that hold only counters.
+    #[cfg(feature = "instr")]
+    #[must_use]
+    pub fn metadata(
+        mut self,
+        metadata: Option<&'data dyn crate::instr::raw::RawMetadataSource>,
+    ) -> Self {
+        self.metadata = metadata;
         self
     }
 
@@ -45,16 +61,9 @@ impl ReadOptions {
     reason = "a program has one such value for each open file, and seldom moves it"
 )]
 pub enum Profile<'data> {
-    /// A raw instrumentation profile.
+    /// An instrumentation profile: raw, indexed or text.
     #[cfg(feature = "instr")]
-    InstrRaw(Box<crate::instr::raw::RawReader<'data>>),
-    /// An indexed profile. It has functions, and may have a heap profile
-    /// ([`memprof`](crate::instr::indexed::IndexedProfile::memprof)).
-    #[cfg(feature = "instr")]
-    InstrIndexed(Box<crate::instr::indexed::IndexedProfile<'data>>),
-    /// An instrumentation profile as text.
-    #[cfg(feature = "instr")]
-    InstrText(Box<crate::instr::text::TextReader<'data>>),
+    Instr(crate::instr::InstrReader<'data>),
     /// A sample profile of any encoding.
     #[cfg(feature = "sample")]
     Sample(crate::sample::SampleFile<'data>),
@@ -70,9 +79,9 @@ pub enum Profile<'data> {
     /// A MIP map: the list of functions in an executable or a shared library.
     #[cfg(feature = "mip")]
     MipMap(Box<crate::mip::MipMap<'data>>),
-    /// A MIP profile, in binary form or read from YAML.
+    /// A MIP profile, in binary form or read from YAML, with the version that its file states.
     #[cfg(feature = "mip")]
-    Mip(Box<crate::mip::MipProfile>),
+    Mip(Box<crate::mip::MipProfile>, crate::mip::ProfileVersion),
     /// This variant is never constructed. It exists so that the lifetime `'data` is used even if the enabled cargo
     /// features include no other variant with a lifetime.
     #[doc(hidden)]
@@ -89,8 +98,8 @@ pub enum Profile<'data> {
 /// use profkit_data::{Profile, ReadOptions, open};
 ///
 /// let file = b"main\n1234\n2\n7\n0\n\n";
-/// let Profile::InstrText(mut reader) = open(file, &ReadOptions::new())? else {
-///     panic!("this is an instrumentation profile as text");
+/// let Profile::Instr(mut reader) = open(file, &ReadOptions::new())? else {
+///     panic!("this is an instrumentation profile");
 /// };
 /// let mut record = Record::default();
 /// assert!(reader.read_record(&mut record)?);
@@ -102,28 +111,28 @@ pub enum Profile<'data> {
 /// [`ErrorKind::Empty`] if there are no bytes, [`ErrorKind::UnrecognizedFormat`] if the data are not a profile,
 /// [`ErrorKind::Unsupported`] if the cargo feature of the profile's family is off, and the errors of the reader for
 /// this kind.
-pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'data>> {
-    let kind = detect(data);
+pub fn open<'data>(data: &'data [u8], options: &ReadOptions<'data>) -> Result<Profile<'data>> {
+    open_as(detect(data), data, options)
+}
+
+/// Opens a profile whose kind is known, as [`open`] does.
+pub fn open_as<'data>(
+    kind: FileKind,
+    data: &'data [u8],
+    options: &ReadOptions<'data>,
+) -> Result<Profile<'data>> {
     match kind {
         #[cfg(feature = "instr")]
-        FileKind::InstrRaw => {
-            use crate::instr::raw::{RawReadOptions, RawReader};
-            let options = RawReadOptions::default().salvage(options.salvage);
-            Ok(Profile::InstrRaw(Box::new(RawReader::parse_with(
-                data, &options,
-            )?)))
-        }
-        #[cfg(feature = "instr")]
-        FileKind::InstrIndexed => {
-            use crate::instr::indexed::{IndexedProfile, IndexedReadOptions};
-            let options = IndexedReadOptions::new().salvage(options.salvage);
-            let profile = IndexedProfile::parse_with(data, &options)?;
-            Ok(Profile::InstrIndexed(Box::new(profile)))
-        }
-        #[cfg(feature = "instr")]
-        FileKind::InstrText => {
-            let reader = crate::instr::text::TextReader::parse(data)?;
-            Ok(Profile::InstrText(Box::new(reader)))
+        FileKind::InstrRaw | FileKind::InstrIndexed | FileKind::InstrText => {
+            let options = crate::instr::InstrReadOptions {
+                salvage: options.salvage,
+                metadata: options.metadata,
+                ..Default::default()
+            };
+            let reader = crate::instr::InstrReader::open_as(kind, data, &options)?;
+            reader
+                .map(Profile::Instr)
+                .ok_or_else(|| cannot_open(kind, data))
         }
         #[cfg(feature = "sample")]
         kind if kind.is_sample() => {
@@ -150,15 +159,15 @@ pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'
         }
         #[cfg(feature = "mip")]
         FileKind::MipYaml => {
-            let (profile, _) = crate::mip::yaml::parse(data)?;
-            Ok(Profile::Mip(Box::new(profile)))
+            let (profile, version) = crate::mip::yaml::parse(data)?;
+            Ok(Profile::Mip(Box::new(profile), version))
         }
         #[cfg(feature = "mip")]
         FileKind::MipProfile | FileKind::MipUnknown => {
-            let profile = crate::mip::MipProfile::parse(data)?;
-            Ok(Profile::Mip(Box::new(profile)))
+            let (profile, version) = crate::mip::MipProfile::parse_versioned(data)?;
+            Ok(Profile::Mip(Box::new(profile), version))
         }
-        kind => Err(cannot_open(kind, data, options)),
+        kind => Err(cannot_open(kind, data)),
     }
 }
 
@@ -189,7 +198,7 @@ pub fn sound_family(data: &[u8]) -> Option<Family> {
         }
         _ => match open(data, &ReadOptions::new()) {
             #[cfg(feature = "instr")]
-            Ok(Profile::InstrText(mut reader)) => {
+            Ok(Profile::Instr(mut reader)) if kind == FileKind::InstrText => {
                 use crate::instr::{InstrSource, Record};
                 reader.read_record(&mut Record::default()) == Ok(true)
             }
@@ -200,21 +209,20 @@ pub fn sound_family(data: &[u8]) -> Option<Family> {
 }
 
 #[cold]
-fn cannot_open(kind: FileKind, data: &[u8], _: &ReadOptions) -> Error {
+fn cannot_open(kind: FileKind, data: &[u8]) -> Error {
     if kind == FileKind::Empty {
-        return Error::new(ErrorKind::Empty, "the file is empty");
+        return ErrorKind::Empty.error("the file is empty");
     }
     if kind.family().is_some() {
-        return Error::new(
-            ErrorKind::Unsupported,
-            "this build of profkit does not support this kind of profile",
-        )
-        .at(0)
-        .within(Structure::FirstBytes)
-        .found(kind.description())
-        .with_hint("build profkit-data with the cargo feature of this kind of profile");
+        return ErrorKind::Unsupported
+            .error("this build of profkit does not support this kind of profile")
+            .at(0)
+            .within(Structure::FirstBytes)
+            .found(kind.description())
+            .with_hint("build profkit-data with the cargo feature of this kind of profile");
     }
-    let error = Error::new(ErrorKind::UnrecognizedFormat, "the file is not a profile")
+    let error = ErrorKind::UnrecognizedFormat
+        .error("the file is not a profile")
         .at(0)
         .within(Structure::FirstBytes);
     let error = match kind {
@@ -245,17 +253,18 @@ mod tests {
     #[test]
     #[cfg(feature = "instr")]
     fn instrumentation_profiles_are_opened() {
+        use crate::instr::InstrReader;
         let fixture = profkit_testkit::fixture;
         opens(&fixture("raw/clang-22-ir-plain.profraw"), |profile| {
-            matches!(profile, Profile::InstrRaw(_))
+            matches!(profile, Profile::Instr(InstrReader::Raw(_)))
         });
         let indexed = fixture("indexed/clang-22-temporal-plain.profdata");
         opens(&indexed, |profile| {
-            matches!(profile, Profile::InstrIndexed(_))
+            matches!(profile, Profile::Instr(InstrReader::Indexed(_)))
         });
         opens(
             &fixture("text/clang-22-vtables-shapes.proftext"),
-            |profile| matches!(profile, Profile::InstrText(_)),
+            |profile| matches!(profile, Profile::Instr(InstrReader::Text(_))),
         );
     }
 
@@ -294,7 +303,7 @@ mod tests {
     fn heap_profiles_of_each_form_are_opened() {
         use crate::instr::InstrProfile;
         use crate::instr::indexed::{self, IndexedWriteOptions};
-        use crate::memprof::indexed::{IndexedMemProfOptions, encode};
+        use crate::memprof::indexed::IndexedMemProfOptions;
         use crate::memprof::raw::{self, DumpToWrite, RawMemProfOptions, Version};
         use crate::memprof::{Frame, MemProfile, guid, yaml};
         let dump = DumpToWrite::default();
@@ -316,14 +325,14 @@ mod tests {
         );
         let options = IndexedMemProfOptions::for_version(3, false);
         let profile = InstrProfile {
-            memprof: Some(encode(&heap, &options).unwrap()),
+            memprof: Some(crate::HeapSection::Profile(Box::new(heap), options)),
             ..InstrProfile::default()
         };
         let mut file = Vec::new();
         indexed::write(&profile, &IndexedWriteOptions::for_version(12), &mut file).unwrap();
         opens(
             &file,
-            |profile| matches!(profile, Profile::InstrIndexed(file) if file.memprof().is_some()),
+            |profile| matches!(profile, Profile::Instr(file) if file.memprof().is_some()),
         );
     }
 
@@ -349,7 +358,7 @@ mod tests {
         ] {
             opens(
                 &fixture(name),
-                |profile| matches!(profile, Profile::Mip(profile) if !profile.functions.is_empty()),
+                |profile| matches!(profile, Profile::Mip(profile, _) if !profile.functions.is_empty()),
             );
         }
     }

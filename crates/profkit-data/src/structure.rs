@@ -17,7 +17,7 @@ macro_rules! structures {
         /// ```
         /// use profkit_data::{Error, ErrorKind, Structure};
         ///
-        /// let error = Error::new(ErrorKind::Truncated, "the data are too short here")
+        /// let error = ErrorKind::Truncated.error("the data are too short here")
         ///     .within(Structure::Counter(3))
         ///     .within(Structure::Function("main".to_owned()));
         /// assert!(error.is_within(&Structure::Counter(3)));

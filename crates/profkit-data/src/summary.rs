@@ -227,7 +227,6 @@ impl SummaryBuilder {
         }
     }
 
-    /// Sorts the counts that were collected, and merges them into the sorted list.
     fn sort_in(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_unstable();

@@ -50,7 +50,6 @@ pub struct Supplemented {
     pub ambiguous: Vec<Vec<u8>>,
 }
 
-/// A function that has exactly one record.
 #[derive(Clone, Copy)]
 struct Entry {
     table: usize,
@@ -153,7 +152,6 @@ fn supplement(
     done
 }
 
-/// Collects the functions that have exactly one record, by name. Adds the records of all functions to the summary.
 fn entries(profile: &InstrProfile, builder: &mut SummaryBuilder) -> BTreeMap<Vec<u8>, Entry> {
     let mut entries = BTreeMap::new();
     for (table, functions) in profile.tables.iter().enumerate() {
@@ -192,7 +190,6 @@ fn share(part: usize, whole: usize) -> f32 {
     part as f32 / whole as f32
 }
 
-/// Whether the sampled program has unique names for its static functions.
 fn has_unique_names(samples: &SampleProfile) -> bool {
     let contains = |id| match samples.names.get(id) {
         SampleName::Text(name) => memchr::memmem::find(name, UNIQUE_SUFFIX).is_some(),

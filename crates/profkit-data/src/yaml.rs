@@ -13,7 +13,6 @@ impl Place {
     }
 }
 
-/// A scalar value and its position in the text.
 #[derive(Debug)]
 pub(crate) struct Scalar<'a> {
     pub text: Cow<'a, str>,
@@ -36,7 +35,8 @@ pub(crate) fn parse<T>(
         let valid = data.get(..error.valid_up_to()).unwrap_or_default();
         let line = valid.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
         let last = valid.iter().rev().take_while(|&&byte| byte != b'\n');
-        Error::new(ErrorKind::Malformed, "the text is not UTF-8")
+        ErrorKind::Malformed
+            .error("the text is not UTF-8")
             .at_line(line, last.count() as u64 + 1)
     });
     text.and_then(|text| read(Events::new(text)?))
@@ -44,7 +44,9 @@ pub(crate) fn parse<T>(
 }
 
 pub(crate) fn malformed(place: Place, message: impl Into<Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Malformed, message).at_line(place.0, place.1)
+    ErrorKind::Malformed
+        .error(message)
+        .at_line(place.0, place.1)
 }
 
 impl<'a> Events<'a> {
@@ -69,7 +71,8 @@ impl<'a> Events<'a> {
                     events.next()?;
                 }
                 (_, place) => {
-                    return Err(Error::new(ErrorKind::Empty, "the text has no document")
+                    return Err(ErrorKind::Empty
+                        .error("the text has no document")
                         .at_line(place.0, place.1)
                         .expected("a document that is not empty"));
                 }
@@ -96,7 +99,9 @@ impl<'a> Events<'a> {
         match self.parser.next_event() {
             Some(Ok((event, span))) => Ok((event, Place::of(&span))),
             Some(Err(error)) => Err(scan_error(&error)),
-            None => Err(Error::new(ErrorKind::EndOfFile, "the text ends too early").at_line(1, 1)),
+            None => Err(ErrorKind::EndOfFile
+                .error("the text ends too early")
+                .at_line(1, 1)),
         }
     }
 
@@ -248,5 +253,7 @@ fn kind(event: &Event<'_>) -> &'static str {
 fn scan_error(error: &ScanError) -> Error {
     let marker = error.marker();
     let message = format!("the text is not YAML: {}", error.info());
-    Error::new(ErrorKind::Malformed, message).at_line(marker.line() as u64, marker.col() as u64 + 1)
+    ErrorKind::Malformed
+        .error(message)
+        .at_line(marker.line() as u64, marker.col() as u64 + 1)
 }

@@ -96,7 +96,6 @@ pub fn may_become_report(path: &Path) -> bool {
     read.is_ok() && (start.is_empty() || is_report(&start))
 }
 
-/// Whether a file with these first bytes is a report of profkit as JSON.
 fn is_report(start: &[u8]) -> bool {
     let start = String::from_utf8_lossy(start);
     let fields = start.strip_prefix('{').map(str::trim_start);
@@ -108,7 +107,6 @@ pub fn same_file(a: &Path, b: &Path) -> bool {
     a == b || place(a).is_some_and(|a| Some(a) == place(b))
 }
 
-/// The place that an output is written to.
 #[derive(PartialEq)]
 enum Place {
     Stdout,
@@ -129,14 +127,12 @@ impl Place {
     }
 }
 
-/// Returns the path without links of a file that need not exist. Two paths with the same result lead to the same file. For
-/// a path that leads nowhere, the result is the path itself.
+/// Returns the path without links of a file that need not exist; the path itself if it leads nowhere.
 pub fn path_without_links(path: &Path) -> PathBuf {
     place(path).unwrap_or_else(|| path.to_owned())
 }
 
-/// Does the same as [`path_without_links`]. `None` if a part of the path that does not exist is
-/// followed by `..`, so that the path leads nowhere.
+/// `None` if a part of the path that does not exist is followed by `..`, so that the path leads nowhere.
 fn place(path: &Path) -> Option<PathBuf> {
     if let Ok(path) = fs::canonicalize(path) {
         return Some(path);

@@ -34,7 +34,6 @@ pub struct Input {
     map: Option<Arc<Mmap>>,
 }
 
-/// The bytes of a memory map, which can have several owners.
 struct Mapped(Arc<Mmap>);
 
 impl AsRef<[u8]> for Mapped {
@@ -63,8 +62,7 @@ impl Input {
         }
     }
 
-    /// Reads the bytes of a file. If the path is the path of an archive, `name` is set to the name of the member that
-    /// is read.
+    /// Reads a file. If the path is that of an archive, `name` is set to the name of the member that is read.
     fn load(path: &Path, name: &mut String) -> io::Result<(InputData<'static>, Option<Arc<Mmap>>)> {
         let member = archive_of(path);
         let file = member.map_or(path, |(archive, _)| archive);
@@ -269,8 +267,7 @@ fn expanded(stored: InputData<'static>) -> io::Result<InputData<'static>> {
     })
 }
 
-/// Splits a path of the form `ARCHIVE!MEMBER` into the path of the archive and the name of the member. Returns `None`
-/// if there is a file with the whole path, or if no part of the path is an archive.
+/// Splits `ARCHIVE!MEMBER`. `None` if there is a file with the whole path, or if no part of it is an archive.
 pub(super) fn archive_of(path: &Path) -> Option<(&Path, &str)> {
     if is_stdio(path) || path.exists() {
         return None;
@@ -280,13 +277,9 @@ pub(super) fn archive_of(path: &Path) -> Option<(&Path, &str)> {
         .find(|(archive, _)| archive.is_file())
 }
 
-/// Maps a file for reading.
-///
-/// If another process changes the file meanwhile, the mapped bytes change too. Readers must accept any bytes anyway:
-/// they check lengths against the slice, and never rely on bytes that they have read before. If another process
-/// shortens the file, this program ends with SIGBUS when it reads a page after the new end of the file. No incomplete
-/// output remains in this case, because outputs are renamed to their final name only when they are complete. Files
-/// smaller than [`MAP_FROM`] are not mapped.
+/// Maps a file. If another process changes the file, the mapped bytes change too: readers check every length against
+/// the slice and never rely on bytes that they have read before. If it shortens the file, this program ends with
+/// SIGBUS, and leaves no incomplete output, because outputs get their names when they are complete.
 #[allow(unsafe_code)]
 fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: the map is read-only, and a borrow of its bytes cannot outlive the map. Another process may change the

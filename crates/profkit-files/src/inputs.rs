@@ -59,8 +59,7 @@ pub trait Inputs: Sync {
     /// The error of opening or reading the input. The merge reports it and leaves the input out.
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>>;
 
-    /// Whether the input can be opened a second time with the same bytes. Returns false for pipes and standard input;
-    /// the merge keeps the bytes of such inputs in memory as long as it may need them.
+    /// Whether the input can be opened again with the same bytes, unlike a pipe, whose bytes the merge keeps in memory.
     fn can_reopen(&self, index: usize) -> bool {
         let _ = index;
         true
@@ -85,8 +84,7 @@ pub enum InputData<'s> {
     Buffer(Vec<u8>),
     /// An object that owns the bytes and is dropped after the merge has used them, such as a memory map.
     Owned(Box<dyn AsRef<[u8]> + Send + Sync + 's>),
-    /// The first bytes of an input, and the reason why the remaining bytes cannot be read. The merge reports the
-    /// reason.
+    /// The first bytes of an input, and the reason why the others cannot be read, which the merge reports.
     Cut(Vec<u8>, String),
 }
 
@@ -99,8 +97,7 @@ impl InputData<'_> {
         }
     }
 
-    /// The number of bytes of process memory that are occupied until this input is dropped. Mapped and borrowed bytes
-    /// do not count.
+    /// The bytes of process memory that this input occupies. Mapped and borrowed bytes do not count.
     pub fn held(&self) -> usize {
         match self {
             InputData::Borrowed(_) | InputData::Owned(_) => 0,
@@ -135,7 +132,6 @@ impl fmt::Debug for InputData<'_> {
     }
 }
 
-/// Implements the methods of [`Inputs`] by calling the same methods of another object.
 macro_rules! pass_on {
     ($self:ident => $inner:expr) => {
         fn len(&$self) -> usize {
@@ -168,7 +164,6 @@ impl<I: Inputs + ?Sized> Inputs for &I {
     pass_on!(self => (**self));
 }
 
-/// An input whose bytes are in memory.
 trait InMemory: Sync {
     fn name(&self) -> Option<&str> {
         None
@@ -217,7 +212,6 @@ impl InMemory for Vec<u8> {
     }
 }
 
-/// Slices of inputs in memory. Inputs without a name are called `input 1`, `input 2` and so on.
 #[allow(
     private_bounds,
     reason = "the forms of an input are described at `Inputs`"
@@ -246,7 +240,6 @@ impl<T: InMemory> Inputs for [T] {
     }
 }
 
-/// A vector of inputs in memory. It is used like a slice.
 impl<T> Inputs for Vec<T>
 where
     [T]: Inputs,
@@ -255,7 +248,6 @@ where
     pass_on!(self => self.as_slice());
 }
 
-/// An array of inputs in memory. It is used like a slice.
 impl<T, const N: usize> Inputs for [T; N]
 where
     [T]: Inputs,

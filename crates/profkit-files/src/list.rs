@@ -21,9 +21,7 @@ const LINE_HINT: &str =
     "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";
 const LIST_HINT: &str =
     "each line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
-/// The maximum number of notes about files that were named more than once. The same limit holds for files that were
-/// found at two paths, and for paths in a folder that are left out. Further ones are only counted, to keep the output
-/// short.
+/// The maximum number of notes of each kind about repeated or left-out files. Further ones are only counted.
 const MOST_REPEATED: usize = 10;
 
 /// One file among the inputs of a merge.
@@ -35,8 +33,7 @@ pub struct InputFile {
     pub name: String,
     /// The factor that multiplies the counts of the file.
     pub weight: Weight,
-    /// For a member of an archive: the index of the archive, and the index of the member in it. `path` is then the path
-    /// of the archive. `None` for a file that is not in an archive.
+    /// For a member of an archive: the index of the archive and that of the member. `path` is then that of the archive.
     member: Option<(usize, usize)>,
 }
 
@@ -85,13 +82,9 @@ pub struct InputList {
     pub files: Vec<InputFile>,
     /// Unusual facts about the inputs that do not prevent the merge.
     pub notes: Vec<InputNote>,
-    /// For each file that was found, its index in the field `counted`, which has one entry per file.
     seen: FxHashMap<FileId, usize>,
     counted: Vec<Counted>,
-    /// Files and folders that were found at two paths: first the path that is left out, then the path under which the
-    /// file or folder is used.
     same: Vec<(PathBuf, PathBuf)>,
-    /// The folders that the user named.
     folders: Vec<PathBuf>,
     output: Option<FileId>,
     missing: Vec<MissingInput>,
@@ -220,14 +213,12 @@ impl std::error::Error for ListError {}
 
 type Result<T, E = ListError> = std::result::Result<T, E>;
 
-/// A file, and the number of times that the user named it.
 #[derive(Debug)]
 struct Counted {
     path: PathBuf,
     times: u64,
     /// Whether the user named the file itself, and not only a folder that contains the file.
     named: bool,
-    /// The indexes in the list of files: one index for an ordinary file, one for each member of an archive.
     files: Range<usize>,
 }
 
@@ -275,8 +266,8 @@ impl InputList {
         Err(ListError::Missing(list.missing))
     }
 
-    /// Leaves out the file at the path of the report of this merge, if an earlier report is in this file: the file was
-    /// found in a folder that is an input.
+    /// Leaves out the file at the path of the report of this merge, if it was found in a folder and is an earlier
+    /// report.
     pub fn leave_out_report(&mut self, report: &Path) {
         let Some(id) = id_of(report).filter(|_| may_become_report(report)) else {
             return;
@@ -367,10 +358,9 @@ impl InputList {
         }
     }
 
-    /// Adds a file, unless the list already contains it under this path or another path. Exception: if the user names
-    /// the path of a file twice, or names its folder twice, the counts of the file are added twice. `named` is true if
-    /// the user named the file itself and not its folder. `again` is true if the user named the folder before. If the
-    /// user names both a file and its folder, the weight that was given for the file is used.
+    /// Adds a file, unless the list has it under this or another path. `named` says that the user named the file and
+    /// not its folder, `again` that the folder was named before: files that are named twice are added twice. The weight
+    /// of a named file beats that of its folder.
     fn add_file(&mut self, input: InputFile, id: Option<FileId>, named: bool, again: bool) {
         let next = self.counted.len();
         let index = id.map_or(next, |id| *self.seen.entry(id).or_insert(next));
@@ -401,8 +391,7 @@ impl InputList {
         });
     }
 
-    /// Adds a file, or the members of an archive. A file that cannot be read, or that is not an archive despite its
-    /// name, is added as an ordinary file; the merge reports its problem.
+    /// Adds a file, or the members of an archive. The merge reports what is wrong with a file that cannot be read.
     fn push_file(&mut self, input: InputFile) {
         let is_named_so = input
             .path
@@ -441,7 +430,6 @@ impl InputList {
         self.archives.push(archive);
     }
 
-    /// Adds a member of an archive that the user named as `ARCHIVE!MEMBER`.
     fn add_member(&mut self, input: &InputFile, archive: &Path, member: &str) -> io::Result<()> {
         let mut known = self.files.iter().filter(|file| file.path == archive);
         let number = match known.find_map(|file| file.member) {

@@ -51,8 +51,7 @@ pub enum InputNote {
         /// The path under which the file or folder is used.
         other: PathBuf,
     },
-    /// The number of further files and folders that were found at two paths. They have no [`Same`](Self::Same) note,
-    /// because the number of notes is limited.
+    /// The number of further files and folders that were found at two paths.
     MoreSame(u64),
     /// A path in a folder is left out, because it is neither a file nor a link to a file, for example a pipe.
     PassedOver {
@@ -61,8 +60,7 @@ pub enum InputNote {
         /// The kind of the object at the path, as text: for example, a pipe.
         what: String,
     },
-    /// The number of further paths in a folder that are left out. They have no [`PassedOver`](Self::PassedOver) note,
-    /// because the number of notes is limited.
+    /// The number of further paths in a folder that are left out.
     MorePassedOver(u64),
     /// The user named a file several times. The counts of the file are added each time.
     Repeated {
@@ -71,8 +69,7 @@ pub enum InputNote {
         /// The number of times that the file is named.
         times: u64,
     },
-    /// The number of further files that the user named several times. They have no [`Repeated`](Self::Repeated) note,
-    /// because the number of notes is limited.
+    /// The number of further files that the user named several times.
     MoreRepeated(u64),
 }
 
@@ -85,8 +82,7 @@ impl InputNote {
         }
     }
 
-    /// Whether the note says that inputs are lost: an archive is damaged, and its members after the damage cannot be
-    /// read.
+    /// Whether the note says that inputs are lost because an archive is damaged.
     pub fn is_damage(&self) -> bool {
         matches!(self, InputNote::DamagedArchive { .. })
     }

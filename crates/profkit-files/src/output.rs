@@ -214,8 +214,7 @@ impl Output {
     }
 }
 
-/// An output whose bytes are all in a temporary file; see [`Output::stage`]. If the value is dropped, an existing target
-/// is unchanged.
+/// An output that is complete in a temporary file. If the value is dropped, an existing target is unchanged.
 #[derive(Debug)]
 #[must_use = "the output is written by `finish`"]
 pub struct Staged {
@@ -224,7 +223,6 @@ pub struct Staged {
     replace: Option<Replace>,
 }
 
-/// The temporary file of an output, and the file that it replaces.
 #[derive(Debug)]
 struct Replace {
     temporary: Temporary,
@@ -263,13 +261,11 @@ fn refuse_terminal(file: &impl IsTerminal, content: Content) -> Result<(), Outpu
     Ok(())
 }
 
-/// Whether the path is in `/dev` or `/proc`. Such a path must not be replaced, even if it leads to a regular file: the
-/// shell may have opened that file as the standard output of this program.
+/// In `/dev` and `/proc` a path must not be replaced: it may lead to a file that is this program's standard output.
 fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") || path.starts_with("/proc")
 }
 
-/// Follows symbolic links to their final target, which need not exist.
 pub(crate) fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -465,8 +461,7 @@ pub fn write_to<W: Write>(
     }
 }
 
-/// Calls `write` with a sink that buffers the bytes and passes them to `file`. If `escape` is true, control characters
-/// are escaped.
+/// If `escape` is true, control characters are escaped.
 fn fill_file(
     file: impl Write,
     escape: bool,
@@ -478,8 +473,6 @@ fn fill_file(
     fill(file, write).map(|(bytes, _)| bytes)
 }
 
-/// Calls `write` with a sink that buffers the bytes and passes them to `file`. The error shows whether `write` or the
-/// file has failed.
 fn fill<W: Write>(
     file: W,
     write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,

@@ -57,8 +57,7 @@ impl Outputs {
         OutputError::new(profkit_data::path_text(path), OutputProblem::Io(error))
     }
 
-    /// Returns the path of the file for the result with this name, if the output is a folder. `None` if the output is a
-    /// single file, which contains all results.
+    /// Returns the path of the file for the result with this name; `None` if the output is a single file.
     pub fn path(&self, name: &OsStr) -> Option<PathBuf> {
         match self {
             Outputs::File(_) => None,

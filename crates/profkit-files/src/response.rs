@@ -3,12 +3,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-/// The largest nesting depth of response files. GCC's libiberty has a similar limit. Response files of real builds are
-/// nested much less deeply.
+/// The largest nesting depth of response files. GCC's libiberty has a similar limit.
 const RESPONSE_DEPTH: usize = 20;
 
-/// Replaces each word `@FILE` by the words in that response file. If the file cannot be read, the word is kept, as in
-/// compilers.
+/// Replaces each word `@FILE` by the words in that file. A word whose file cannot be read is kept, as in compilers.
 #[must_use]
 pub fn expand(words: &[OsString]) -> Vec<OsString> {
     expand_within(words, 0)
@@ -29,8 +27,6 @@ fn expand_within(words: &[OsString], depth: usize) -> Vec<OsString> {
     all
 }
 
-/// Splits the text of a response file into words. White space separates words; single quotes, double quotes and
-/// backslashes keep white space inside a word.
 fn split(text: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;

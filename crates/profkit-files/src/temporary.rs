@@ -20,9 +20,8 @@ struct Outputs {
     abandoned_by: Option<ThreadId>,
 }
 
-/// Removes the temporary files of all outputs that are being written, and returns the number of output files that this
-/// process completed before. After this call, only the calling thread can write outputs; any other thread that tries to
-/// write one waits for ever. The caller must end the process.
+/// Removes the temporary files of all outputs, and returns the number of outputs that were completed. Other threads
+/// that try to write an output then wait for ever: the caller must end the process.
 pub fn abandon_outputs() -> usize {
     let mut outputs = lock();
     outputs.abandoned_by = Some(thread::current().id());
@@ -46,7 +45,6 @@ fn lock() -> MutexGuard<'static, Outputs> {
     }
 }
 
-/// A temporary file, which is removed when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Temporary {
     path: Option<TempPath>,
@@ -55,7 +53,6 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Makes a temporary file in a folder. `prefix` is the beginning of the file's name.
     pub(super) fn new(prefix: &str, folder: &Path) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
@@ -81,7 +78,6 @@ impl Temporary {
         self
     }
 
-    /// Replaces the file at `path` by this file. If `permissions` is given, this file gets these permissions first.
     pub(super) fn replace(
         mut self,
         path: &Path,

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 /// The maximum nesting depth of folders.
 const MOST_FOLDERS: usize = 256;
 
-/// The identity of a file. Two paths that lead to the same file have the same identity.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[cfg(unix)]
 pub(super) struct FileId(u64, u64);
@@ -31,26 +30,21 @@ impl FileId {
     }
 }
 
-/// The files and folders below a folder.
 #[derive(Default)]
 pub(super) struct Walk {
-    /// The regular files, and the folders that cannot be read. The merge reports these folders.
     pub(super) found: BTreeSet<PathBuf>,
     links: BTreeSet<PathBuf>,
     folders: FxHashMap<FileId, PathBuf>,
     files: FxHashMap<FileId, PathBuf>,
-    /// Paths that lead to a file or folder that was already found at another path: first the path that is left out,
-    /// then the path under which the file or folder is used.
     pub(super) same: Vec<(PathBuf, PathBuf)>,
-    /// Paths that lead neither to a regular file nor to a folder, each with the kind of the object as text. Such an
-    /// object is never opened, because opening a pipe can block for ever.
+    /// Paths to neither files nor folders, each with its kind. They are never opened: opening a pipe can block for
+    /// ever.
     pub(super) odd: BTreeMap<PathBuf, String>,
 }
 
 impl Walk {
-    /// Adds the regular files in a folder and the folders below it. Links are collected and followed later, so that if
-    /// a folder contains both a file and a link to the file, the path of the file itself is used. Other kinds of files
-    /// are noted.
+    /// Adds the regular files below a folder. Links are followed later, so that a file that is also there is found
+    /// first.
     pub(super) fn folder(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
         if depth == MOST_FOLDERS {
             return Err(io::Error::other("folders nest too deeply"));
@@ -81,7 +75,6 @@ impl Walk {
         Ok(())
     }
 
-    /// Adds the files and folders to which the collected links lead. A link that leads to neither is noted.
     pub(super) fn follow_links(&mut self) {
         for path in &self.found {
             let metadata = fs::metadata(path).ok();
@@ -113,7 +106,6 @@ impl Walk {
     }
 }
 
-/// Returns a text for the kind of a file that is not a regular file, for example a pipe.
 fn kind_of(kind: FileType) -> &'static str {
     #[cfg(unix)]
     {
@@ -129,9 +121,8 @@ fn kind_of(kind: FileType) -> &'static str {
     "a device"
 }
 
-/// Reads a name as a pattern, and returns the files that match the pattern. The caller uses this function for a name
-/// that no file has: a shell passes a pattern to the program unchanged if the user quoted the pattern, or if no file
-/// matches. If the name is not a pattern, `error` is returned.
+/// Returns the files that match a name that no file has: shells pass on quoted patterns and those that no file matches.
+/// If the name is no pattern, returns `error`.
 pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBuf>> {
     let text = path.to_str().unwrap_or_default();
     if text.starts_with("http://") || text.starts_with("https://") {
@@ -171,8 +162,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The test uses a path of more than 4096 bytes, because no user can open it. Permissions of a folder would not
-    /// stop root.
+    /// No user can open a path of more than 4096 bytes. Permissions of a folder would not stop root.
     #[test]
     fn a_folder_that_cannot_be_read_is_found_and_the_rest_is_walked() {
         let folder = tempfile::tempdir().unwrap();

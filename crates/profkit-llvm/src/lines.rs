@@ -99,9 +99,6 @@ impl<'s> Lines<'s> {
     }
 
     /// Passes the rest of the text to the sink.
-    ///
-    /// # Errors
-    /// The first error of the sink.
     pub fn finish(mut self) -> Result<(), Error> {
         self.flush();
         match self.error {
@@ -131,10 +128,7 @@ impl Sink for Lines<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.text(bytes).flush_if_full();
         if self.is_broken() {
-            return Err(Error::new(
-                ErrorKind::WriteFailed,
-                "the output takes no more bytes",
-            ));
+            return Err(ErrorKind::WriteFailed.error("the output takes no more bytes"));
         }
         Ok(())
     }

@@ -170,17 +170,11 @@ impl<'io> Session<'io> {
     }
 
     /// Reads a whole file; `-` is standard input.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn read(&self, name: &[u8]) -> Result<FileBytes, Fault> {
         self.read_as(name, name)
     }
 
     /// Reads a whole file. An error is reported with `whence` in place of the file's name.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn read_as(&self, name: &[u8], whence: &[u8]) -> Result<FileBytes, Fault> {
         let read = if name == STDIN {
             self.read_stdin().map(FileBytes::Read)
@@ -193,9 +187,6 @@ impl<'io> Session<'io> {
     }
 
     /// Reads standard input to its end.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn read_stdin(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.stdin.borrow_mut().read_to_end(&mut bytes)?;

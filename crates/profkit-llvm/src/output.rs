@@ -18,9 +18,6 @@ pub enum Output {
 }
 
 /// Checks that an output can be written; `-` is standard output.
-///
-/// # Errors
-/// The system's error.
 pub fn create(session: &Session<'_>, name: &[u8], content: Content) -> Result<Output, Fault> {
     if name.is_empty() {
         // An empty path cannot name a file. LLVM reports the error of a file that does not exist.
@@ -61,9 +58,6 @@ pub fn write(
 
 /// Opens an output, and calls `write` to write to it. `write` returns a result inside a result. The outer error is an
 /// error of the sink. The inner error is another reason to stop the tool.
-///
-/// # Errors
-/// Those of [`write`](fn@write).
 pub fn write_bytes(
     session: &Session<'_>,
     output: Output,
@@ -74,7 +68,7 @@ pub fn write_bytes(
     let fill = |sink: &mut dyn Sink| {
         write(sink)?.map_err(|fault| {
             stopped = Some(fault);
-            Error::new(ErrorKind::WriteFailed, "stopped")
+            ErrorKind::WriteFailed.error("stopped")
         })
     };
     let written = match output {

@@ -13,7 +13,6 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// What a run of the tool did.
 #[derive(Debug, PartialEq, Eq)]
 struct Run {
     code: i32,
@@ -84,7 +83,6 @@ fn theirs(args: &[String], output: &Path) -> Option<Run> {
 /// writes this section, which has the checksums and attributes of functions, in the order of a hash table. After
 /// sorting, files that differ only in this order have the same bytes.
 fn sort_metadata(one: &mut [u8], other: &mut [u8]) {
-    /// The kind of the section.
     const METADATA: u64 = 5;
     let text = |bytes: &[u8]| {
         let mut profile = SampleProfile::new();
@@ -117,7 +115,6 @@ fn sort_metadata(one: &mut [u8], other: &mut [u8]) {
     }
 }
 
-/// Runs LLVM's tool and profkit with the same arguments, and compares what they do.
 fn compare(args: &[&str]) {
     let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
     let folder = tempfile::tempdir().expect("a folder");
@@ -204,14 +201,12 @@ impl Case {
         path.to_str().expect("a path of text").to_owned()
     }
 
-    /// Writes a file into the folder, and returns its path.
     fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, content).expect("written");
         path
     }
 
-    /// The output of `perf script`; `None` if perf is not installed.
     fn script(&self) -> Option<String> {
         let run = Command::new("perf")
             .args(["script", "--show-mmap-events", "-F", "ip,brstack", "-i"])

@@ -1,10 +1,12 @@
 //! The errors of merges that end without a result.
 use crate::driver::Cancelled;
 use crate::report::{LlvmFault, Report};
+use crate::sample::SampleConflict;
 use profkit_data::detect::Family;
 use profkit_files::Inputs;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// The reason why a merge has no result.
 #[derive(Clone, Debug)]
@@ -12,25 +14,59 @@ use std::fmt;
 pub enum MergeError {
     /// The merge was given no inputs.
     NoInputs,
-    /// Some inputs cannot be merged with each other. The report says what was done with each input before this error
-    /// was found.
+    /// Some inputs cannot be merged with each other. The report says what was done with each input before.
     Groups(Box<GroupConflict>, Box<Report>),
     /// No input could be used. The report in this variant gives the reason for each input.
     NothingLeft(Box<Report>),
-    /// [`Policy::Llvm`](crate::Policy::Llvm) only: LLVM's tool would end with this error, because the results of its
-    /// threads cannot be merged.
+    /// [`Policy::Llvm`](crate::Policy::Llvm): LLVM's tool would fail, because the results of its threads do not fit.
     Llvm(LlvmFault),
+    /// Some sample profiles have a property that others lack, although either all inputs or none must have it.
+    Kinds {
+        /// The property that only some inputs have.
+        what: SampleConflict,
+        /// The first input that has the property: its index and name.
+        with: (usize, String),
+        /// The first input that lacks the property: its index and name.
+        without: (usize, String),
+        /// The report: what was done with each input before this error was found.
+        report: Box<Report>,
+    },
+    /// A damaged sample profile ends the merge under [`Policy::Llvm`](crate::Policy::Llvm): its index, and the error.
+    Damaged(usize, Box<profkit_data::Error>),
+    /// A sample profile that cannot be read ends the merge under [`Policy::Llvm`](crate::Policy::Llvm).
+    Unreadable(usize, Arc<std::io::Error>),
     /// The merge was cancelled.
     Cancelled,
 }
 
 impl MergeError {
-    /// Returns the report, with the reasons for each input; `None` if the merge ended before it examined its inputs, or
-    /// in the middle.
+    /// Returns the report, with the reasons for each input; `None` if the merge ended before it had one.
     pub fn report(&self) -> Option<&Report> {
         match self {
-            MergeError::Groups(_, report) | MergeError::NothingLeft(report) => Some(report),
-            MergeError::NoInputs | MergeError::Llvm(_) | MergeError::Cancelled => None,
+            MergeError::Groups(_, report)
+            | MergeError::NothingLeft(report)
+            | MergeError::Kinds { report, .. } => Some(report),
+            _ => None,
+        }
+    }
+
+    /// Returns a suggestion to the user, if there is a step that resolves the error.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            MergeError::Groups(conflict, _) => Some(conflict.hint),
+            MergeError::NothingLeft(report) => {
+                report.events.iter().find_map(|event| event.hint.as_deref())
+            }
+            MergeError::Kinds { what, .. } => Some(match what {
+                SampleConflict::Contexts => {
+                    "convert the profiles with contexts to nested profiles first, then merge"
+                }
+                SampleConflict::Probes => {
+                    "profiles of lines and of probes count different things: merge the profiles of each kind separately"
+                }
+            }),
+            MergeError::Damaged(_, error) => error.hint(),
+            _ => None,
         }
     }
 }
@@ -61,13 +97,12 @@ pub enum Difference {
     Family,
     /// The groups differ in what the counters count.
     Kind,
-    /// The groups differ in how the compilers named and hashed functions. With
-    /// [`MergeOptions::mixed_hashes`](crate::MergeOptions::mixed_hashes), such inputs are merged nevertheless.
+    /// The groups differ in how compilers named and hashed functions
+    /// ([`mixed_hashes`](crate::MergeOptions::mixed_hashes)).
     Hashes,
 }
 
-/// Inputs that can be merged with each other. [`Difference`] says why inputs of another group cannot be merged with
-/// them: another family, another kind, or functions that are named or hashed in another way.
+/// Inputs that can be merged with each other, but not with those of other groups: see [`Difference`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputGroup {
     /// A description that fits each input in the group, such as "IR profile".
@@ -103,7 +138,6 @@ impl fmt::Display for GroupConflict {
     }
 }
 
-/// The number of inputs in a group, and the indexes of its first inputs, which messages name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
     count: u64,
@@ -149,37 +183,37 @@ impl Members {
     }
 }
 
-impl MergeError {
-    /// Returns a suggestion to the user, if there is a step that resolves the error.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
-            MergeError::Groups(conflict, _) => Some(conflict.hint),
-            MergeError::NothingLeft(report) => {
-                report.events.iter().find_map(|event| event.hint.as_deref())
-            }
-            MergeError::NoInputs | MergeError::Llvm(_) | MergeError::Cancelled => None,
-        }
-    }
-}
-
 impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MergeError::NoInputs => f.write_str("no input files"),
             MergeError::Groups(conflict, _) => conflict.fmt(f),
-            MergeError::NothingLeft(report) => nothing_left(f, report),
+            MergeError::NothingLeft(report) => match report.totals.files {
+                1 => f.write_str("the only input could not be used"),
+                files => write!(f, "none of the {files} inputs could be used"),
+            },
+            MergeError::Kinds {
+                what,
+                with: (_, with),
+                without: (_, without),
+                ..
+            } => {
+                let what = match what {
+                    SampleConflict::Contexts => "calling contexts",
+                    SampleConflict::Probes => "pseudo probes",
+                };
+                write!(
+                    f,
+                    "sample profiles with and without {what} cannot be merged: {with} has them, {without} has none"
+                )
+            }
+            MergeError::Damaged(_, error) => error.fmt(f),
+            MergeError::Unreadable(_, error) => error.fmt(f),
             MergeError::Llvm(fault) => {
                 write!(f, "the profiles cannot be merged ({:?})", fault.code)
             }
             MergeError::Cancelled => Cancelled.fmt(f),
         }
-    }
-}
-
-pub(crate) fn nothing_left(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
-    match report.totals.files {
-        1 => f.write_str("the only input could not be used"),
-        files => write!(f, "none of the {files} inputs could be used"),
     }
 }
 

@@ -7,8 +7,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Removes the profiles of all families but `wanted` from a list of inputs, and returns the number of removed inputs.
-/// Inputs that are not profiles, or that cannot be opened twice, stay: the merge reports them.
+/// Leaves out the profiles of other families than `wanted`. Returns their number. The merge reports other files.
 pub fn keep_family(inputs: &mut InputList, wanted: Family) -> u64 {
     let opened = InputStore::new(inputs);
     let is_other = |index| {
@@ -25,8 +24,7 @@ pub fn keep_family(inputs: &mut InputList, wanted: Family) -> u64 {
     count
 }
 
-/// The indexes of the inputs that are not heap profiles: only such inputs can be raw instrumentation profiles, which
-/// may need a binary. An input that cannot be read is included; the merge reports it.
+/// The inputs that are not heap profiles, and those that cannot be read: only they may need a binary.
 pub fn not_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usize> {
     (0..inputs.files.len())
         .filter(|&index| {
@@ -36,8 +34,7 @@ pub fn not_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usi
         .collect()
 }
 
-/// Returns the first input that is a heap profile and has a weight; `None` if there is none. Heap profiles are added up
-/// as they are, so such a weight would have no effect.
+/// The first heap profile with a weight. Heap profiles are added as they are, so it would have no effect.
 pub fn weighted_heap_profile(inputs: &InputList, opened: &InputStore<'_>) -> Option<String> {
     let mut files = inputs.files.iter().enumerate();
     let found = files.find(|(index, file)| {
@@ -47,8 +44,7 @@ pub fn weighted_heap_profile(inputs: &InputList, opened: &InputStore<'_>) -> Opt
     found.map(|(_, file)| file.name.clone())
 }
 
-/// Returns the first of these named files that is a program or object file; `None` if none of them is. Such a file
-/// among the inputs of a merge was most likely meant for an option.
+/// The first of these files that is a program or object file: most likely it was meant for an option.
 pub fn program_among(
     inputs: &InputList,
     opened: &InputStore<'_>,
@@ -62,8 +58,7 @@ pub fn program_among(
     found.map(|(_, file)| file.name.clone())
 }
 
-/// The kind of an input. Its first bytes are read first. The whole file is read only if these bytes do not show the
-/// kind, because reading thousands of whole files takes long.
+/// The whole file is read only if its first bytes do not show the kind.
 fn kind(inputs: &InputList, opened: &InputStore<'_>, index: usize) -> io::Result<FileKind> {
     let file = inputs.files.get(index).filter(|file| !is_stdio(&file.path));
     if let Some(file) = file.filter(|_| opened.can_reopen(index)) {

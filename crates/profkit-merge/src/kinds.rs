@@ -6,23 +6,20 @@ use profkit_files::Inputs;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The kind of an input that has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct InputKind {
     pub(crate) input: usize,
     pub(crate) kind: InstrKind,
 }
 
-/// Checks that the inputs may be merged with each other, and returns the kind of the result.
-///
-/// Text without a header has no kind and may be merged with any profile. Front-end profiles may be merged only with
-/// each other. Single-byte coverage cannot be merged with counts, and function-entry coverage cannot be merged with
-/// block coverage.
-///
-/// Plain and context-sensitive IR profiles may be merged, because every record says which of the two it is. Entry-first
-/// and loop-entry profiles may be merged with plain IR profiles: LLVM joins the flags, and functions whose counters
-/// differ have different hashes.
-pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box<GroupConflict>> {
+/// Checks that the inputs may be merged with each other, and returns the kind of the result. Text without a header fits
+/// everything. Plain and context-sensitive IR profiles fit each other, because every record says which it is. So do
+/// entry-first and loop-entry profiles: LLVM joins the flags, and functions whose counters differ have different
+/// hashes.
+pub(crate) fn check(
+    read: &[InputKind],
+    inputs: &dyn Inputs,
+) -> Result<InstrKind, Box<GroupConflict>> {
     const RULES: [(InstrKind, &str, &str); 3] = [
         (
             InstrKind::FRONT_END,
@@ -40,17 +37,17 @@ pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box
             "merge the files of each kind separately",
         ),
     ];
-    let known = || seen.iter().filter(|seen| !seen.kind.is_unknown());
+    let known = || read.iter().filter(|one| !one.kind.is_unknown());
     for (bit, message, hint) in RULES {
-        let (with, without): (Vec<&Seen>, Vec<&Seen>) =
-            known().partition(|seen| seen.kind.contains(bit));
+        let (with, without): (Vec<&InputKind>, Vec<&InputKind>) =
+            known().partition(|one| one.kind.contains(bit));
         if with.is_empty() || without.is_empty() {
             continue;
         }
         let mut groups = [with, without].map(|group| {
             let mut members = Members::default();
-            group.iter().for_each(|seen| members.add(seen.input));
-            let kind = group.first().map_or(InstrKind::UNKNOWN, |seen| seen.kind);
+            group.iter().for_each(|one| members.add(one.input));
+            let kind = group.first().map_or(InstrKind::UNKNOWN, |one| one.kind);
             members.group(format!("{kind} profile"), inputs)
         });
         groups.sort_by_key(|group| Reverse(group.count));
@@ -61,25 +58,26 @@ pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box
             hint,
         }));
     }
-    Ok(known().fold(InstrKind::UNKNOWN, |all, seen| all | seen.kind))
+    Ok(known().fold(InstrKind::UNKNOWN, |all, one| all | one.kind))
 }
 
-/// Checks that the families of the inputs may be merged with each other. `seen` are the families of the inputs. `own`
-/// are the families that this merge accepts.
 pub(crate) fn check_families(
-    seen: &BTreeMap<Family, Members>,
+    families: &BTreeMap<Family, Members>,
     own: &[Family],
     inputs: &dyn Inputs,
 ) -> Result<(), Box<GroupConflict>> {
-    let mine = seen.keys().filter(|family| own.contains(family)).count();
-    if mine == 0 || mine == seen.len() {
+    let mine = families
+        .keys()
+        .filter(|family| own.contains(family))
+        .count();
+    if mine == 0 || mine == families.len() {
         return Ok(());
     }
     let group = |(family, members): (&Family, &Members)| InputGroup {
         family: Some(*family),
         ..members.group(family.profile(), inputs)
     };
-    let mut groups: Vec<_> = seen.iter().map(group).collect();
+    let mut groups: Vec<_> = families.iter().map(group).collect();
     groups.sort_by_key(|group| Reverse(group.count));
     Err(Box::new(GroupConflict {
         difference: Difference::Family,
@@ -89,8 +87,7 @@ pub(crate) fn check_families(
     }))
 }
 
-/// Returns the kind that LLVM's readers assign to a profile. LLVM assigns no kind to a binary file without the IR bit
-/// (`getProfileKindFromVersion`); only text with `:fe` counts as a front-end profile.
+/// LLVM assigns no kind to a binary file without the IR bit (`getProfileKindFromVersion`); only `:fe` in text does.
 pub(crate) fn llvm_kind(kind: InstrKind, version_word: u64) -> InstrKind {
     if version_word == 0 {
         kind
@@ -99,8 +96,6 @@ pub(crate) fn llvm_kind(kind: InstrKind, version_word: u64) -> InstrKind {
     }
 }
 
-/// Merges the kind of one input into the kind of the result, as `InstrProfWriter::mergeProfileKind` does. Returns
-/// whether the two kinds may be merged.
 pub(crate) fn llvm_merge(into: &mut InstrKind, other: InstrKind) -> bool {
     if into.is_unknown() {
         *into = other;
@@ -132,10 +127,10 @@ mod tests {
             .map(|index| (format!("{index}.profraw"), Weight::ONE, []))
             .collect();
         let names: &[(String, Weight, [u8; 0])] = &names;
-        let seen: Vec<_> = kinds
+        let read: Vec<_> = kinds
             .iter()
             .enumerate()
-            .map(|(input, &kind)| Seen { input, kind })
+            .map(|(input, &kind)| InputKind { input, kind })
             .collect();
         struct Wrap<'a>(&'a [(String, Weight, [u8; 0])]);
         impl Inputs for Wrap<'_> {
@@ -153,7 +148,7 @@ mod tests {
                 unreachable!("kinds are checked without bytes")
             }
         }
-        check(&seen, &Wrap(names))
+        check(&read, &Wrap(names))
     }
 
     #[test]

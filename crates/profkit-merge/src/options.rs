@@ -28,12 +28,10 @@ pub enum Policy {
     Llvm,
 }
 
-/// How the weight of an input applies to value profiles under [`Policy::Tolerant`]. Under [`Policy::Llvm`] the weight
-/// always applies as in [`AsLlvm`](Self::AsLlvm).
+/// How weights apply to value profiles under [`Policy::Tolerant`]. LLVM's policy always has [`AsLlvm`](Self::AsLlvm).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValueWeights {
-    /// The weight multiplies every count of the input. The result does not depend on the order of inputs or on the
-    /// number of threads.
+    /// The weight multiplies every count. The result does not depend on the order of inputs or on the threads.
     #[default]
     Exact,
     /// Weights apply as in LLVM's `InstrProfWriter`, so that the result has the same bytes as that of LLVM's tool: when
@@ -73,12 +71,10 @@ pub struct MergeOptions {
     /// the result is the one that llvm-profdata gives with the same number in `--num-threads`; the default is the
     /// number that llvm-profdata would choose. See also [`ValueWeights::AsLlvm`].
     pub run: RunOptions,
-    /// Whether all inputs have the same influence on the result. If so, the counts of each input are scaled until their
-    /// sum equals the largest sum of any input; then they are multiplied by the weight of the input.
+    /// Whether the counts of each input are scaled to the largest sum of counts of any input, before weights apply.
     pub normalize: bool,
-    /// The filter that selects the functions of the result; `None` keeps all functions. A filter can express LLVM's
-    /// options `--function` and `--no-function` (regular expressions that match anywhere in the name). The filter is
-    /// applied after merging.
+    /// The filter that selects the functions of the result, after merging; `None` keeps all functions. LLVM's
+    /// `--function` and `--no-function` are regular expressions that match anywhere in the name.
     pub filter: Option<NameFilter>,
     /// The new names to give to functions during the merge. `None` keeps all names.
     pub remapping: Option<Remapping>,
@@ -88,24 +84,19 @@ pub struct MergeOptions {
     pub traces: TraceOptions,
     /// The LLVM release whose method of sampling temporal traces is used.
     pub trace_sampling: TraceSampling,
-    /// Whether inputs with different build ids are merged into separate results. If so, there is one result for each
-    /// set of build ids.
+    /// Whether there is one result for each set of build ids.
     pub separate_by_build_id: bool,
-    /// Whether profiles are merged although their versions show that the compilers named or hashed functions in
-    /// different ways. A function with two hashes is then in the result twice, and each compiler can use only one of
-    /// the two. If this is false, such a merge is an error.
+    /// Whether profiles are merged although compilers named or hashed their functions differently. A function is then
+    /// in the result twice, and each compiler can use one of the two. Otherwise that is an error.
     pub mixed_hashes: bool,
-    /// With [`Policy::Llvm`]: whether all names of virtual tables are kept (`--keep-vtable-symbols`). With
-    /// [`Policy::Tolerant`], the names of the virtual tables that the value data refer to are always kept.
+    /// With [`Policy::Llvm`]: whether all names of virtual tables are kept. Otherwise those in the value data always
+    /// are.
     pub keep_vtable_names: bool,
-    /// With [`Policy::Llvm`]: the LLVM release to imitate. The raw and indexed versions that its llvm-profdata rejects
-    /// are rejected here too. `None` rejects no version that profkit can read.
+    /// With [`Policy::Llvm`]: the LLVM release to imitate. What its llvm-profdata does not read is rejected.
     pub read_as: Option<Release>,
-    /// The source of function records and names for raw profiles that contain only counters. Without a source, such
-    /// profiles are reported and dropped.
+    /// The function records and names of raw profiles with only counters. Without it, they are reported and dropped.
     pub correlation: Option<Arc<dyn RawMetadataSource + Send>>,
-    /// Switches off the fast path. The fast path adds a raw profile without parsing it, if the merge has read another
-    /// profile of the same program before. The results are the same with and without it.
+    /// Whether every raw profile is parsed, even if another one of the same program was read. The results are the same.
     pub no_fast_path: bool,
 }
 

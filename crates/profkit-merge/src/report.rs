@@ -14,12 +14,9 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The version of the report's serialised form. Since version 2, merges of all kinds of profiles have the same form of
-/// report. Since version 3, the member that states the version has the name `schema_version`. Its name was `version`
-/// before.
+/// The version of the report as JSON: 2 has one form for all kinds of profiles, 3 calls this member `schema_version`.
 pub const REPORT_VERSION: u32 = 3;
-/// The largest number of events that a report lists for each reason; further events are only counted. With a higher
-/// limit, each thread needs about 200 bytes more for each additional event.
+/// The events that are listed for each reason; others are counted. Each costs every thread about 200 bytes.
 pub const EVENTS_PER_REASON: usize = 1000;
 
 /// The report of a merge: what was done with each input.
@@ -53,18 +50,15 @@ pub struct Report {
     pub omitted: BTreeMap<Reason, u64>,
     /// The totals of all inputs.
     pub totals: Totals,
-    /// For instrumentation profiles: the indexed version to write (`IndexedWriteOptions::for_version`). It is the
-    /// newest version with which compilers hash functions in the same way as in the inputs. So it suits the compiler
-    /// that built the program. It need not suit a certain LLVM release, for which `IndexedWriteOptions::for_llvm`
-    /// chooses a version: an older release may not be able to read this version, and a clang finds front-end functions
-    /// only if they were hashed by its own scheme. 0 for profiles that are not instrumentation profiles.
+    /// For instrumentation profiles, the newest indexed version (`IndexedWriteOptions::for_version`) with which
+    /// compilers hash functions as in the inputs; otherwise 0. It suits the compiler that built the program. An older
+    /// release may be unable to read it: `IndexedWriteOptions::for_llvm` chooses a version for a release.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
     /// The part of the report that only MIP merges have; `None` for other merges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,
-    /// What cancelled the merge, and after how many inputs; `None` if the merge was not cancelled. A cancelled merge
-    /// has no result.
+    /// What cancelled the merge, and after how many inputs. A cancelled merge has no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Cancellation>,
     /// The part of the report that only merges of heap profiles have; `None` for other merges.
@@ -102,13 +96,12 @@ impl Report {
 pub struct Totals {
     /// The number of inputs, including those that could not be opened.
     pub files: u64,
-    /// The number of inputs of which no part is damaged. Records of such an input may still have been dropped, because
-    /// they contradict those of other inputs: see [`records_dropped`](Self::records_dropped).
+    /// Inputs of which no part is damaged. Records that contradict other inputs may be in
+    /// [`records_dropped`](Self::records_dropped).
     pub files_kept: u64,
     /// The number of inputs that were kept in part.
     pub files_repaired: u64,
-    /// The number of inputs that were dropped completely. Empty files are not counted here, although their event has
-    /// the action [`Action::Dropped`].
+    /// Inputs that were dropped completely, without empty files.
     pub files_dropped: u64,
     /// The number of empty files. An empty file is not an error.
     pub files_empty: u64,
@@ -124,13 +117,11 @@ pub struct Totals {
     pub records_dropped: u64,
     /// The number of records in the result with at least one counter that was cut to the largest possible count.
     pub records_overflowed: u64,
-    /// The number of distinct layouts of raw profiles. All runs of one program have the same layout: the same data
-    /// records and names.
+    /// The number of layouts of raw profiles: all runs of a program have the same data records and names.
     pub layouts: u64,
     /// The number of raw profiles that were added without being parsed, because their layout was known.
     pub fast_profiles: u64,
-    /// The number of records in the result that occur, with the same name and hash, in programs with different build
-    /// ids.
+    /// Records of the result that occur, with the same name and hash, in programs with different build ids.
     pub collisions: u64,
 }
 
@@ -140,7 +131,6 @@ impl Totals {
         self.files_dropped + self.files_empty
     }
 
-    /// Adds the totals of other inputs to these totals.
     pub(crate) fn absorb(&mut self, other: &Totals) {
         self.files += other.files;
         self.files_kept += other.files_kept;
@@ -199,8 +189,7 @@ pub struct Event {
     pub action: Action,
     /// The reason for the action.
     pub reason: Reason,
-    /// The place of the fault in the file: the structure, and the line and column of a text file. The name of the file
-    /// and the offset are in other fields. `None` if no such place is known.
+    /// Where in the file the fault is: the structure, and line and column of a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// A sentence that describes the event, without its place.
@@ -208,8 +197,7 @@ pub struct Event {
     /// The value that was found, if a different value was expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// The value that was expected, or the value in the first record of the same function. `None` if there is no such
-    /// value.
+    /// What was expected, or what the first record of the same function has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// A suggestion to the user, if there is a step that helps.
@@ -218,12 +206,10 @@ pub struct Event {
     /// The error that LLVM's tool reports for the same fault. `None` if LLVM's tool has no such error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llvm: Option<LlvmFault>,
-    /// The reader's error that caused the event, so that programs can examine its kind. `None` if no reader's error
-    /// caused it.
+    /// The reader's error that caused the event, so that programs can examine its kind.
     #[serde(skip)]
     pub error: Option<Error>,
-    /// The type of the file, recognised by its content. Set only if the file is not of the kind of profile that is
-    /// merged.
+    /// The type of the file; only if it is not of the kind of profile that is merged.
     #[serde(skip)]
     pub kind: Option<FileKind>,
 }
@@ -263,7 +249,6 @@ impl fmt::Display for Event {
 }
 
 impl Event {
-    /// Makes an event about a whole input.
     pub(crate) fn new(
         input: usize,
         action: Action,
@@ -362,17 +347,14 @@ pub enum Reason {
     EmptyFile,
     /// The file is not a profile of the kind that is merged.
     NotAProfile,
-    /// The file's header is damaged or of an unknown version. A header that is cut off has the reason
-    /// [`Truncated`](Self::Truncated).
+    /// The header is damaged or of an unknown version. One that is cut off is [`Truncated`](Self::Truncated).
     BadHeader,
-    /// The file ends too early: within its header, or before the end of a section that its header states. If the header
-    /// itself is damaged, a section may only seem to be cut off. Damaged text whose kind cannot be recognised may also
-    /// get this reason, because it is read as an instrumentation profile.
+    /// The file ends too early. If the header is damaged, a section may only seem to be cut off. Damaged text whose
+    /// kind cannot be recognised may have this reason too.
     Truncated,
     /// The file contains parts that contradict each other.
     Malformed,
-    /// The raw profile contains only counters. Its function records and names must be read from the program that wrote
-    /// it.
+    /// The raw profile has only counters: the rest must be read from the program that wrote it.
     MissingCorrelation,
     /// The kind of the input cannot be merged with the kinds of the other inputs.
     KindMismatch,
@@ -398,8 +380,7 @@ pub enum Reason {
     CounterOverflow,
     /// The function hashes of the input come from an older clang than those of other inputs.
     HashGenerations,
-    /// The raw version of the input was written by several clang releases that hash functions in different ways, so it
-    /// does not tell which hashes the input has.
+    /// Several clang releases that hash functions differently wrote this raw version.
     HashGenerationUnknown,
     /// An indexed input has the same build id as raw inputs, so it may have been made from these raw inputs.
     MayCountTwice,
@@ -413,8 +394,7 @@ pub enum Reason {
     OtherBuild,
     /// A MIP file belongs to the same build as the profile, but the layout of its records differs.
     OtherLayout,
-    /// A MIP profile among the inputs has a function that was compiled differently in the profile into which the input
-    /// should be merged.
+    /// A function of a MIP profile was compiled differently in the profile that it is merged into.
     SignatureChanged,
     /// The MIP profile had no build id. It was given the build id of the first raw file.
     BuildIdTaken,
@@ -454,8 +434,7 @@ impl Reason {
     }
 }
 
-/// The error that LLVM's tool reports for the fault of an event: an `instrprof_error` and the detail that the tool
-/// prints.
+/// LLVM's error for the fault of an event: an `instrprof_error` and the detail that the tool prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LlvmFault {
     /// The code of LLVM's error.
@@ -531,13 +510,11 @@ impl From<&Error> for LlvmFault {
     }
 }
 
-/// The events of one thread. The log keeps a limited number of events for each [`Reason`]. A thread reads inputs in
-/// ascending order and keeps its earliest events, so the earliest events of the whole merge are always in one of the
-/// logs.
+/// The events of one thread, a limited number for each [`Reason`]. A thread reads inputs in ascending order and keeps
+/// the first events, so the first events of the merge are always in one of the logs.
 #[derive(Clone, Debug)]
 pub(crate) struct EventLog {
-    /// The events. Each is stored with its position among the events of the same input; the position is 0 unless
-    /// several threads read the input.
+    /// Each event with its position among those of its input: 0 unless several threads read the input.
     events: Vec<(u64, Event)>,
     counts: BTreeMap<Reason, u64>,
     /// For each reason, the number of events that are counted but never listed.
@@ -557,8 +534,7 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    /// Makes a log without a limit, for [`Policy::Llvm`](crate::Policy::Llvm): LLVM's tool prints a line for each
-    /// event.
+    /// A log without a limit, for [`Policy::Llvm`](crate::Policy::Llvm): LLVM's tool prints a line for each event.
     pub(crate) fn unlimited() -> Self {
         EventLog {
             limit: u64::MAX,
@@ -570,8 +546,7 @@ impl EventLog {
         self.push_ordered(0, event);
     }
 
-    /// Adds an event of an input that several threads read. `order` is the position of the event among all events of
-    /// that input.
+    /// `order` is the position of the event among all events of an input that several threads read.
     pub(crate) fn push_ordered(&mut self, order: u64, event: Event) {
         let count = self.counts.entry(event.reason).or_default();
         *count += 1;
@@ -580,7 +555,6 @@ impl EventLog {
         }
     }
 
-    /// Adds an event before the other events of its input.
     pub(crate) fn push_first(&mut self, event: Event) {
         *self.counts.entry(event.reason).or_default() += 1;
         let same = |(_, other): &(u64, Event)| other.input == event.input;
@@ -593,25 +567,21 @@ impl EventLog {
         self.counts.is_empty() && self.unlisted.is_empty()
     }
 
-    /// Counts an event without listing it.
     pub(crate) fn count_omitted(&mut self, reason: Reason) {
         *self.unlisted.entry(reason).or_default() += 1;
     }
 
-    /// Whether the log has reached its limit for this reason. The caller can then count an event without making it.
     pub(crate) fn is_full(&self, reason: Reason) -> bool {
         self.counts
             .get(&reason)
             .is_some_and(|&count| count >= self.limit)
     }
 
-    /// Counts an event without keeping it, because enough events with this reason are kept; see
-    /// [`is_full`](Self::is_full).
+    /// Counts an event without keeping it: see [`is_full`](Self::is_full).
     pub(crate) fn count(&mut self, reason: Reason) {
         *self.counts.entry(reason).or_default() += 1;
     }
 
-    /// Sets the action of all events that are about a whole file, except events about its MemProf section.
     pub(crate) fn set_file_action(&mut self, action: Action) {
         for (_, event) in &mut self.events {
             if event.function.is_none() && event.reason != Reason::MemProfDropped {
@@ -620,7 +590,6 @@ impl EventLog {
         }
     }
 
-    /// Removes and returns the first event for which `fits` returns true. The caller combines it with another event.
     pub(crate) fn take_first(&mut self, fits: impl Fn(&Event) -> bool) -> Option<Event> {
         let at = self.events.iter().position(|(_, event)| fits(event))?;
         let (_, event) = self.events.remove(at);
@@ -646,8 +615,7 @@ impl EventLog {
         }
     }
 
-    /// Returns the events in the order of the inputs (those of one input in the order in which they were added), and
-    /// the number of unlisted events for each reason.
+    /// Returns the events in the order of the inputs, and the number of unlisted events for each reason.
     pub(crate) fn finish(mut self) -> (Vec<Event>, BTreeMap<Reason, u64>) {
         self.events
             .sort_by_key(|(order, event)| (event.input, *order));

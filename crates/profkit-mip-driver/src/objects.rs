@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Instruments and assembles files with several threads. Returns the paths of the objects, in the order of the files.
-/// The objects are in `folder`. `target` returns the target triple. `assemble` makes an object (its second argument)
-/// from instrumented assembly (its first). Several threads call `target` and `assemble` at the same time.
+/// Instruments and assembles files, in parallel. Returns the objects in the order of the files. `assemble` makes its
+/// second argument of its first.
 pub fn make(
     files: &[&Path],
     folder: &Path,
@@ -50,7 +49,6 @@ pub fn make(
     }
 }
 
-/// Returns the members of the library at `path`. `bytes` is the content of this file.
 pub fn members<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<OldMember<'a>>> {
     library::members(path, bytes).map_err(|error| match error {
         LibraryError::Damaged(problem) => Error::Library {
@@ -61,7 +59,6 @@ pub fn members<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<OldMember<'a>>> {
     })
 }
 
-/// Returns the content of a library file with these members.
 pub fn library_of(members: &[OldMember<'_>]) -> Vec<u8> {
     let members: Vec<Member<'_>> = members
         .iter()

@@ -24,8 +24,7 @@ pub struct CreateOptions {
     pub debug: Option<PathBuf>,
     /// The architecture to read from a universal Mach-O file. `None` is an error if the file contains several.
     pub arch: Option<String>,
-    /// The build id of the new profile. `None` means the build id of the binary. A map file contains no build id, so
-    /// its profile has none unless it is given here.
+    /// The build id of the new profile, for map files, which contain none.
     pub build_id: Option<BuildId>,
 }
 
@@ -52,8 +51,7 @@ impl CreateOptions {
     }
 }
 
-/// The reason why an empty profile cannot be made or source locations cannot be found: the name of a file, and the
-/// problem with that file.
+/// Why an empty profile cannot be made, or locations not found: a file, and the problem with it.
 #[derive(Debug)]
 pub struct Error {
     name: String,

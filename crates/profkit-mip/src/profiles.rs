@@ -55,8 +55,7 @@ pub struct Profiles {
     files: Vec<PathBuf>,
     /// The folder for new profiles; `None` if the user named no folder.
     folder: Option<PathBuf>,
-    /// The path that the user named for a profile that does not exist yet. The field becomes `None` when the profile of
-    /// a build gets this path. It is `None` from the start if the user named no such path.
+    /// The path that the user named for a new profile, until a profile gets it.
     new_file: Option<PathBuf>,
 }
 

@@ -125,7 +125,6 @@ impl Page {
     }
 }
 
-/// The function of a frame.
 fn function(frame: &HeapFrame<'_>) -> String {
     match frame.name {
         Some(name) => names::display(name, false).into_owned(),

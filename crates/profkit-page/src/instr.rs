@@ -5,7 +5,7 @@ use super::{Detail, Page, Trace};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
-use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, numbers};
+use profkit_analysis::instr::{InstrTable, Totals, numbers};
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionOrder, Ranking};
 use profkit_data::ids::NameRef;
@@ -21,9 +21,9 @@ const MOST_IDS: usize = 3;
 impl Page {
     /// Makes the page of an instrumentation profile. Records that cannot be read are left out. The errors are returned,
     /// and the first of them are notes on the page.
-    pub fn of_instr(file: &str, size: u64, reader: &mut InstrReader<'_>) -> (Self, Faults) {
-        let facts = InstrFacts::of(reader);
-        let mut page = Page::new(file, describe(&facts));
+    pub fn of_instr(file: &str, size: u64, table: &InstrTable<'_>) -> (Self, Faults) {
+        let facts = &table.facts;
+        let mut page = Page::new(file, describe(facts));
         page.kind = "instrumentation";
         page.unit = "counts";
         page.titles = ["First counter", "Sum", "Largest"];
@@ -42,28 +42,21 @@ impl Page {
         let two_stages = kind.contains(InstrKind::CONTEXT_SENSITIVE);
         let mut totals = Totals::new(Ranking::new(FunctionOrder::Sum, 0, false), two_stages);
         let mut targets = FxHashMap::default();
-        let mut record = Record::default();
-        let mut faults = Faults::default();
-        loop {
-            match reader.source().read_record(&mut record) {
-                Ok(true) => {
-                    totals.add(&record);
-                    page.add_record(&record, two_stages, reader, &mut targets);
-                }
-                Ok(false) => break,
-                Err(error) => {
-                    faults.push(error);
-                    if !reader.source().can_resume() {
-                        break;
-                    }
-                }
-            }
+        table.each(|record| {
+            totals.add(record);
+            page.add_record(record, two_stages, table, &mut targets);
+        });
+        let mut faults = table.damage.clone();
+        for error in [&table.traces_error, &table.ids_error]
+            .into_iter()
+            .flatten()
+        {
+            faults.push(error.clone());
         }
-        let traces = faults.or_default(reader.source().temporal_traces());
-        for trace in &traces.traces {
+        for trace in &table.profile.traces.traces {
             let functions = trace.functions.iter();
             let functions = functions.map(|&id| {
-                let number = page.target(id.0, reader, &mut targets);
+                let number = page.target(id.0, table, &mut targets);
                 page.first_calls.insert(id, number);
                 number
             });
@@ -73,7 +66,7 @@ impl Page {
                 functions,
             });
         }
-        let ids = faults.or_default(reader.source().binary_ids());
+        let ids = &table.profile.binary_ids;
         for id in ids.iter().take(MOST_IDS) {
             page.fact("Build id", id);
         }
@@ -83,14 +76,13 @@ impl Page {
                 format_args!("and {} more", grouped(ids.len() - MOST_IDS)),
             );
         }
-        let readers = Readers::of(&facts, totals.oldest_text_reader);
+        let readers = Readers::of(facts, totals.oldest_text_reader);
         page.fact("Read by", read_by(&readers));
         page.sums(&mut totals);
         page.damage(&faults);
         (page, faults)
     }
 
-    /// Adds facts from the totals of the counters.
     fn sums(&mut self, totals: &mut Totals) {
         self.total = totals.sum;
         let (entered, above) = (totals.functions_entered, totals.counters_above_zero);
@@ -127,7 +119,7 @@ impl Page {
         &mut self,
         record: &Record,
         two_stages: bool,
-        reader: &InstrReader<'_>,
+        table: &InstrTable<'_>,
         targets: &mut FxHashMap<u64, usize>,
     ) {
         let mut flags = 0;
@@ -148,7 +140,7 @@ impl Page {
             .map(|(_, kind)| kind.site_count())
             .sum();
         if sites > 0 {
-            self.values(record, reader, targets);
+            self.values(record, table, targets);
         }
         let numbers = if record.is_pseudo() {
             Default::default()
@@ -174,7 +166,7 @@ impl Page {
     fn values(
         &mut self,
         record: &Record,
-        reader: &InstrReader<'_>,
+        table: &InstrTable<'_>,
         targets: &mut FxHashMap<u64, usize>,
     ) {
         let mut bytes = Vec::new();
@@ -192,7 +184,7 @@ impl Page {
                 for entry in entries {
                     let value = match kind {
                         value_kind::MEM_OP_SIZE => u128::from(entry.value),
-                        _ => self.target(entry.value, reader, targets) as u128,
+                        _ => self.target(entry.value, table, targets) as u128,
                     };
                     number(value, &mut bytes);
                     number(entry.count.into(), &mut bytes);
@@ -207,13 +199,13 @@ impl Page {
     fn target(
         &mut self,
         hash: u64,
-        reader: &InstrReader<'_>,
+        table: &InstrTable<'_>,
         targets: &mut FxHashMap<u64, usize>,
     ) -> usize {
         if let Some(&number) = targets.get(&hash) {
             return number;
         }
-        let number = match reader.name_of(NameRef(hash)) {
+        let number = match table.name_of(NameRef(hash)) {
             Some(name) => {
                 let name = names::spelled(name, Spelling::Demangled);
                 self.functions.targets.number(&name)

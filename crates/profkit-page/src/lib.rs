@@ -5,11 +5,11 @@
 //! `use profkit::page::…` where the examples have `use profkit_page::…`.
 //!
 //! ```
-//! use profkit_analysis::instr::InstrReader;
+//! use profkit_analysis::instr::{InstrReader, InstrTable};
 //! use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
 //!
-//! let mut reader = InstrReader::open(b":ir\nmain\n1\n1\n90\n\n<img>\n2\n1\n10\n")?;
-//! let (mut page, faults) = Page::of_instr("app.proftext", 40, &mut reader);
+//! let table = InstrTable::read(InstrReader::open(b":ir\nmain\n1\n1\n90\n\n<img>\n2\n1\n10\n")?);
+//! let (mut page, faults) = Page::of_instr("app.proftext", 40, &table);
 //! let html = page.html(DEFAULT_SIZE_LIMIT);
 //! assert!(faults.count == 0 && html.text.contains("90.0%") && html.text.contains("&lt;img&gt;"));
 //! # Ok::<(), profkit_data::Error>(())
@@ -25,7 +25,6 @@ mod html;
 mod instr;
 mod mip;
 mod sample;
-mod script;
 pub mod source;
 #[cfg(test)]
 mod tests;
@@ -60,7 +59,6 @@ const MOST_ERRORS: usize = 5;
 /// The page of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// The name of the file.
     file: String,
     /// What the file is, in words: the kind and the form of the profile.
     what: String,
@@ -75,14 +73,11 @@ pub struct Page {
     facts: Vec<(&'static str, String)>,
     /// Notes that a reader has to know first: damage, contradictions.
     notes: Vec<String>,
-    /// What is not on the page.
     left_out: Vec<String>,
     /// The rows of the profile summary. A row has a share of all counts in millionths, the number of counters or lines
     /// that make this share, and the smallest of their counts.
     cutoffs: Vec<(u64, u64, u64)>,
-    /// The smallest count of a hot counter.
     hot: u64,
-    /// The largest count of a cold counter.
     cold: u64,
     /// The sum of all counts. Every share is a part of this sum.
     total: u128,
@@ -99,7 +94,6 @@ pub struct Page {
     source: Option<Source>,
 }
 
-/// Joins the first [`MOST_ERRORS`] texts with commas. If there are more texts, adds how many.
 fn list_of(things: &[String]) -> String {
     let (first, rest) = things.split_at(things.len().min(MOST_ERRORS));
     match rest.len() {
@@ -111,7 +105,6 @@ fn list_of(things: &[String]) -> String {
 /// The kind of data that the page shows inside a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Detail {
-    /// Nothing.
     #[default]
     Nothing,
     /// A list of counts. The text is the title of the list.
@@ -120,7 +113,6 @@ enum Detail {
     Lines,
 }
 
-/// A flame graph on a page.
 #[derive(Clone, Debug)]
 struct Flame {
     graph: FlameGraph,
@@ -130,7 +122,6 @@ struct Flame {
     note: &'static str,
 }
 
-/// The contexts of a heap profile, encoded.
 #[derive(Clone, Debug)]
 struct Contexts {
     count: usize,
@@ -148,9 +139,9 @@ struct Trace {
 impl Page {
     /// Makes the page of any profile with functions. Its errors are returned, and the first of them are notes on the
     /// page.
-    pub fn of(file: &str, size: u64, profile: &mut AnyProfile<'_>) -> (Self, Faults) {
+    pub fn of(file: &str, size: u64, profile: &AnyProfile<'_>) -> (Self, Faults) {
         match profile {
-            AnyProfile::Instr(reader) => Page::of_instr(file, size, reader),
+            AnyProfile::Instr(table) => Page::of_instr(file, size, table),
             AnyProfile::Sample(view) => (Page::of_samples(file, size, view), view.faults()),
             AnyProfile::Mip(profile, version) => {
                 let page = Page::of_mip(file, size, *version, profile);
@@ -162,7 +153,7 @@ impl Page {
     /// Makes the page of a file that is a profile with functions. The page also has the problems that `doctor` finds
     /// although the file can be read. `doctor` runs while the page is made, because each of the two reads the whole
     /// file.
-    pub fn of_file(file: &str, data: &[u8], profile: &mut AnyProfile<'_>) -> (Self, Faults) {
+    pub fn of_file(file: &str, data: &[u8], profile: &AnyProfile<'_>) -> (Self, Faults) {
         let mut diagnosis = None;
         let (mut page, faults) = rayon::in_place_scope(|scope| {
             scope.spawn(|_| diagnosis = Some(examine(data)));
@@ -182,7 +173,6 @@ impl Page {
         }
     }
 
-    /// Adds the errors of the file to the notes.
     fn damage(&mut self, faults: &Faults) {
         let first = faults.first.iter().take(MOST_ERRORS);
         let more = faults.count.saturating_sub(first.len() as u64);

@@ -4,7 +4,7 @@ use super::{DEFAULT_SIZE_LIMIT, Html, Page};
 use base64::Engine as _;
 use flate2::read::DeflateDecoder;
 use profkit_analysis::any::AnyProfile;
-use profkit_analysis::instr::InstrReader;
+use profkit_analysis::instr::{InstrReader, InstrTable};
 use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_analysis::samples::SampleView;
@@ -28,7 +28,6 @@ fn block(html: &str, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads a number, and moves past it.
 fn next(bytes: &mut &[u8]) -> u128 {
     let (mut value, mut shift) = (0, 0);
     while let Some((&byte, rest)) = bytes.split_first() {
@@ -67,8 +66,8 @@ fn strings(mut bytes: &[u8]) -> Vec<String> {
 }
 
 fn instr(text: &str, limit: usize) -> super::Html {
-    let mut reader = InstrReader::open(text.as_bytes()).unwrap();
-    let (mut page, faults) = Page::of_instr("folder/a.proftext", 1, &mut reader);
+    let table = InstrTable::read(InstrReader::open(text.as_bytes()).unwrap());
+    let (mut page, faults) = Page::of_instr("folder/a.proftext", 1, &table);
     assert_eq!(faults.count, 0);
     page.html(limit)
 }
@@ -185,8 +184,8 @@ fn the_page_says_what_an_order_saves_at_start_up() {
     startup.add(TRACED.as_bytes()).expect("traces");
     let mut order = startup.order(OrderFile::Lld);
     order.keep_known(&symbols);
-    let mut reader = InstrReader::open(TRACED.as_bytes()).expect("a profile");
-    let (mut page, _) = Page::of_instr("a.proftext", 1, &mut reader);
+    let table = InstrTable::read(InstrReader::open(TRACED.as_bytes()).expect("a profile"));
+    let (mut page, _) = Page::of_instr("a.proftext", 1, &table);
     assert!(page.has_traces());
     page.add_order(&startup, &order, Some(&symbols), 4096);
     let html = page.html(DEFAULT_SIZE_LIMIT).text;
@@ -198,8 +197,8 @@ fn the_page_says_what_an_order_saves_at_start_up() {
 #[test]
 fn the_page_says_what_binaries_can_use() {
     let profile = ProfileFunctions::parse(TRACED.as_bytes()).expect("a profile");
-    let mut reader = InstrReader::open(TRACED.as_bytes()).expect("a profile");
-    let (mut page, _) = Page::of_instr("a.proftext", 1, &mut reader);
+    let table = InstrTable::read(InstrReader::open(TRACED.as_bytes()).expect("a profile"));
+    let (mut page, _) = Page::of_instr("a.proftext", 1, &table);
     page.add_match(&profile, &BinaryFunctions::default());
     let html = page.html(DEFAULT_SIZE_LIMIT).text;
     assert!(html.contains("<dt>Used by binaries</dt><dd>0.0% of the counts"));
@@ -219,8 +218,8 @@ const SAMPLED: &str = "work:500:10\n 1: 10\n 1.3: 2\n 4: 7\n 900: 1\n 1: folded:
 
 fn sampled_with_source(text: &str, limit: usize) -> Html {
     let (declarations, folder) = program();
-    let mut profile = AnyProfile::open(text.as_bytes(), None).expect("a profile");
-    let (mut page, _) = Page::of_file("a.prof", text.as_bytes(), &mut profile);
+    let profile = AnyProfile::open(text.as_bytes(), None).expect("a profile");
+    let (mut page, _) = Page::of_file("a.prof", text.as_bytes(), &profile);
     page.add_source_files(&declarations);
     let mut folder = SourceFolder::open(&folder).expect("a folder");
     page.add_source(&profile, &declarations, &mut folder);
@@ -307,8 +306,8 @@ fn what_has_no_source_is_reported() {
     let (declarations, _) = program();
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("inlined.c"), "int short;\n").expect("written");
-    let mut profile = AnyProfile::open(SAMPLED.as_bytes(), None).expect("a profile");
-    let (mut page, _) = Page::of_file("a.prof", SAMPLED.as_bytes(), &mut profile);
+    let profile = AnyProfile::open(SAMPLED.as_bytes(), None).expect("a profile");
+    let (mut page, _) = Page::of_file("a.prof", SAMPLED.as_bytes(), &profile);
     let mut source = SourceFolder::open(folder.path()).expect("a folder");
     page.add_source(&profile, &declarations, &mut source);
     insta::assert_snapshot!(page.html(DEFAULT_SIZE_LIMIT).left_out.join("\n"), @r"

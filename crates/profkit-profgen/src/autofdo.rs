@@ -7,7 +7,7 @@
 //! the highest address counts. Functions with few samples are left out, together with the calls to and from them.
 use crate::checked::{Figures, add};
 use crate::finish::{Density, density};
-use crate::lines::{Made, line_at};
+use crate::lines::{FinishedProfile, line_at};
 use crate::program::Program;
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
 use profkit_data::sample::{
@@ -31,19 +31,14 @@ const NO_NAME: &[u8] = b"noname";
 /// The mask for a line offset. Line offsets in sample profiles have 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
 
-/// A function of the symbol table.
 struct Symbol<'s> {
     start: u64,
     end: u64,
     name: &'s [u8],
-    /// The other names of the same code.
     aliases: Vec<&'s [u8]>,
-    /// For each address, by how much the count rises or falls there: it rises by the count of a range at the start of
-    /// the range, and falls by it after the end.
+    /// By how much the count changes at each address: up at the start of a range, down after its end.
     steps: BTreeMap<u64, i128>,
-    /// The sum of length times count over all ranges in the function.
     samples: u64,
-    /// How often each branch was taken. The key is the branch's address and its target.
     branches: BTreeMap<(u64, u64), u64>,
 }
 
@@ -56,7 +51,7 @@ pub fn autofdo_profile(
     symbols: &[CodeSymbol],
     counts: &[(&Sums, Numbering)],
     decode: bool,
-) -> Made {
+) -> FinishedProfile {
     let mut figures = Figures::default();
     let mut functions = functions(symbols);
     let all = distribute(program, &mut functions, counts, &mut figures);
@@ -98,7 +93,7 @@ pub fn autofdo_profile(
         add_aliases(&mut profile, function);
     }
     let density = density(&profile, Density::CUTOFF);
-    Made {
+    FinishedProfile {
         profile,
         figures,
         density,
@@ -106,8 +101,7 @@ pub fn autofdo_profile(
     }
 }
 
-/// Returns the functions, sorted by address. If several symbols have one address, the first gives the function its
-/// name, and the others become aliases.
+/// The functions, sorted by address. Of several symbols at one address, the first gives the name.
 fn functions(symbols: &[CodeSymbol]) -> Vec<Symbol<'_>> {
     let mut functions: Vec<Symbol<'_>> = Vec::new();
     for symbol in symbols.iter().filter(|symbol| symbol.size > 0) {
@@ -127,8 +121,6 @@ fn functions(symbols: &[CodeSymbol]) -> Vec<Symbol<'_>> {
     functions
 }
 
-/// Adds each count to the function in which its range or branch begins. Returns the sum of length times count over all
-/// ranges.
 fn distribute(
     program: &Program<'_>,
     functions: &mut [Symbol<'_>],
@@ -188,22 +180,17 @@ fn function_at<'f, 's>(
     (address < function.end).then_some(function)
 }
 
-/// What an instruction contributes: `total` to the totals of all functions on its inline stack, `line` to the count of
-/// its source line.
 #[derive(Clone, Copy, Default)]
 struct FrameCounts {
     total: u64,
     line: u64,
 }
 
-/// The counts of a function by instruction, before the source lines are known.
 struct Part<'s> {
     name: &'s [u8],
-    /// The index of the function's first instruction in the list of all addresses. The list has the addresses of the
-    /// function's calls after those of its instructions.
+    /// The index of the first instruction in the list of all addresses. The addresses of calls follow.
     first: usize,
     instructions: Vec<FrameCounts>,
-    /// The calls of the function: the callee, and how often it was called.
     calls: Vec<(&'s [u8], u64)>,
 }
 
@@ -252,7 +239,6 @@ struct Builder<'l> {
 }
 
 impl Builder<'_> {
-    /// Adds a function with all its lines. Lines without samples get the count 0.
     fn add(&mut self, part: &Part<'_>, figures: &mut Figures) {
         let Some(name) = self.profile.intern(SampleName::Text(part.name)) else {
             return;
@@ -316,9 +302,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the samples of the innermost function of the inline stack of a frame, and the frame's line in this
-    /// function. Adds `total` to the totals of all functions of the inline stack. `None` if the inline stack is deeper
-    /// than a profile allows.
+    /// The samples of the innermost function of a frame, and its line. Adds `total` along the inline stack; `None` if
+    /// that is too deep.
     fn enter(
         &mut self,
         function: NameId,
@@ -360,7 +345,6 @@ impl Builder<'_> {
     }
 }
 
-/// Sets the count of a call target, and replaces an earlier count.
 fn set_target(samples: &mut Samples, location: Location, target: NameId, count: u64) {
     let mut targets = samples.targets.iter_mut();
     if let Some(known) = targets.find(|it| it.location == location && it.name == target) {
@@ -373,13 +357,11 @@ fn set_target(samples: &mut Samples, location: Location, target: NameId, count: 
         .add_target(location, target, count, 1, &mut outcome);
 }
 
-/// The name of the original function of a part or copy such as `f.cold` or `f.isra.0`.
 fn whole_function(name: &[u8]) -> &[u8] {
     let dot = name.iter().position(|&byte| byte == b'.');
     dot.and_then(|dot| name.get(..dot)).unwrap_or(name)
 }
 
-/// Adds the samples of parts and copies of functions to the original functions.
 fn join_parts(profile: &mut SampleProfile) {
     let mut joined = Vec::new();
     for function in profile.take_functions() {
@@ -400,7 +382,6 @@ fn join_parts(profile: &mut SampleProfile) {
     }
 }
 
-/// Adds the other names of a function, each with a copy of the function's samples.
 fn add_aliases(profile: &mut SampleProfile, function: &Symbol<'_>) {
     let name = profile
         .names

@@ -5,8 +5,7 @@ use profkit_perf::collect::{Numbering, Sums};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Numbers of ranges, branches and samples, and of those that could not be used, by reason. A range that occurred 10
-/// times counts 10 times.
+/// How many ranges, branches and samples there are, and why some were not used. A range that occurs 10 times counts 10.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
@@ -14,11 +13,10 @@ pub struct Figures {
     pub ranges: u64,
     /// The number of ranges with no end in the code of the binary, for example in stubs of the linker.
     pub outside_code: u64,
-    /// The number of ranges whose start or end is not the address of an instruction. Such ranges show that the samples
-    /// are from another build of the binary.
+    /// Ranges whose start or end is no instruction: the samples are from another build of the binary.
     pub off_boundary: u64,
-    /// The number of ranges that begin and end at an instruction, but whose last instruction is no branch, call or
-    /// return. LLVM's tool counts such ranges as ranges that do not fit the instructions; profkit uses them, too.
+    /// Ranges whose last instruction is no branch, call or return. LLVM's tool counts them as not fitting; both use
+    /// them.
     pub without_branch: u64,
     /// The number of ranges that begin in no function of the debug info.
     pub no_function: u64,
@@ -26,8 +24,7 @@ pub struct Figures {
     pub of_symbols: u64,
     /// The number of ranges that go on after the end of their function.
     pub across_functions: u64,
-    /// The number of ranges that contain a jump, a call or a return before their last instruction, or that end before
-    /// they begin.
+    /// Ranges with a jump, call or return before their last instruction, or that end before they begin.
     pub impossible: u64,
     /// The number of [`impossible`](Self::impossible) ranges that begin in a function of the debug info.
     pub impossible_in_function: u64,
@@ -58,17 +55,13 @@ pub enum RangeFault {
     NoFunction,
     /// The range continues after the end of its function.
     AcrossFunctions,
-    /// The range begins in a function, but contains a jump, a call or a return before its last instruction, or ends
-    /// before it begins.
+    /// The range has a jump, call or return before its last instruction, or ends before it begins.
     Impossible,
 }
 
-/// What was found out about a range by looking at the code.
 struct Looked {
     ends: (u64, u64),
-    /// Whether an instruction begins at the start of the range, and one at its end.
     both: bool,
-    /// Whether the last instruction is a branch, a call or a return.
     ends_in_branch: bool,
     falls_through: bool,
 }
@@ -78,17 +71,15 @@ struct Looked {
 pub struct CheckedCounts {
     /// The count of each range. The key is the address of the first and of the last instruction.
     pub ranges: BTreeMap<(u64, u64), u64>,
-    /// The count of each branch. The key is a pair: the address of the branch instruction, which is `None` if it is not
-    /// in the code, and the address of the target.
+    /// The count of each branch, by its address (`None` if it is not in the code) and that of its target.
     pub branches: BTreeMap<(Option<u64>, u64), u64>,
     /// Samples by instruction.
     pub addresses: BTreeMap<u64, u64>,
 }
 
 impl CheckedCounts {
-    /// Adds the counts that fit the code. `fault` is called for each range that does not fit the code or the functions:
-    /// with the fault, and the first and last address of the range. A range can have several faults. Ranges with no end
-    /// in the code are not reported.
+    /// Adds the counts that fit. `fault` gets each fault of a range, with its first and last address; a range can have
+    /// several. Ranges with no end in the code are not reported.
     pub fn add(
         &mut self,
         program: &Program<'_>,

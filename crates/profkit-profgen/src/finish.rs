@@ -3,8 +3,7 @@
 use profkit_data::sample::{ProfileKind, SampleName, SampleNames, SampleProfile, Samples};
 use rayon::prelude::*;
 
-/// Prefixes of names that many functions of one program have. Their samples would be added up although the functions
-/// differ.
+/// Prefixes of names that many different functions of one program have.
 const AMBIGUOUS: [&[u8]; 2] = [b"__cxx_global_var_init", b"__tls_init"];
 
 fn is_ambiguous(names: &SampleNames, samples: &Samples) -> bool {
@@ -48,8 +47,7 @@ pub fn drop_ambiguous(profile: &mut SampleProfile) {
 /// LLVM's attribute of a function that compilers shall inline in this context of the profile.
 pub(crate) const SHOULD_BE_INLINED: u32 = 2;
 
-/// Marks all functions of a profile to be inlined, including the functions inlined into them: llvm-profgen's
-/// `--mark-all-context-preinlined`.
+/// Marks all functions and those inlined into them: llvm-profgen's `--mark-all-context-preinlined`.
 pub fn mark_preinlined(profile: &mut SampleProfile) {
     fn mark(samples: &mut Samples) {
         samples.attributes |= SHOULD_BE_INLINED;
@@ -67,27 +65,22 @@ pub fn mark_preinlined(profile: &mut SampleProfile) {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Density {
-    /// The smallest number of samples per line among the densest functions. The functions are taken from the densest on
-    /// until they have the wanted share of all samples.
+    /// The samples per line of the least dense of the densest functions that have the wanted share of all samples.
     pub samples_per_line: f64,
 }
 
 impl Density {
-    /// The default share of all samples, in millionths, that the densest functions must have together: llvm-profgen's
-    /// `--profile-density-cutoff-hot`.
+    /// The share of all samples in millionths: llvm-profgen's `--profile-density-cutoff-hot`.
     pub const CUTOFF: u32 = 990_000;
-    /// The density above which more samples hardly improve a profile, in samples per line:
-    /// `--profile-density-threshold`.
+    /// Above this density, more samples hardly help: `--profile-density-threshold`.
     pub const ENOUGH: f64 = 50.0;
 
-    /// Returns the factor by which the number of samples has to grow to reach the density `enough`. `None` if the
-    /// density is reached.
+    /// The factor by which the samples have to grow to reach `enough`; `None` if they have.
     pub fn more_samples(self, enough: f64) -> Option<f64> {
         (self.samples_per_line < enough).then(|| enough / self.samples_per_line)
     }
 }
 
-/// Adds the samples and the number of lines of a function, and of the functions inlined into it.
 fn lines_of(samples: &Samples, sum: &mut u64, lines: &mut u64) {
     *lines += samples.body.len() as u64;
     for line in &samples.body {
@@ -98,8 +91,7 @@ fn lines_of(samples: &Samples, sum: &mut u64, lines: &mut u64) {
     }
 }
 
-/// Computes the density of a profile. The functions with the most samples per line are taken until they have the share
-/// `cutoff` of all samples, in millionths. The density of the last one that is taken is the density of the profile.
+/// Takes the densest functions until they have the share `cutoff` (in millionths) of all samples; the last one decides.
 #[allow(
     clippy::cast_precision_loss,
     reason = "densities are estimates, and are rounded as llvm-profgen rounds them"

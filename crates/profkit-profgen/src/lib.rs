@@ -27,10 +27,11 @@ pub use autofdo::autofdo_profile;
 pub use checked::{CheckedCounts, Figures, RangeFault};
 pub use code::{Code, Flow, Instruction, Machine};
 pub use finish::{Density, density, drop_ambiguous, mark_preinlined};
-pub use lines::{LineOptions, Made, make_profile, profile_of};
-pub use profiles::{NamedProfile, Profiles};
+pub use lines::{FinishedProfile, LineOptions, make_profile, profile_of};
+pub use profiles::NamedProfile;
 pub use program::{Facts, Places, Program, ProgramOptions};
 pub use programs::{Programs, UnusableBinary};
 pub use sampling::{
-    BinaryOutcome, Encoded, Found, FoundBy, Like, MakeOptions, Outcome, Problem, Seen, find, seen,
+    BinaryMatch, BinaryOutcome, CountingTool, Encoded, FoundBy, MakeOptions, Outcome, Problem,
+    RecordedBinary, Sampling, find, recorded_binaries,
 };

@@ -7,49 +7,34 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The profiles of one run. [`Outcome::add`](crate::Outcome::add) adds to them.
+/// The profiles of one run: one for all binaries, or one for each.
 #[derive(Clone, Debug, Default)]
-pub struct Profiles {
+pub(crate) struct Profiles {
     separate: bool,
-    /// The profiles, each with the index of its first binary in [`Outcome::binaries`](crate::Outcome::binaries).
     list: Vec<(usize, SampleProfile)>,
-    /// For the key of counts in the inputs, the path of the binary to which these counts were given.
     owners: FxHashMap<BinaryKey, String>,
 }
 
 impl Profiles {
-    /// Makes an empty list of profiles for a run in which all binaries share one profile.
-    pub fn merged() -> Self {
-        Profiles::default()
-    }
-
-    /// Makes an empty list of profiles for a run in which each binary has a profile of its own.
-    pub fn separate() -> Self {
+    pub(crate) fn new(separate: bool) -> Self {
         Profiles {
-            separate: true,
+            separate,
             ..Profiles::default()
         }
     }
 
-    /// Removes from `counts` those that were given to earlier binaries. Returns the path of one of these binaries;
-    /// `None` if no counts are removed.
+    /// Removes the counts of earlier binaries. Returns the path of one of these; `None` if nothing is removed.
     pub(crate) fn leave_unclaimed(&self, counts: &mut Vec<&BinaryCounts>) -> Option<String> {
         let owner = counts.iter().find_map(|it| self.owners.get(&it.key));
         counts.retain(|it| !self.owners.contains_key(&it.key));
         owner.cloned()
     }
 
-    /// Gives counts to the binary at `path`. Later binaries do not get them.
     pub(crate) fn claim(&mut self, counts: &[&BinaryCounts], path: &str) {
         let keys = counts.iter().map(|it| (it.key.clone(), path.to_owned()));
         self.owners.extend(keys);
     }
 
-    /// Adds the profile of a binary.
-    ///
-    /// # Errors
-    /// [`ErrorKind::CannotRepresent`] if one profile would have samples by pseudo probe and samples by source line, or too
-    /// many names.
     pub(crate) fn add(&mut self, binary: usize, profile: SampleProfile) -> Result<()> {
         let merged = self.list.last_mut().filter(|_| !self.separate);
         let Some((_, merged)) = merged else {
@@ -77,16 +62,10 @@ impl Profiles {
             .ok_or_else(|| Error::new(ErrorKind::CannotRepresent, "the profile has too many names"))
     }
 
-    /// Returns the profiles. If each binary has its own, profiles without a function are left out.
     pub(crate) fn into_list(self) -> impl Iterator<Item = (usize, SampleProfile)> {
         let separate = self.separate;
         let list = self.list.into_iter();
         list.filter(move |(_, profile)| !separate || !profile.functions().is_empty())
-    }
-
-    /// Whether each binary has its own profile.
-    pub(crate) fn is_separate(&self) -> bool {
-        self.separate
     }
 }
 
@@ -101,9 +80,8 @@ pub struct NamedProfile {
     pub binaries: Vec<usize>,
 }
 
-/// Returns the names of the files for the profiles of binaries, which are given by path and build id. A file is named
-/// after its binary. If several binaries have one name, their files also have the build ids, and if that is not enough,
-/// numbers. Letters of either case are equal, as they are for some file systems.
+/// A file is named after its binary. Binaries of one name also get build ids, and if need be numbers. Letters of either
+/// case are equal, as for some file systems.
 pub(crate) fn file_names<'b>(
     binaries: impl Iterator<Item = (&'b Path, Option<&'b BuildId>)> + Clone,
     form: SampleForm,

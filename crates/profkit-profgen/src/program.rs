@@ -35,7 +35,6 @@ impl Places {
     }
 }
 
-/// A part of the file that is mapped as code.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -43,37 +42,28 @@ struct Segment {
     address: u64,
 }
 
-/// The number of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FunctionId(usize);
 
-/// A function of the debug info. All functions with the same name are one function.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub name: Vec<u8>,
-    /// The ranges of the function's code: the first address, and the address after the last one.
     pub ranges: Vec<(u64, u64)>,
-    /// Whether only the symbol table has the function.
     pub of_symbols: bool,
 }
 
-/// A range of a function.
 #[derive(Debug)]
 pub(crate) struct FunctionRange {
     pub end: u64,
     pub function: FunctionId,
-    /// Whether the start of the range is an entry of the function.
     pub is_entry: bool,
 }
 
-/// A symbol. Its name is stored as an MD5.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named {
     pub address: u64,
-    /// The MD5 of the name.
     pub guid: u64,
-    /// The MD5 of the function's name. This is the symbol's name without suffixes such as `.cold` and `.part.0`, which
-    /// compilers append to the names of parts and copies of functions.
+    /// The MD5 of the symbol without suffixes of parts and copies of functions, as `.cold` and `.part.0`.
     pub function: u64,
 }
 
@@ -81,9 +71,7 @@ pub(crate) struct Named {
 #[derive(Debug)]
 pub struct Program<'files> {
     places: Places,
-    /// The address of the first segment with code, rounded down to a page. For a PE file, the image base.
     base: u64,
-    /// The address of the first segment, rounded down to a page.
     first_segment: u64,
     is_pe: bool,
     pub(crate) code: Code<'files>,
@@ -91,15 +79,12 @@ pub struct Program<'files> {
     pub(crate) ranges: BTreeMap<u64, FunctionRange>,
     pub(crate) symbolizer: Symbolizer<'files>,
     pub(crate) fs_discriminators: bool,
-    /// The address of `_text`; the next field is that of `_stext`. `None` if the binary has no such symbol. Places in a
-    /// kernel are distances from one of the two.
+    /// The addresses of `_text` and `_stext`, from which places in a kernel count.
     kernel_text: Option<u64>,
     kernel_stext: Option<u64>,
     /// The address of the section `.text`. Places in a kernel module are distances from it.
     text: Option<u64>,
-    /// The sections of pseudo probes.
     pub(crate) probes: Option<Sections<'files>>,
-    /// The symbols, sorted by address. Empty for a program without probes.
     symbols: Vec<Named>,
     facts: Facts,
 }
@@ -110,8 +95,7 @@ pub struct Program<'files> {
 pub struct ProgramOptions {
     /// Whether the pseudo probes of the binary are ignored, so that its profile is by source line.
     pub ignore_probes: bool,
-    /// Whether only functions of the debug info are used. Otherwise functions that only the symbol table has are used
-    /// too, if the binary has pseudo probes.
+    /// Whether a binary with pseudo probes has only the functions of its debug info, and not of its symbol table.
     pub only_debug_info: bool,
 }
 
@@ -258,7 +242,6 @@ impl<'files> Program<'files> {
         self.probes.is_some()
     }
 
-    /// Returns the symbols at an address. Symbols are stored only for programs with probes.
     pub(crate) fn symbols_at(&self, address: u64) -> impl Iterator<Item = &Named> {
         let from = self.symbols.partition_point(|it| it.address < address);
         let found = self.symbols.get(from..).unwrap_or_default();
@@ -275,9 +258,8 @@ impl<'files> Program<'files> {
         self.base
     }
 
-    /// The segments with code, in the order of the file. Each has its offset in the file and its address, both rounded
-    /// down to pages of 4 KiB. For a PE file, these are its sections with code: the offset of each is its distance from
-    /// the image base, and its address is the image base.
+    /// The segments with code in file order: offset and address, rounded down to 4 KiB. Of a PE file, the sections with
+    /// code: the distance from the image base, and the address of that.
     pub fn text_segments(&self) -> impl Iterator<Item = (u64, u64)> {
         let down = |number: u64| number & !(PAGE - 1);
         self.places.segments.iter().map(move |segment| {
@@ -293,8 +275,7 @@ impl<'files> Program<'files> {
         self.is_pe
     }
 
-    /// The address of the first segment, with or without code, rounded down to a page of 4 KiB. A segment at the
-    /// address 0 does not count; llvm-profgen does the same.
+    /// The address of the first segment, rounded down to 4 KiB. As in llvm-profgen, the address 0 does not count.
     pub fn first_segment(&self) -> u64 {
         self.first_segment
     }
@@ -340,7 +321,6 @@ impl<'files> Program<'files> {
         self.function(range.function)
     }
 
-    /// Returns the functions whose names have one of these MD5s.
     pub(crate) fn functions_with(&self, guids: &FxHashSet<u64>) -> FxHashSet<FunctionId> {
         let functions = self.functions.iter().enumerate();
         functions
@@ -386,8 +366,7 @@ fn machine(image: &Image<'_>) -> Result<Machine> {
     }
 }
 
-/// Returns the segments of the file with code. For formats whose segments are not marked as code, returns the sections
-/// with code.
+/// The segments with code, or the sections where segments are not marked.
 fn segments(image: &Image<'_>) -> Vec<Segment> {
     let of_segments = image.segments().filter_map(|segment| {
         let SegmentFlags::Elf { p_flags, .. } = segment.flags() else {
@@ -421,8 +400,7 @@ fn segments(image: &Image<'_>) -> Vec<Segment> {
     sections
 }
 
-/// Returns the functions of the debug info, and their ranges by start address. If several functions begin at one
-/// address, the range belongs to the first of them.
+/// The functions of the debug info, and their ranges by start address, each of the first function there.
 fn functions(
     symbolizer: &Symbolizer<'_>,
     base: u64,
@@ -509,7 +487,6 @@ fn without_suffixes(name: &[u8]) -> &[u8] {
     name
 }
 
-/// Adds the functions that only the symbol table has.
 fn add_symbols(
     functions: &mut Vec<Function>,
     ranges: &mut BTreeMap<u64, FunctionRange>,
@@ -547,14 +524,10 @@ fn add_symbols(
     }
 }
 
-/// The symbols in sections with code, and special symbols.
 #[derive(Default)]
 struct Symbols {
-    /// The address, size and name of each function whose size is known.
     functions: Vec<(u64, u64, Vec<u8>)>,
-    /// The address and name of each symbol in a section with code.
     code: Vec<(u64, Vec<u8>)>,
-    /// The addresses at which data begin in sections with code.
     data: Vec<u64>,
     fs_discriminators: bool,
     kernel_text: Option<u64>,
@@ -597,7 +570,6 @@ impl Symbols {
     }
 }
 
-/// Finds the ranges that begin at the entry of their function.
 fn set_entries(
     functions: &[Function],
     ranges: &mut BTreeMap<u64, FunctionRange>,
@@ -629,8 +601,7 @@ fn set_entries(
     }
 }
 
-/// Makes the code of all sections. Instructions are decoded from the addresses of the symbols on, or, if there are no
-/// symbols, from those of the functions in the debug info on.
+/// Instructions are decoded from symbols on or, without symbols, from functions of the debug info.
 fn code<'files>(
     image: &Image<'files>,
     machine: Machine,

@@ -1,8 +1,6 @@
 //! Splits overlapping ranges into ranges that do not overlap.
 use std::collections::BTreeMap;
 
-/// What begins or ends at an address: the sum of the counts of the ranges that begin there, that of the ranges that end
-/// there, and whether ranges with count 0 begin or end there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Boundary {
     begins: Option<u64>,
@@ -11,9 +9,8 @@ struct Boundary {
     zero_ends: bool,
 }
 
-/// Splits ranges so that no two of them overlap. A range is given as its first address, last address and count. Where
-/// ranges overlap, their counts are added. If only ranges with count 0 cover an address, the address gets the count 0
-/// in the result. The result is sorted by address.
+/// Splits ranges (first, last, count) so that none overlap, and adds counts where they did. Addresses that only ranges
+/// with count 0 cover get 0. Sorted by address.
 pub fn disjoint(ranges: &BTreeMap<(u64, u64), u64>) -> Vec<(u64, u64, u64)> {
     let mut boundaries: BTreeMap<u64, Boundary> = BTreeMap::new();
     for (&(first, last), &count) in ranges {

@@ -3,7 +3,7 @@ use crate::autofdo::autofdo_profile;
 use crate::checked::{CheckedCounts, Figures};
 use crate::contexts::{self, ContextFigures, ContextOptions};
 use crate::finish::Density;
-use crate::lines::{LineOptions, Made, make_profile};
+use crate::lines::{FinishedProfile, LineOptions, make_profile};
 use crate::profiles::{NamedProfile, Profiles, file_names};
 use crate::program::{Program, ProgramOptions};
 use profkit_data::ids::BuildId;
@@ -29,7 +29,7 @@ pub enum FoundBy {
 
 /// The counts of a binary.
 #[derive(Clone, Debug, Default)]
-pub struct Found<'c> {
+pub struct BinaryMatch<'c> {
     /// The counts.
     pub counts: Vec<&'c BinaryCounts>,
     /// How the counts were found; `None` if there are no counts.
@@ -44,11 +44,16 @@ fn last_part(path: &[u8]) -> &[u8] {
         .unwrap_or(path)
 }
 
-/// Finds the counts of a binary: by its build id, or else by its file name among the counts without a build id. `only`
-/// is true if the user named no other binary. Counts without a binary's name are then taken too.
-pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: bool) -> Found<'c> {
+/// Finds the counts of a binary by its build id, or among those without one by its file name. If the user named no
+/// other binary (`only`), counts without a name are taken too.
+pub fn find<'c>(
+    counts: &'c Counts,
+    path: &Path,
+    id: Option<&BuildId>,
+    only: bool,
+) -> BinaryMatch<'c> {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    let mut found = Found::default();
+    let mut found = BinaryMatch::default();
     let mut by_name = Vec::new();
     let mut unnamed = Vec::new();
     let is_kernel = name.starts_with(b"vmlinux");
@@ -83,7 +88,6 @@ pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: boo
     found
 }
 
-/// The number of taken branches, or the number of samples if there are no branches.
 fn weight(counts: &[&BinaryCounts]) -> u64 {
     let sum = |of: fn(&Sums) -> u64| {
         let all = counts.iter().map(|binary| of(&binary.sums));
@@ -97,7 +101,7 @@ fn weight(counts: &[&BinaryCounts]) -> u64 {
 
 /// A binary that occurs in an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct RecordedBinary {
     /// The path of the binary on the recorded machine.
     pub path: Vec<u8>,
     /// The build id; `None` if the input does not have it.
@@ -109,18 +113,18 @@ pub struct Seen {
 }
 
 /// The binaries that occur in an input. Those with the most branches come first.
-pub fn seen(counts: &Counts) -> Vec<Seen> {
-    let mut list: Vec<Seen> = counts
+pub fn recorded_binaries(counts: &Counts) -> Vec<RecordedBinary> {
+    let mut list: Vec<RecordedBinary> = counts
         .binaries
         .iter()
-        .map(|binary| Seen {
+        .map(|binary| RecordedBinary {
             path: binary.key.path.clone(),
             build_id: binary.key.build_id.clone(),
             samples: binary.sums.samples(),
             branches: binary.sums.taken(),
         })
         .collect();
-    list.sort_by_key(|seen| std::cmp::Reverse((seen.branches, seen.samples)));
+    list.sort_by_key(|one| std::cmp::Reverse((one.branches, one.samples)));
     list
 }
 
@@ -154,19 +158,15 @@ pub struct BinaryOutcome {
     pub file_path: PathBuf,
     /// How the counts of the binary were found; `None` if there are no counts.
     pub found_by: Option<FoundBy>,
-    /// The path of an earlier binary that has the counts that this binary would get; otherwise `None`. The earlier
-    /// binary is the same build, or it has the same file name and the counts have no build id.
+    /// An earlier binary that has these counts: the same build, or the same file name and no build id.
     pub counted_for: Option<String>,
-    /// Why there is no profile of the binary although the inputs have counts of it; `None` if there is a profile, or if
-    /// another binary has the counts.
+    /// Why there is no profile although there are counts that no other binary has.
     pub left_out: Option<Error>,
-    /// The file with the binary's profile; `None` if no file has samples of this binary. The command that writes the
-    /// files sets it.
+    /// The file with the binary's profile. The command that writes the files sets it.
     pub file: Option<String>,
     /// The number of binaries in the input with the same file name but another build id.
     pub other_builds: usize,
-    /// The number of branches in the binaries that `other_builds` counts. If there are no branches, the number of
-    /// samples.
+    /// The branches in `other_builds`, or if there are none, the samples.
     pub of_other_builds: u64,
     /// The number of branches in the counts of this binary. If there are no branches, the number of samples.
     pub counted: u64,
@@ -178,8 +178,7 @@ pub struct BinaryOutcome {
     pub functions: usize,
     /// Whether the profile is by pseudo probe. Otherwise it is by source line.
     pub by_probes: bool,
-    /// The numbers of samples that were used or left out for calling contexts. `None` if the profile was made without
-    /// contexts.
+    /// The samples that were used or left out for calling contexts, if there are contexts.
     pub contexts: Option<ContextFigures>,
     /// The errors in debug info that could not be read.
     pub warnings: Vec<Error>,
@@ -187,7 +186,7 @@ pub struct BinaryOutcome {
 
 /// The tool whose way of counting is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Like {
+pub enum CountingTool {
     /// llvm-profgen of LLVM 22.
     #[default]
     Profgen,
@@ -195,14 +194,13 @@ pub enum Like {
     Autofdo,
 }
 
-impl FromStr for Like {
+impl FromStr for CountingTool {
     type Err = String;
 
-    /// Reads `profgen` or `autofdo`.
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         match text {
-            "profgen" => Ok(Like::Profgen),
-            "autofdo" => Ok(Like::Autofdo),
+            "profgen" => Ok(CountingTool::Profgen),
+            "autofdo" => Ok(CountingTool::Autofdo),
             _ => Err("expected profgen or autofdo".to_owned()),
         }
     }
@@ -216,20 +214,18 @@ pub struct MakeOptions {
     pub program: ProgramOptions,
     /// How samples are counted.
     pub lines: LineOptions,
-    /// The options for calling contexts; `None` if no contexts are wanted. An unsymbolized profile that has contexts
-    /// always gives a profile with contexts.
+    /// The options for calling contexts, which unsymbolized profiles with contexts always give.
     pub contexts: Option<ContextOptions>,
-    /// The tool whose way of counting is used. With [`Like::Autofdo`], `lines` and `contexts` have no effect.
-    pub like: Like,
-    /// Whether discriminators are kept whole, as GCC writes them. Otherwise they are split into their parts, as LLVM
-    /// does. Has an effect only with [`Like::Autofdo`].
-    pub whole_discriminators: bool,
+    /// The tool whose way of counting is used. With [`CountingTool::Autofdo`], `lines` and `contexts` have no effect.
+    pub tool: CountingTool,
+    /// The encoding of the profiles. autofdo keeps discriminators whole for GCC, and splits them into their parts for LLVM.
+    pub form: SampleForm,
+    /// Whether each binary has a profile of its own.
+    pub separate: bool,
 }
 
 impl MakeOptions {
-    /// Makes options. With `ips`, the sampled addresses are counted instead of the branch stacks. With `lines`, the
-    /// profile is by source line even if the program has pseudo probes. With `contexts`, the profile has calling
-    /// contexts.
+    /// With `ips`, sampled addresses are counted. With `lines`, pseudo probes are ignored.
     pub fn new(ips: bool, lines: bool, contexts: bool) -> Self {
         let mut options = MakeOptions::default();
         options.program.ignore_probes = lines;
@@ -244,14 +240,12 @@ fn sums_of<'c>(counts: &[&'c BinaryCounts]) -> Vec<(&'c Sums, Numbering)> {
     counts.map(|it| (&it.sums, it.key.numbering)).collect()
 }
 
-/// Makes a profile with calling contexts. They come from samples with call chains and branch stacks, and from
-/// unsymbolized profiles with contexts.
 fn with_contexts(
     program: &Program<'_>,
     all: &Counts,
     found: &[&BinaryCounts],
     options: &MakeOptions,
-) -> Result<(Made, ContextFigures)> {
+) -> Result<(FinishedProfile, ContextFigures)> {
     let how = options.contexts.unwrap_or_default();
     let is_found = |it: &BinaryCounts| found.iter().any(|found| std::ptr::eq(*found, it));
     let indices = all.binaries.iter().enumerate();
@@ -298,14 +292,12 @@ fn with_contexts(
     Ok((made, figures))
 }
 
-/// Makes a profile with the counting of autofdo. Its functions are those of the symbol table of the binary or of its
-/// debug file.
 fn as_autofdo(
     files: &ProgramFiles,
     program: &Program<'_>,
     found: &[&BinaryCounts],
     options: &MakeOptions,
-) -> Result<Made> {
+) -> Result<FinishedProfile> {
     let mut symbols = code_symbols(&files.program()?);
     if let Some(debug) = files.debug_image()? {
         let of_debug = code_symbols(&debug);
@@ -319,7 +311,7 @@ fn as_autofdo(
                 .with_hint("give the binary as it was before strip, or leave out --like autofdo"),
         );
     }
-    let decode = !options.whole_discriminators;
+    let decode = !matches!(options.form, SampleForm::Gcov(_));
     Ok(autofdo_profile(program, &symbols, &sums_of(found), decode))
 }
 
@@ -329,7 +321,7 @@ pub struct Outcome {
     /// The results for each binary whose counts were searched for.
     pub binaries: Vec<BinaryOutcome>,
     /// The binaries that occur in the inputs.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<RecordedBinary>,
     /// The numbers of samples and branches that were left out while counting.
     pub losses: CountLosses,
     /// Whether the sampled addresses were counted instead of the branch stacks.
@@ -338,9 +330,8 @@ pub struct Outcome {
     pub with_contexts: bool,
     /// Whether each binary has a profile of its own.
     pub separate: bool,
-    /// How often all call chains and branch stacks were cut to half of their length to save memory
-    /// ([`Stacks::halvings`](profkit_perf::collect::Stacks::halvings)). The next field is the number of samples that
-    /// were shortened by this.
+    /// How often call chains and branch stacks were halved to save memory
+    /// ([`Stacks::halvings`](profkit_perf::collect::Stacks::halvings)), and how many samples became shorter.
     pub halvings: u32,
     /// See [`halvings`](Self::halvings).
     pub shortened: u64,
@@ -355,106 +346,55 @@ pub struct Encoded {
     pub file: String,
     /// The encoding.
     pub form: SampleForm,
-    /// What was left out because the encoding cannot hold it. The totals of functions, which GCC computes itself, are not
-    /// counted.
+    /// What the encoding cannot hold, without the totals of functions, which GCC computes.
     pub losses: FormLosses,
 }
 
-/// Finds the counts of a binary, except the counts that an earlier binary of this run already has.
-fn unclaimed<'c>(
-    (path, id): (&Path, Option<BuildId>),
-    counts: &'c Counts,
-    only: bool,
-    profiles: &Profiles,
-) -> (Found<'c>, BinaryOutcome) {
-    let mut found = find(counts, path, id.as_ref(), only);
-    let earlier = profiles.leave_unclaimed(&mut found.counts);
-    found.by = found.by.filter(|_| !found.counts.is_empty());
-    let result = BinaryOutcome {
-        path: path_text(path),
-        build_id: id,
-        file_path: path.to_owned(),
-        found_by: found.by,
-        counted_for: earlier.filter(|_| found.by.is_none()),
-        other_builds: found.other_builds.len(),
-        of_other_builds: weight(&found.other_builds),
-        counted: weight(&found.counts),
-        ..BinaryOutcome::default()
-    };
-    (found, result)
+/// The profiles of a run while they are made.
+#[derive(Debug)]
+pub struct Sampling<'a> {
+    counts: &'a Counts,
+    options: &'a MakeOptions,
+    outcome: Outcome,
+    profiles: Profiles,
 }
 
-impl Outcome {
-    /// Makes an outcome without results of binaries. It has only what the counts themselves show: the binaries that
-    /// occur in the inputs, and the losses.
-    pub fn of(counts: &Counts) -> Self {
-        Outcome {
-            seen: seen(counts),
-            losses: counts.losses.clone(),
-            halvings: counts.stacks.halvings,
-            shortened: counts.stacks.shortened,
-            ..Outcome::default()
+impl<'a> Sampling<'a> {
+    /// Starts a run without any binary.
+    pub fn new(counts: &'a Counts, options: &'a MakeOptions) -> Self {
+        Sampling {
+            counts,
+            options,
+            outcome: Outcome::of(counts, options),
+            profiles: Profiles::new(options.separate),
         }
     }
 
-    /// Returns the profiles that are to be written, with the names of their files. A single profile of all binaries has
-    /// the name of the first binary.
-    pub fn name_profiles(&self, profiles: Profiles, form: SampleForm) -> Vec<NamedProfile> {
-        let binaries = self.binaries.iter();
-        let binaries = binaries.map(|it| (it.file_path.as_path(), it.build_id.as_ref()));
-        let names = file_names(binaries, form);
-        let is_separate = profiles.is_separate();
-        let with_functions = self.binaries.iter().enumerate();
-        let with_functions = with_functions.filter(|(_, binary)| binary.functions > 0);
-        let with_functions: Vec<usize> = with_functions.map(|(index, _)| index).collect();
-        let named = profiles.into_list().map(|(first, profile)| NamedProfile {
-            name: names.get(first).cloned().unwrap_or_default(),
-            profile,
-            binaries: match is_separate {
-                true => vec![first],
-                false => with_functions.clone(),
-            },
-        });
-        named.collect()
+    fn unclaimed(
+        &self,
+        (path, id): (&Path, Option<BuildId>),
+        only: bool,
+    ) -> (BinaryMatch<'a>, BinaryOutcome) {
+        let mut found = find(self.counts, path, id.as_ref(), only);
+        let earlier = self.profiles.leave_unclaimed(&mut found.counts);
+        found.by = found.by.filter(|_| !found.counts.is_empty());
+        let result = BinaryOutcome {
+            path: path_text(path),
+            build_id: id,
+            file_path: path.to_owned(),
+            found_by: found.by,
+            counted_for: earlier.filter(|_| found.by.is_none()),
+            other_builds: found.other_builds.len(),
+            of_other_builds: weight(&found.other_builds),
+            counted: weight(&found.counts),
+            ..BinaryOutcome::default()
+        };
+        (found, result)
     }
 
-    /// Encodes a profile for a file, and notes what is left out. Returns the bytes of the file.
-    ///
-    /// # Errors
-    /// The errors of [`SampleForm::write`].
-    pub fn encode(
-        &mut self,
-        profile: &NamedProfile,
-        form: SampleForm,
-        file: &str,
-    ) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let options = FormOptions::for_profile(&profile.profile);
-        let mut losses = form.write(&profile.profile, &options, &mut bytes)?;
-        if let FormLosses::Gcov(losses) = &mut losses {
-            // GCC reads no totals: it computes them from the lines.
-            losses.totals = 0;
-        }
-        self.encoded.push(Encoded {
-            file: file.to_owned(),
-            form,
-            losses,
-        });
-        Ok(bytes)
-    }
-
-    /// Notes the file that a profile is written to.
-    pub fn set_file(&mut self, profile: &NamedProfile, file: &str) {
-        for &binary in &profile.binaries {
-            if let Some(binary) = self.binaries.get_mut(binary) {
-                binary.file = Some(file.to_owned());
-            }
-        }
-    }
-
-    /// Makes the profile of a binary and adds it to `profiles`. The binary is given by its path and its build id. `only`
-    /// says that it is the only binary, so that counts without a binary's name belong to it. Counts that an earlier
-    /// binary has are not given to a second one.
+    /// Makes the profile of a binary. The binary is given by its path and its build id. `only` says that it is the only
+    /// binary, so that counts without a binary's name belong to it. Counts that an earlier binary has are not given to a
+    /// second one.
     ///
     /// # Errors
     /// The errors of [`Program::open`]. [`ErrorKind::CannotRepresent`] if one profile would have samples by pseudo probe
@@ -462,21 +402,18 @@ impl Outcome {
     pub fn add(
         &mut self,
         files: &ProgramFiles,
-        (path, id): (&Path, Option<BuildId>),
-        counts: &Counts,
+        binary: (&Path, Option<BuildId>),
         only: bool,
-        options: &MakeOptions,
-        profiles: &mut Profiles,
     ) -> Result<()> {
-        self.separate = profiles.is_separate();
-        let (found, mut result) = unclaimed((path, id), counts, only, profiles);
+        let (found, mut result) = self.unclaimed(binary, only);
         if found.by.is_some() {
+            let options = self.options;
             let program = Program::open_with(files, options.program)?;
             let has_contexts = found.counts.iter().any(|it| !it.contexts.is_empty());
-            let made = if options.like == Like::Autofdo {
+            let made = if options.tool == CountingTool::Autofdo {
                 as_autofdo(files, &program, &found.counts, options)?
             } else if options.contexts.is_some() || has_contexts {
-                let (made, figures) = with_contexts(&program, counts, &found.counts, options)?;
+                let (made, figures) = with_contexts(&program, self.counts, &found.counts, options)?;
                 result.contexts = Some(figures);
                 made
             } else {
@@ -488,26 +425,96 @@ impl Outcome {
             result.density = made.density;
             result.warnings = program.facts().warnings.clone();
             result.warnings.extend(made.warnings);
-            profiles.add(self.binaries.len(), made.profile)?;
-            profiles.claim(&found.counts, &result.path);
+            self.profiles
+                .add(self.outcome.binaries.len(), made.profile)?;
+            self.profiles.claim(&found.counts, &result.path);
         }
-        self.binaries.push(result);
+        self.outcome.binaries.push(result);
         Ok(())
     }
 
-    /// Notes a binary of which no profile can be made, for example because it has no debug info. The binary is given by
-    /// its path and its build id. This is called after the profiles of all other binaries were added: then one of them
-    /// may have the counts of this binary, because it is the same build.
-    pub fn leave_out(
-        &mut self,
-        binary: (&Path, Option<BuildId>),
-        error: Error,
-        counts: &Counts,
-        profiles: &Profiles,
-    ) {
-        let (found, mut result) = unclaimed(binary, counts, false, profiles);
+    /// Notes a binary without a profile, when all profiles were added: one of them may have its counts, as the same
+    /// build.
+    pub(crate) fn leave_out(&mut self, binary: (&Path, Option<BuildId>), error: Error) {
+        let (found, mut result) = self.unclaimed(binary, false);
         result.left_out = found.by.is_some().then_some(error);
-        self.binaries.push(result);
+        self.outcome.binaries.push(result);
+    }
+
+    pub(crate) fn has_profile(&self) -> bool {
+        let mut binaries = self.outcome.binaries.iter();
+        binaries.any(|it| it.found_by.is_some())
+    }
+
+    /// The results, and the profiles with names for files. A profile of all binaries is named after the first.
+    pub fn finish(self) -> (Outcome, Vec<NamedProfile>) {
+        let binaries = self.outcome.binaries.iter();
+        let paths = binaries.map(|it| (it.file_path.as_path(), it.build_id.as_ref()));
+        let names = file_names(paths, self.options.form);
+        let with_functions = self.outcome.binaries.iter().enumerate();
+        let with_functions = with_functions.filter(|(_, binary)| binary.functions > 0);
+        let with_functions: Vec<usize> = with_functions.map(|(index, _)| index).collect();
+        let named = self
+            .profiles
+            .into_list()
+            .map(|(first, profile)| NamedProfile {
+                name: names.get(first).cloned().unwrap_or_default(),
+                profile,
+                binaries: if self.options.separate {
+                    vec![first]
+                } else {
+                    with_functions.clone()
+                },
+            });
+        let named = named.collect();
+        (self.outcome, named)
+    }
+}
+
+impl NamedProfile {
+    /// Encodes the profile for a file. Returns the bytes of the file.
+    ///
+    /// # Errors
+    /// The errors of [`SampleForm::write`].
+    pub fn encode(&self, form: SampleForm, file: &str) -> Result<(Vec<u8>, Encoded)> {
+        let mut bytes = Vec::new();
+        let options = FormOptions::for_profile(&self.profile);
+        let mut losses = form.write(&self.profile, &options, &mut bytes)?;
+        if let FormLosses::Gcov(losses) = &mut losses {
+            // GCC reads no totals: it computes them from the lines.
+            losses.totals = 0;
+        }
+        let encoded = Encoded {
+            file: file.to_owned(),
+            form,
+            losses,
+        };
+        Ok((bytes, encoded))
+    }
+}
+
+impl Outcome {
+    /// What the counts themselves show, without results of binaries.
+    pub fn of(counts: &Counts, options: &MakeOptions) -> Self {
+        Outcome {
+            seen: recorded_binaries(counts),
+            losses: counts.losses.clone(),
+            halvings: counts.stacks.halvings,
+            shortened: counts.stacks.shortened,
+            plain_addresses: options.lines.plain_addresses,
+            with_contexts: options.contexts.is_some(),
+            separate: options.separate,
+            ..Outcome::default()
+        }
+    }
+
+    /// Notes that a profile was written to a file.
+    pub fn wrote(&mut self, profile: &NamedProfile, file: &str) {
+        for &binary in &profile.binaries {
+            if let Some(binary) = self.binaries.get_mut(binary) {
+                binary.file = Some(file.to_owned());
+            }
+        }
     }
 
     /// Returns the reason why the profile is empty; `None` if it is not empty.

@@ -10,25 +10,8 @@ pub enum BarStyle {
     Blocks,
 }
 
-/// The width in columns of a bar for the whole.
-const WIDTH: u128 = 20;
-
-/// Draws `part` of `whole` as a bar. A bar for all of `whole` is 20 columns wide. If `part` is above 0, the bar has at
-/// least one character.
-///
-/// ```
-/// use profkit_report::{BarStyle, bar};
-///
-/// assert_eq!(bar(1, 4, BarStyle::Ascii), "#####");
-/// assert_eq!(bar(1, 10_000, BarStyle::Ascii), "#");
-/// assert_eq!(bar(1, 32, BarStyle::Blocks), "▋");
-/// assert_eq!(bar(0, 4, BarStyle::Blocks), "");
-/// ```
-pub fn bar(part: u128, whole: u128, style: BarStyle) -> String {
-    bar_of(WIDTH, part, whole, style)
-}
-
-/// Draws `part` of `whole` as a bar. A bar for all of `whole` is `width` columns wide.
+/// Draws `part` of `whole` as a bar. A bar for all of `whole` is `width` columns wide. If `part` is above 0, the bar has
+/// at least one character.
 pub(crate) fn bar_of(width: u128, part: u128, whole: u128, style: BarStyle) -> String {
     const EIGHTHS: [char; 8] = ['█', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if part == 0 || whole == 0 {
@@ -57,5 +40,19 @@ pub(crate) fn bar_of(width: u128, part: u128, whole: u128, style: BarStyle) -> S
             }
             text
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_show_eighths_and_at_least_one_character() {
+        let bar = |part, whole, style| bar_of(20, part, whole, style);
+        assert_eq!(bar(1, 4, BarStyle::Ascii), "#####");
+        assert_eq!(bar(1, 10_000, BarStyle::Ascii), "#");
+        assert_eq!(bar(1, 32, BarStyle::Blocks), "▋");
+        assert_eq!(bar(0, 4, BarStyle::Blocks), "");
     }
 }

@@ -129,9 +129,6 @@ impl<W: Write> Console<W> {
     }
 
     /// Writes text in a style.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn styled(&mut self, style: Style, text: impl Display) -> io::Result<()> {
         if !self.look.colour {
             return write!(self, "{text}");
@@ -140,32 +137,6 @@ impl<W: Write> Console<W> {
         self.screen.code(style.codes())?;
         write!(self.screen, "{text}")?;
         self.screen.code(Reset)
-    }
-
-    /// Writes the title of a section of the output on a line of its own.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn heading(&mut self, text: impl Display) -> io::Result<()> {
-        self.styled(Style::Heading, text)?;
-        writeln!(self)
-    }
-
-    /// Writes the first line of a screen: the name of a file, and what the file is.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub(crate) fn title(&mut self, file: &str, what: impl Display) -> io::Result<()> {
-        self.styled(Style::Heading, file)?;
-        writeln!(self, ": {what}")
-    }
-
-    /// Writes a fact about a file, on a line below the title.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub(crate) fn fact(&mut self, label: &str, fact: impl Display) -> io::Result<()> {
-        writeln!(self, "  {label:15}  {fact}")
     }
 
     fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
@@ -231,8 +202,8 @@ mod tests {
     #[test]
     fn files_have_no_codes() {
         let mut console = Console::text(Vec::new(), Look::default());
-        console.heading("Summary").unwrap();
-        writeln!(console, "error: no").unwrap();
+        console.styled(Style::Heading, "Summary").unwrap();
+        writeln!(console, "\nerror: no").unwrap();
         assert_eq!(console.get_mut(), b"Summary\nerror: no\n");
     }
 }

@@ -1,5 +1,5 @@
 //! Flame graphs of heap and sample profiles: the frames, and the texts around them.
-pub use crate::folded::{FoldedStacks, HeapWeight, frame_name};
+pub use crate::folded::{HeapWeight, frame_name};
 
 use crate::flame_graph::{FlameBuilder, FlameGraph, Temperature};
 use crate::flame_svg::{self, Labels};
@@ -106,12 +106,21 @@ pub fn print_folded(
     mangled: bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut folded = FoldedStacks::new(heap, mangled);
-    let mut line = String::new();
+    let mut shown: FxHashMap<u64, String> = FxHashMap::default();
     for context in heap.profile.allocations_by_stack() {
-        line.clear();
-        folded.append(&context, &mut line);
-        writeln!(out, "{line} {}", weight.of(&context.block))?;
+        let mut separator = "";
+        for frame in heap.profile.stack(context.stack).rev() {
+            let name =
+                shown
+                    .entry(frame.function)
+                    .or_insert_with(|| match heap.name(frame.function) {
+                        Some(name) => frame_name(&names::display(name, mangled)),
+                        None => format!("{:#018x}", frame.function),
+                    });
+            write!(out, "{separator}{name}")?;
+            separator = ";";
+        }
+        writeln!(out, " {}", weight.of(&context.block))?;
     }
     Ok(())
 }

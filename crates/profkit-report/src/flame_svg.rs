@@ -165,7 +165,6 @@ fn byte(part: f64) -> u8 {
     part.clamp(0.0, 255.0) as u8
 }
 
-/// Returns a name, shortened to at most this many characters.
 fn cut(name: &str, most: usize) -> String {
     if name.chars().count() <= most {
         return name.to_owned();

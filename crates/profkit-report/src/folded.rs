@@ -1,8 +1,5 @@
 //! Folded stacks: each line of text is a call stack and its weight. Programs that draw flame graphs read such text.
-use profkit_analysis::heap::HeapProfile;
-use profkit_analysis::names;
-use profkit_data::memprof::{Allocations, Field, MemInfoBlock};
-use rustc_hash::FxHashMap;
+use profkit_data::memprof::{Field, MemInfoBlock};
 
 /// The quantity that weights a call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,41 +81,6 @@ pub fn frame_name(name: &str) -> String {
         name.replace_range(space..=space, "_");
     }
     name
-}
-
-/// A converter of the call stacks of a heap profile to text.
-#[derive(Debug)]
-pub struct FoldedStacks<'p> {
-    heap: &'p HeapProfile,
-    mangled: bool,
-    names: FxHashMap<u64, String>,
-}
-
-impl<'p> FoldedStacks<'p> {
-    /// Collects the names in the call stacks of a profile. With `mangled`, names are not demangled.
-    pub fn new(heap: &'p HeapProfile, mangled: bool) -> Self {
-        FoldedStacks {
-            heap,
-            mangled,
-            names: FxHashMap::default(),
-        }
-    }
-
-    /// Appends the function names of a context's call stack, separated by `;`. The outermost function comes first.
-    pub fn append(&mut self, context: &Allocations, line: &mut String) {
-        let mut separator = "";
-        for frame in self.heap.profile.stack(context.stack).rev() {
-            line.push_str(separator);
-            separator = ";";
-            let name = self.names.entry(frame.function).or_insert_with(|| {
-                match self.heap.name(frame.function) {
-                    Some(name) => frame_name(&names::display(name, self.mangled)),
-                    None => format!("{:#018x}", frame.function),
-                }
-            });
-            line.push_str(name);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use crate::{grouped, plural};
 use profkit_profgen::layout::Layout;
 use serde_json::{Value, json};
 
-/// The sums over all functions of a layout.
 struct Totals {
     hot: u64,
     cold: u64,
@@ -81,51 +80,23 @@ pub fn lines(layout: &Layout<'_>) -> Vec<String> {
 }
 
 fn losses(layout: &Layout<'_>) -> [Loss; 5] {
-    const FUNCTION: [&str; 2] = ["function", "functions"];
     let losses = &layout.losses;
     let left_out = layout.code().left_out;
+    let branch = |number, happened| Loss::new(number, losses.branches, BRANCH, happened);
+    let function = |number, happened| Loss::new(number as u64, 0, "{function|functions}", happened);
     [
-        Loss::new(
+        branch(
             losses.outside,
-            losses.branches,
-            BRANCH,
-            [
-                "begins and ends in functions without known blocks",
-                "begin and end in functions without known blocks",
-            ],
+            "{begins and ends|begin and end} in functions without known blocks",
         ),
-        Loss::new(
-            losses.into_middle,
-            losses.branches,
-            BRANCH,
-            [
-                "goes to the middle of a block",
-                "go to the middle of a block",
-            ],
-        ),
+        branch(losses.into_middle, "{goes|go} to the middle of a block"),
         Loss::new(
             losses.broken_ranges,
             losses.ranges,
-            [
-                "run of code between two branches",
-                "runs of code between two branches",
-            ],
-            ["does not fit the blocks", "do not fit the blocks"],
+            "{run|runs} of code between two branches",
+            "{does|do} not fit the blocks",
         ),
-        Loss::new(
-            left_out.unnamed as u64,
-            0,
-            FUNCTION,
-            ["has blocks and no symbol", "have blocks and no symbol"],
-        ),
-        Loss::new(
-            left_out.ambiguous as u64,
-            0,
-            FUNCTION,
-            [
-                "has a name that others have too",
-                "have a name that others have too",
-            ],
-        ),
+        function(left_out.unnamed, "{has|have} blocks and no symbol"),
+        function(left_out.ambiguous, "{has|have} a name that others have too"),
     ]
 }

@@ -2,10 +2,11 @@
 //!
 //! [docs/formats/match-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/match-json.md
 use crate::annotations::{Annotation, Annotations, Level};
-use crate::doctor::wrapped;
-use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural, quoted};
+use crate::document::write_json;
+use crate::{Answer, Cell, Document, Style, Table, grouped, percent, plural, quoted};
 use profkit_analysis::matching::{
-    BinaryFunctions, DebugInfo, MatchShares, Outcome, ProfileFunctions, SuccessorReason,
+    BinaryFunctions, CountShares, DebugInfo, FunctionShares, MatchShares, Outcome,
+    ProfileFunctions, SuccessorReason,
 };
 use profkit_analysis::names;
 use profkit_data::instr::InstrKind;
@@ -32,11 +33,9 @@ pub struct MatchReport {
     binaries: Vec<BinaryReport>,
     /// Programs and libraries that were found in a folder, but whose functions could not be read.
     skipped: Vec<Skipped>,
-    functions: FunctionShares,
-    /// The sums of the profile's counts, by how their functions match.
-    pub counts: CountShares,
+    functions: WithShare<FunctionShares>,
+    counts: WithShare<CountShares>,
     hot_lost: Vec<Lost>,
-    /// The number of lost hot functions that are not listed.
     hot_lost_more: u64,
     /// Whether [`text`](Self::text) writes names as they are in the profile, without demangling them.
     #[serde(skip)]
@@ -59,7 +58,6 @@ struct BinaryReport {
     functions: u64,
     /// The state of the debug info, in which inlined functions are looked for: `absent`, `unread`, `read` or `damaged`.
     debug_info: &'static str,
-    /// The reason why the debug info is damaged; `None` if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     debug_info_error: Option<String>,
     /// The stage of instrumentation, `ir` or `front-end`. `None` if the binary is not instrumented, or if the binary
@@ -77,43 +75,23 @@ struct Skipped {
     reason: String,
 }
 
-/// The numbers of functions in the binaries, by whether they match the profile.
-#[derive(Clone, Debug, Default, Serialize)]
-struct FunctionShares {
-    total: u64,
-    matched: u64,
-    changed: u64,
-    unknown: u64,
+#[derive(Clone, Debug, Serialize)]
+struct WithShare<T> {
+    #[serde(flatten)]
+    of: T,
+    /// The matched share, in percent; `None` if the whole is 0.
     matched_percent: Option<f64>,
-}
-
-/// The sums of counts in the profile.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct CountShares {
-    total: u128,
-    matched: u128,
-    changed: u128,
-    /// The sum of the counts of functions that the binaries contain only as copies inlined into other functions.
-    inlined: u128,
-    /// The sum of the counts of functions that are in no binary.
-    gone: u128,
-    /// The matched share of all counts, in percent; `None` if all counts are zero.
-    pub matched_percent: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Lost {
-    /// The function's name as it is in the profile.
     function: String,
-    /// The demangled name of the function, which people read.
     demangled: String,
     count: u64,
     percent: Option<f64>,
-    /// What became of the function in the binaries: `changed`, `inlined` or `gone`.
-    outcome: &'static str,
+    outcome: Outcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     successor: Option<Succeeding>,
-    /// Whether the profile has only the hash of the name.
     #[serde(skip)]
     is_name_hash: bool,
 }
@@ -123,7 +101,6 @@ struct Lost {
 struct Succeeding {
     function: String,
     demangled: String,
-    #[serde(serialize_with = "reason")]
     reason: SuccessorReason,
 }
 
@@ -146,11 +123,7 @@ impl MatchReport {
             demangled: names::display(&lost.name, false).into_owned(),
             count: lost.count,
             percent: counts.percent(lost.count.into()),
-            outcome: match lost.outcome {
-                Outcome::Changed => "changed",
-                Outcome::Inlined => "inlined",
-                _ => "gone",
-            },
+            outcome: lost.outcome,
             is_name_hash: lost.is_name_hash,
             successor: lost.successor.map(|successor| Succeeding {
                 function: String::from_utf8_lossy(&successor.name).into_owned(),
@@ -210,29 +183,32 @@ impl MatchReport {
                     other_instrumentation: binary.is_other_stage(profile),
                 })
                 .collect(),
-            functions: FunctionShares {
-                total: functions.total,
-                matched: functions.matched,
-                changed: functions.changed,
-                unknown: functions.unknown,
+            functions: WithShare {
+                of: functions,
                 matched_percent: functions.matched_percent(),
+            },
+            counts: WithShare {
+                of: counts,
+                matched_percent: counts.matched_percent(),
             },
             hot_lost: lost.collect(),
             hot_lost_more,
             mangled: false,
-            counts: CountShares {
-                total: counts.total,
-                matched: counts.matched,
-                changed: counts.changed,
-                inlined: counts.inlined,
-                gone: counts.gone,
-                matched_percent: counts.matched_percent(),
-            },
         }
     }
 }
 
 impl MatchReport {
+    fn parts(&self) -> CountShares {
+        self.counts.of
+    }
+
+    fn is_other_everywhere(&self) -> bool {
+        self.binaries
+            .iter()
+            .all(|binary| binary.other_instrumentation)
+    }
+
     /// Whether the report may count inlined functions as missing because a binary has no debug info.
     fn lacks_debug_info(&self) -> bool {
         let lacks = |binary: &BinaryReport| {
@@ -245,20 +221,16 @@ impl MatchReport {
     pub fn annotations(&self) -> Annotations {
         let mut list = Annotations::default();
         for lost in &self.hot_lost {
-            let share = percent(lost.count.into(), self.counts.total);
-            let what = match lost.outcome {
-                "changed" => "has changed since the profile was made",
-                "inlined" => "is only inlined in the binaries",
-                _ => "is in none of the binaries",
-            };
-            let title = match lost.outcome {
-                "changed" => "profkit match: stale function",
-                _ => "profkit match: lost function",
+            let share = percent(lost.count.into(), self.parts().total);
+            let (title, what) = match lost.outcome {
+                Outcome::Changed => ("stale", "has changed since the profile was made"),
+                Outcome::Inlined => ("lost", "is only inlined in the binaries"),
+                _ => ("lost", "is in none of the binaries"),
             };
             list.push(Annotation {
                 level: Level::Warning,
                 file: Some(self.profile.clone()),
-                title: title.to_owned(),
+                title: format!("profkit match: {title} function"),
                 text: format!("{} {what}: {share} of all counts", lost.demangled),
             });
         }
@@ -268,19 +240,14 @@ impl MatchReport {
     /// Checks `--fail-under`. Returns `None` if at least `least` percent of all counts are matched, and otherwise a
     /// message.
     pub fn gate(&self, least: f64) -> Option<String> {
-        let counts = &self.counts;
-        if !self.binaries.is_empty()
-            && self
-                .binaries
-                .iter()
-                .all(|binary| binary.other_instrumentation)
-        {
+        let counts = self.parts();
+        if !self.binaries.is_empty() && self.is_other_everywhere() {
             let profile = words(self.instrumentation);
             return Some(format!(
                 "the profile has {profile}, but no binary has such counters: no count can be used"
             ));
         }
-        let Some(share) = counts.matched_percent else {
+        let Some(share) = self.counts.matched_percent else {
             return Some(format!(
                 "all counts of the profile are 0: no share of them can match, so --fail-under {least} is not met"
             ));
@@ -328,16 +295,6 @@ fn origin<S: serde::Serializer>(origin: &Option<Origin>, to: S) -> Result<S::Ok,
     })
 }
 
-fn reason<S: serde::Serializer>(reason: &SuccessorReason, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(match reason {
-        SuccessorReason::OtherHash => "other-hash",
-        SuccessorReason::SameHash => "same-hash",
-        SuccessorReason::SameHashAndNeighbours => "same-hash-and-neighbours",
-        SuccessorReason::SameHashAndName => "same-hash-and-name",
-        SuccessorReason::NameAlike => "name-alike",
-    })
-}
-
 fn reason_text(reason: SuccessorReason) -> &'static str {
     match reason {
         SuccessorReason::OtherHash => "same name, other hash",
@@ -373,46 +330,52 @@ impl BinaryReport {
     }
 }
 
-impl MatchReport {
-    /// Prints text for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        self.title(out, (&self.profile, ""), true)?;
+/// Adds a table of the parts of a whole. Each part has a row with a bar.
+fn add_shares(document: &mut Document, whole: u128, rows: &[(&str, Style, u128)]) {
+    let mut table = Table::new(["<", ">", ">", "<"]);
+    for &(what, style, part) in rows {
+        let share = match whole {
+            0 => String::new(),
+            _ => percent(part, whole),
+        };
+        let bar = Cell::bar(style, part, whole);
+        table.row([what.into(), part.into(), share.into(), bar]);
+    }
+    document.table(table);
+}
+
+impl Answer for MatchReport {
+    fn document(&self) -> Document {
+        let mut document = Document::default();
+        self.add_title(&mut document, (&self.profile, ""), true);
         let FunctionShares {
             total,
             matched,
             changed,
             unknown,
-            ..
-        } = self.functions;
-        writeln!(out)?;
+        } = self.functions.of;
         let is_profile = self.binaries.iter().all(|one| one.origin.is_none());
         let what = if is_profile && !self.binaries.is_empty() {
             "new build"
         } else {
             "binaries"
         };
-        out.heading(format_args!("Functions of the {what}: {}", grouped(total)))?;
-        shares(
-            out,
-            total.into(),
-            &[
-                ("matched by the profile", Style::Hot, matched.into()),
-                ("changed since", Style::Warm, changed.into()),
-                ("not in the profile", Style::Cold, unknown.into()),
-            ],
-        )?;
-        let counts = &self.counts;
+        document.section(format_args!("Functions of the {what}: {}", grouped(total)));
+        let rows = [
+            ("matched by the profile", Style::Hot, matched.into()),
+            ("changed since", Style::Warm, changed.into()),
+            ("not in the profile", Style::Cold, unknown.into()),
+        ];
+        add_shares(&mut document, total.into(), &rows);
+        let counts = self.parts();
         let unit = match self.unit {
             "samples" => "Samples of the profile",
             _ => "Counts of the profile",
         };
-        writeln!(out)?;
-        out.heading(format_args!("{unit}: {}", grouped(counts.total)))?;
+        document.section(format_args!("{unit}: {}", grouped(counts.total)));
         if counts.total == 0 {
-            return writeln!(out, "  all are 0: nothing of the profile can be used");
+            document.line("  all are 0: nothing of the profile can be used");
+            return document;
         }
         let mut rows = vec![
             ("of matched functions", Style::Hot, counts.matched),
@@ -422,85 +385,80 @@ impl MatchReport {
             rows.push(("of inlined functions", Style::Warm, counts.inlined));
         }
         rows.push(("of missing functions", Style::Cold, counts.gone));
-        shares(out, counts.total, &rows)?;
+        add_shares(&mut document, counts.total, &rows);
         if matched == 0 && changed == 0 && counts.gone == counts.total {
-            wrapped(
-                out,
+            document.wrapped(
                 "  ",
                 "The profile has no function in common with what it is compared with: it is of another program, or of another language or mangling of names. `profkit show` and `llvm-nm` list the names of both.",
-            )?;
+            );
         }
         if counts.inlined > 0 {
-            wrapped(
-                out,
+            document.wrapped(
                 "  ",
                 "Inlined functions are in the binary only as parts of others, so their hashes are not known: a compiler uses their counts if the functions have not changed. An instrumented build has all hashes.",
-            )?;
+            );
         } else if counts.gone > 0 && self.lacks_debug_info() {
-            wrapped(
-                out,
+            document.wrapped(
                 "  ",
                 "A function that was inlined everywhere has no symbol and looks missing. Debug info (-g) shows most such functions, and an instrumented build has their hashes.",
-            )?;
+            );
         }
-        if self.hot_lost.is_empty() {
-            return Ok(());
+        if !self.hot_lost.is_empty() {
+            self.add_lost(&mut document);
         }
-        writeln!(out)?;
-        out.heading("Hot functions lost")?;
-        let columns = [
-            Column::right("share"),
-            Column::left("").optional(),
-            Column::left("now"),
-            Column::left("function"),
-        ];
-        let mut table = Table::new(columns);
-        let spelled = |name: &str, demangled: &str| {
-            if self.mangled {
-                names::printable(name.as_bytes()).into_owned()
-            } else {
-                demangled.to_owned()
-            }
+        document
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_json(out, self)
+    }
+}
+
+impl MatchReport {
+    fn add_lost(&self, document: &mut Document) {
+        document.section("Hot functions lost");
+        let mut table = Table::new([">share", "<?", "<now", "<function"]);
+        let total = self.parts().total;
+        let spelled = |name: &str, demangled: &str| match self.mangled {
+            true => names::printable(name.as_bytes()).into_owned(),
+            false => demangled.to_owned(),
         };
         for lost in &self.hot_lost {
             let mut name = spelled(&lost.function, &lost.demangled);
-            match &lost.successor {
-                Some(now) if now.function != lost.function => {
-                    let successor = spelled(&now.function, &now.demangled);
-                    name += &format!(" -> {successor} ({})", reason_text(now.reason));
+            if let Some(now) = &lost.successor {
+                if now.function != lost.function {
+                    name += &format!(" -> {}", spelled(&now.function, &now.demangled));
                 }
-                Some(now) => name += &format!(" ({})", reason_text(now.reason)),
-                None => {}
+                name += &format!(" ({})", reason_text(now.reason));
             }
+            let word = match lost.outcome {
+                Outcome::Changed => "changed",
+                Outcome::Inlined => "inlined",
+                _ => "gone",
+            };
             table.row([
-                percent(lost.count.into(), counts.total).into(),
-                Cell::styled(Style::Bar, out.look().bar(lost.count.into(), counts.total)),
-                lost.outcome.into(),
+                percent(lost.count.into(), total).into(),
+                Cell::bar(Style::Bar, lost.count, total),
+                word.into(),
                 name.into(),
             ]);
         }
-        table.print(out)?;
+        document.table(table);
         if self.hot_lost_more > 0 {
-            writeln!(out, "  … and {} more", grouped(self.hot_lost_more))?;
+            let more = grouped(self.hot_lost_more);
+            document.line(format_args!("  … and {more} more"));
         }
         if self.hot_lost.iter().any(|lost| lost.is_name_hash) {
-            wrapped(
-                out,
+            document.wrapped(
                 "  ",
                 "A number is the hash of a name: the profile has no names, and no binary has a name with this hash.",
-            )?;
+            );
         }
-        Ok(())
     }
 
-    /// Prints the name of the profile and the binaries that it is compared with. If `builds` is true, also prints
-    /// whether the profile is from the builds of these binaries.
-    fn title<W: Write>(
-        &self,
-        out: &mut Console<W>,
-        (name, of): (&str, &str),
-        builds: bool,
-    ) -> io::Result<()> {
+    /// Adds the name of the profile and the binaries that it is compared with. If `builds` is true, also whether the
+    /// profile is from the builds of these binaries.
+    fn add_title(&self, document: &mut Document, (name, of): (&str, &str), builds: bool) {
         let count = self.binaries.len();
         let binaries = match count {
             _ if self.binaries.iter().all(|one| one.origin.is_none()) => {
@@ -509,28 +467,25 @@ impl MatchReport {
             1 => "1 binary".to_owned(),
             _ => format!("{} binaries", grouped(count as u64)),
         };
-        out.title(name, format_args!("{of}compared with {binaries}"))?;
+        document.title(name, format_args!("{of}compared with {binaries}"));
         for binary in &self.binaries {
-            wrapped(out, "  ", binary.line(self.unit, builds))?;
-            if binary.lists_only_used && self.counts.gone > 0 && builds {
-                wrapped(
-                    out,
+            document.wrapped("  ", binary.line(self.unit, builds));
+            if binary.lists_only_used && self.parts().gone > 0 && builds {
+                document.wrapped(
                     "    ",
                     "the profile has only functions that ran: one that looks missing may be in its build",
-                )?;
+                );
             }
             if let Some(error) = &binary.debug_info_error {
-                wrapped(
-                    out,
+                document.wrapped(
                     "    ",
                     format_args!(
                         "warning: the debug info is damaged, so functions that were inlined may look missing: {error}"
                     ),
-                )?;
+                );
             }
             if binary.other_instrumentation && builds {
-                wrapped(
-                    out,
+                document.wrapped(
                     "    ",
                     format_args!(
                         "{} has {}, the profile has {}: their hashes never agree",
@@ -538,47 +493,14 @@ impl MatchReport {
                         words(binary.instrumentation),
                         words(self.instrumentation)
                     ),
-                )?;
+                );
             }
         }
         for skipped in &self.skipped {
-            wrapped(
-                out,
-                "  ",
-                format_args!("{}: skipped: {}", skipped.path, skipped.reason),
-            )?;
+            let (path, reason) = (&skipped.path, &skipped.reason);
+            document.wrapped("  ", format_args!("{path}: skipped: {reason}"));
         }
-        Ok(())
     }
-}
-
-/// Prints a table of the parts of a whole. Each part has a row with a bar.
-fn shares<W: Write>(
-    out: &mut Console<W>,
-    whole: u128,
-    rows: &[(&'static str, Style, u128)],
-) -> io::Result<()> {
-    let columns = [
-        Column::left(""),
-        Column::right(""),
-        Column::right(""),
-        Column::left(""),
-    ];
-    let mut table = Table::new(columns);
-    for &(what, style, part) in rows {
-        let share = if whole == 0 {
-            String::new()
-        } else {
-            percent(part, whole)
-        };
-        table.row([
-            what.into(),
-            grouped(part).into(),
-            share.into(),
-            Cell::styled(style, out.look().bar(part, whole)),
-        ]);
-    }
-    table.print(out)
 }
 
 /// The results of comparing several profiles with the same binaries.
@@ -586,11 +508,8 @@ fn shares<W: Write>(
 pub struct MatchList {
     schema: &'static str,
     schema_version: u32,
-    /// The path of the folder, archive or list that names the profiles.
     from: String,
-    /// The profiles that were compared.
     profiles: Vec<MatchReport>,
-    /// The profiles that cannot be read.
     unreadable: Vec<Skipped>,
 }
 
@@ -643,65 +562,52 @@ impl MatchList {
         };
         self.profiles.iter().filter_map(reason).collect()
     }
+}
 
-    /// Prints text for people: a row for each profile, the one with the smallest matched share first.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+impl Answer for MatchList {
+    /// A row for each profile, the one with the smallest matched share first.
+    fn document(&self) -> Document {
+        let mut document = Document::default();
         let mut reports: Vec<&MatchReport> = self.profiles.iter().collect();
         let share = |report: &&MatchReport| report.counts.matched_percent.unwrap_or(-1.0);
         reports.sort_by(|one, two| share(one).total_cmp(&share(two)));
+        let Some(first) = reports.first() else {
+            return document;
+        };
         let count = plural(reports.len() as u64, "profile") + ", ";
-        if let Some(first) = reports.first() {
-            first.title(out, (&self.from, &count), false)?;
-            writeln!(out)?;
-            out.heading("Counts of the profiles")?;
-        }
-        let columns = [
-            Column::right("matched"),
-            Column::left("").optional(),
-            Column::right("changed"),
-            Column::right("missing"),
-            Column::left("profile"),
-        ];
-        let mut table = Table::new(columns);
+        first.add_title(&mut document, (&self.from, &count), false);
+        document.section("Counts of the profiles");
+        let mut table = Table::new([">matched", "<?", ">changed", ">missing", "<profile"]);
         for report in &reports {
-            let counts = &report.counts;
-            let other = report
-                .binaries
-                .iter()
-                .all(|binary| binary.other_instrumentation);
+            let counts = report.parts();
             let remark = match counts.total {
                 0 => " (all counts are 0)",
-                _ if other => " (other instrumentation: no hash can agree)",
+                _ if report.is_other_everywhere() => " (other instrumentation: no hash can agree)",
                 _ => "",
             };
             table.row([
                 percent(counts.matched, counts.total).into(),
-                Cell::styled(Style::Bar, out.look().bar(counts.matched, counts.total)),
+                Cell::bar(Style::Bar, counts.matched, counts.total),
                 percent(counts.changed, counts.total).into(),
                 percent(counts.gone + counts.inlined, counts.total).into(),
                 format!("{}{remark}", report.profile).into(),
             ]);
         }
-        if !table.is_empty() {
-            table.print(out)?;
-        }
-        let worst = reports
-            .first()
-            .filter(|report| report.counts.matched < report.counts.total);
-        if let Some(worst) = worst {
-            let profile = quoted(&worst.profile);
-            writeln!(out)?;
-            wrapped(
-                out,
+        document.table(table);
+        if first.parts().matched < first.parts().total {
+            let profile = quoted(&first.profile);
+            document.line("");
+            document.wrapped(
                 "",
                 format_args!(
                     "profkit match {profile} BINARY lists the hot functions that are lost"
                 ),
-            )?;
+            );
         }
-        Ok(())
+        document
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_json(out, self)
     }
 }

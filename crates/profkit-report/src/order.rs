@@ -2,29 +2,33 @@
 //! order`.
 //!
 //! [docs/formats/order-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/order-json.md
-use crate::{grouped, plural};
+use crate::document::write_json;
+use crate::show::json::without_nulls;
+use crate::{Document, grouped, plural};
 use profkit_analysis::names;
 use profkit_analysis::order::{
-    Added, Footprint, Names, OrderFile, Startup, StartupOrder, StartupText, footprint,
+    Footprint, Names, OrderFile, Startup, StartupInput, StartupOrder, StartupText, footprint,
     names as symbols_of,
 };
 use profkit_data::mip::{FunctionId, MipProfile, Modes};
 use profkit_object::code_symbols::CodeSymbol;
 use serde::Serialize;
-use std::fmt;
+use std::io::{self, Write};
 
-/// An order of functions that can be written as an order file and reported. [`Display`](fmt::Display) writes the report
-/// for people.
-pub trait Order: fmt::Display {
+/// An order of functions that can be written as an order file and reported.
+pub trait Order {
     /// The order file.
     fn file(&self) -> Vec<u8>;
 
-    /// The report as JSON. `alone` is true if no order file is written; then the JSON has to contain the order.
-    fn json(&self, alone: bool) -> String;
+    /// The report for people.
+    fn document(&self) -> Document;
+
+    /// Writes the report as JSON. `alone` is true if no order file is written; then the JSON has to contain the order.
+    fn json(&self, alone: bool, out: &mut dyn Write) -> io::Result<()>;
 }
 
 /// Returns what is wrong with a file of traces, as messages for people.
-pub fn warnings(added: &Added) -> Vec<String> {
+pub fn warnings(added: &StartupInput) -> Vec<String> {
     let mut warnings: Vec<String> = added.damage.iter().map(ToString::to_string).collect();
     for (line, text) in &added.foreign {
         let text: String = String::from_utf8_lossy(text).chars().take(60).collect();
@@ -38,9 +42,7 @@ pub fn warnings(added: &Added) -> Vec<String> {
     warnings
 }
 
-/// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
-/// The largest number of missing functions, and of traces, that the text lists.
 const MOST: usize = 10;
 
 /// An order, in the form in which it is reported.
@@ -50,7 +52,6 @@ pub struct OrderReport {
     schema_version: u32,
     linker: String,
     traces: usize,
-    /// The number of functions in the order file.
     functions: usize,
     /// The number of functions in traces whose names are not known.
     nameless: usize,
@@ -62,46 +63,16 @@ pub struct OrderReport {
     /// How much machine code the start of the program touches. `None` without `--binary`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Text>,
-    /// The symbols, in order.
     order: Vec<String>,
     #[serde(skip)]
     contents: Vec<u8>,
 }
 
-impl Order for OrderReport {
-    fn file(&self) -> Vec<u8> {
-        self.contents.clone()
-    }
-
-    fn json(&self, _: bool) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default()
-    }
-}
-
 #[derive(Clone, Debug, Serialize)]
 struct Text {
     page_size: u64,
-    all: TextRow,
-    traces: Vec<TextRow>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct TextRow {
-    functions: usize,
-    bytes: u64,
-    pages_before: usize,
-    pages_after: usize,
-}
-
-impl From<StartupText> for TextRow {
-    fn from(text: StartupText) -> Self {
-        TextRow {
-            functions: text.functions,
-            bytes: text.bytes,
-            pages_before: text.pages_before,
-            pages_after: text.pages_after,
-        }
-    }
+    all: StartupText,
+    traces: Vec<StartupText>,
 }
 
 impl OrderReport {
@@ -126,8 +97,8 @@ impl OrderReport {
                 let (all, traces) = order.footprints(startup, symbols, page_size);
                 Text {
                     page_size,
-                    all: all.into(),
-                    traces: traces.into_iter().map(TextRow::from).collect(),
+                    all,
+                    traces,
                 }
             }),
             order: order.names().into_iter().map(text).collect(),
@@ -136,55 +107,62 @@ impl OrderReport {
     }
 }
 
-impl fmt::Display for OrderReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let functions = plural(self.functions as u64, "function");
+impl Order for OrderReport {
+    fn file(&self) -> Vec<u8> {
+        self.contents.clone()
+    }
+
+    fn document(&self) -> Document {
+        let mut document = Document::default();
+        let functions = |count: usize| plural(count as u64, "function");
         let traces = plural(self.traces as u64, "trace");
-        writeln!(f, "{functions} of {traces} ordered for {}", self.linker)?;
+        let (ordered, linker) = (functions(self.functions), &self.linker);
+        document.line(format_args!("{ordered} of {traces} ordered for {linker}"));
         if let Some(text) = &self.text {
-            let mut row = |what: &str, row: &TextRow| {
-                let functions = plural(row.functions as u64, "function");
+            let mut row = |what: &str, row: &StartupText| {
                 let bytes = plural(row.bytes, "byte");
                 let [before, after] =
                     [row.pages_before, row.pages_after].map(|pages| plural(pages as u64, "page"));
-                writeln!(
-                    f,
+                let functions = functions(row.functions);
+                document.line(format_args!(
                     "{what}: {functions}, {bytes} of code, on {before} before and {after} after"
-                )
+                ));
             };
-            row("all traces", &text.all)?;
+            row("all traces", &text.all);
             for (number, trace) in (1..).zip(text.traces.iter().take(MOST)) {
-                row(&format!("trace {number}"), trace)?;
+                row(&format!("trace {number}"), trace);
             }
-            if text.traces.len() > MOST {
-                writeln!(f, "and {} more traces", grouped(text.traces.len() - MOST))?;
-            }
-        }
-        if self.nameless > 0 {
-            let functions = plural(self.nameless as u64, "function");
-            writeln!(
-                f,
-                "left out: {functions} of the traces, because no file has the name"
-            )?;
-        }
-        if self.repeated > 0 {
-            let functions = plural(self.repeated as u64, "function");
-            writeln!(
-                f,
-                "left out: {functions} with the symbol of an earlier function, because a linker cannot tell them apart"
-            )?;
-        }
-        if let Some(missing) = self.missing.as_ref().filter(|missing| !missing.is_empty()) {
-            let functions = plural(missing.len() as u64, "function");
-            writeln!(f, "left out: {functions} that the binary does not have:")?;
-            for name in missing.iter().take(MOST) {
-                writeln!(f, "  {}", names::printable(name.as_bytes()))?;
-            }
-            if missing.len() > MOST {
-                writeln!(f, "  and {} more", grouped(missing.len() - MOST))?;
+            if let more @ 1.. = text.traces.len().saturating_sub(MOST) {
+                document.line(format_args!("and {} more traces", grouped(more)));
             }
         }
-        Ok(())
+        let missing = self.missing.as_deref().unwrap_or_default();
+        for (count, why) in [
+            (
+                self.nameless,
+                " of the traces, because no file has the name",
+            ),
+            (
+                self.repeated,
+                " with the symbol of an earlier function, because a linker cannot tell them apart",
+            ),
+            (missing.len(), " that the binary does not have:"),
+        ] {
+            if count > 0 {
+                document.line(format_args!("left out: {}{why}", functions(count)));
+            }
+        }
+        for name in missing.iter().take(MOST) {
+            document.line(format_args!("  {}", names::printable(name.as_bytes())));
+        }
+        if let more @ 1.. = missing.len().saturating_sub(MOST) {
+            document.line(format_args!("  and {} more", grouped(more)));
+        }
+        document
+    }
+
+    fn json(&self, _: bool, out: &mut dyn Write) -> io::Result<()> {
+        write_json(out, self)
     }
 }
 
@@ -221,8 +199,40 @@ impl Order for MipOrderReport<'_> {
         self.file.write(&self.names.names)
     }
 
-    fn json(&self, alone: bool) -> String {
-        let mut report = serde_json::json!({
+    fn document(&self) -> Document {
+        let mut document = Document::default();
+        let Footprint {
+            functions,
+            bytes,
+            pages_before,
+            pages_after,
+        } = self.touched;
+        document.line(format_args!(
+            "{} of {} ordered for {}: {} of code, on {} before and {} after",
+            grouped(functions),
+            plural(self.profile.function_counts().0, "function"),
+            self.file,
+            plural(bytes, "byte"),
+            plural(pages_before, "page"),
+            plural(pages_after, "page"),
+        ));
+        if let repeated @ 1.. = self.names.repeated {
+            document.line(format_args!(
+                "{repeated} functions have the same name as an earlier function, and a linker cannot tell functions of one name apart"
+            ));
+        }
+        if functions > 0 && !self.profile.modes().contains(Modes::FIRST_CALL) {
+            document.line(
+                "the profile does not record the order of calls (mode calls does): the functions are in link order",
+            );
+        }
+        document
+    }
+
+    fn json(&self, alone: bool, out: &mut dyn Write) -> io::Result<()> {
+        let names = self.names.names.iter();
+        let names = names.map(|name| String::from_utf8_lossy(name));
+        let report = serde_json::json!({
             "schema": "profkit-mip-order",
             "schema_version": 1,
             "functions": self.profile.function_counts().0,
@@ -233,47 +243,8 @@ impl Order for MipOrderReport<'_> {
             "page_size": self.page_size,
             "pages_before": self.touched.pages_before,
             "pages_after": self.touched.pages_after,
+            "order": alone.then(|| names.collect::<Vec<_>>()),
         });
-        if alone && let Some(keys) = report.as_object_mut() {
-            let names = self.names.names.iter();
-            let names: Vec<_> = names.map(|name| String::from_utf8_lossy(name)).collect();
-            keys.insert("order".to_owned(), serde_json::json!(names));
-        }
-        format!("{report:#}")
-    }
-}
-
-impl fmt::Display for MipOrderReport<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Footprint {
-            functions,
-            bytes,
-            pages_before,
-            pages_after,
-        } = self.touched;
-        writeln!(
-            f,
-            "{} of {} ordered for {}: {} of code, on {} before and {} after",
-            grouped(functions),
-            plural(self.profile.function_counts().0, "function"),
-            self.file,
-            plural(bytes, "byte"),
-            plural(pages_before, "page"),
-            plural(pages_after, "page"),
-        )?;
-        if self.names.repeated > 0 {
-            writeln!(
-                f,
-                "{} functions have the same name as an earlier function, and a linker cannot tell functions of one name apart",
-                self.names.repeated
-            )?;
-        }
-        if functions > 0 && !self.profile.modes().contains(Modes::FIRST_CALL) {
-            writeln!(
-                f,
-                "the profile does not record the order of calls (mode calls does): the functions are in link order"
-            )?;
-        }
-        Ok(())
+        write_json(out, &without_nulls(report))
     }
 }

@@ -1,7 +1,8 @@
 //! The output of `profkit overlap`. [docs/formats/overlap-json.md] describes the JSON.
 //!
 //! [docs/formats/overlap-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/overlap-json.md
-use crate::{grouped, plural};
+use crate::document::write_json;
+use crate::{Answer, Document, grouped, plural};
 use profkit_analysis::names;
 use profkit_analysis::overlap::{
     CannotCompare, ComparedProfile, FunctionDifference, PairOverlap, ProfileSize,
@@ -9,9 +10,8 @@ use profkit_analysis::overlap::{
 use profkit_data::detect::Family;
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fmt;
+use std::io::{self, Write};
 
-/// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
 
 /// The comparison of several profiles, in the form in which it is printed. Each pair of profiles is compared.
@@ -37,7 +37,7 @@ pub struct OverlapReport {
     unit: &'static str,
     profiles: Vec<ProfileRow>,
     pairs: Vec<PairRow>,
-    /// Whether [`Display`](fmt::Display) writes names as they are in the profiles, without demangling them.
+    /// Whether the text has names as they are in the profiles, without demangling them.
     #[serde(skip)]
     pub mangled: bool,
 }
@@ -178,11 +178,6 @@ impl OverlapReport {
         self.profiles.iter().any(|profile| profile.errors > 0)
     }
 
-    /// The JSON.
-    pub fn json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default()
-    }
-
     fn functions(&self) -> &'static str {
         if self.kind == "heap" {
             "context"
@@ -256,32 +251,30 @@ fn cell(percent: Option<f64>) -> String {
     percent.map_or_else(|| "-".to_owned(), text)
 }
 
-impl fmt::Display for OverlapReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Answer for OverlapReport {
+    fn document(&self) -> Document {
         let noun = self.functions();
-        for (number, profile) in self.profiles.iter().enumerate() {
-            let ProfileRow {
-                path,
-                functions,
-                total,
-                errors,
-            } = profile;
-            let functions = plural(*functions, noun);
-            write!(f, "{} {}: {functions}, ", number + 1, path)?;
-            write!(f, "{} {}", grouped(total), self.unit)?;
-            match errors {
-                0 => writeln!(f)?,
-                errors => writeln!(f, "; damaged ({})", plural(*errors, "error"))?,
-            }
+        let mut document = Document::default();
+        for (number, profile) in (1..).zip(&self.profiles) {
+            let (path, total) = (&profile.path, grouped(profile.total));
+            let functions = plural(profile.functions, noun);
+            let damaged = match profile.errors {
+                0 => String::new(),
+                errors => format!("; damaged ({})", plural(errors, "error")),
+            };
+            let unit = self.unit;
+            document.line(format_args!(
+                "{number} {path}: {functions}, {total} {unit}{damaged}"
+            ));
         }
         match self.pairs.as_slice() {
-            [pair] => self.pair(f, pair)?,
+            [pair] => self.add_pair(&mut document, pair),
             pairs => {
-                self.matrix(f)?;
+                self.add_matrix(&mut document);
                 for pair in pairs.iter().filter(|pair| !pair.functions.is_empty()) {
-                    writeln!(f)?;
-                    writeln!(f, "{} and {}", self.path(pair.base), self.path(pair.test))?;
-                    self.differences(f, pair)?;
+                    let (base, test) = (self.path(pair.base), self.path(pair.test));
+                    document.line(format_args!("\n{base} and {test}"));
+                    self.add_differences(&mut document, pair);
                 }
             }
         }
@@ -289,87 +282,72 @@ impl fmt::Display for OverlapReport {
         for note in self.pairs.iter().flat_map(|pair| &pair.notes) {
             if !said.contains(&note.as_str()) {
                 said.push(note);
-                writeln!(f, "note: {note}")?;
+                document.line(format_args!("note: {note}"));
             }
         }
-        Ok(())
+        document
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_json(out, self)
     }
 }
 
 impl OverlapReport {
-    /// Writes a matrix with the overlap of each pair of profiles.
-    fn matrix(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\nOverlap")?;
-        for number in 1..=self.profiles.len() {
-            write!(f, " {number:>7}")?;
-        }
-        writeln!(f)?;
-        for row in 0..self.profiles.len() {
-            write!(f, "{:>7}", row + 1)?;
-            for column in 0..self.profiles.len() {
+    fn add_matrix(&self, document: &mut Document) {
+        let numbers = (1..=self.profiles.len()).map(|number| format!(" {number:>7}"));
+        document.line(format_args!("\nOverlap{}", numbers.collect::<String>()));
+        for (row, profile) in self.profiles.iter().enumerate() {
+            let cells = (0..self.profiles.len()).map(|column| {
                 let pair = (row.min(column), row.max(column));
                 let found = self.pairs.iter().find(|it| (it.base, it.test) == pair);
-                let counted = self
-                    .profiles
-                    .get(row)
-                    .is_some_and(|profile| profile.total > 0);
-                let text = match found {
-                    Some(pair) => cell(pair.overlap_percent),
-                    None => cell(counted.then_some(100.0)),
-                };
-                write!(f, " {text:>7}")?;
-            }
-            writeln!(f)?;
+                let whole = (profile.total > 0).then_some(100.0);
+                let text = cell(found.map_or(whole, |pair| pair.overlap_percent));
+                format!(" {text:>7}")
+            });
+            document.line(format_args!("{:>7}{}", row + 1, cells.collect::<String>()));
         }
-        Ok(())
     }
 
-    fn pair(&self, f: &mut fmt::Formatter<'_>, pair: &PairRow) -> fmt::Result {
-        writeln!(f, "\nOverlap{:>37}", cell(pair.overlap_percent))?;
+    fn add_pair(&self, document: &mut Document, pair: &PairRow) {
+        document.line(format_args!("\nOverlap{:>37}", cell(pair.overlap_percent)));
         for detail in &pair.details {
             let share = cell(Some(detail.overlap_percent));
-            writeln!(f, "  of {:<30} {share:>8}", detail.what)?;
+            document.line(format_args!("  of {:<30} {share:>8}", detail.what));
         }
         let noun = self.functions();
         let mut row = |what: &str, count: u64, share: Option<(f64, &str)>| {
-            write!(f, "  {what:<25} {:>16}", grouped(count))?;
-            match share {
-                Some((share, of)) if count > 0 => writeln!(f, " ({} of {of})", cell(Some(share))),
-                _ => writeln!(f),
-            }
+            let share = share.filter(|_| count > 0);
+            let share = share.map(|(share, of)| format!(" ({} of {of})", cell(Some(share))));
+            let (count, share) = (grouped(count), share.unwrap_or_default());
+            document.line(format_args!("  {what:<25} {count:>16}{share}"));
         };
-        row(&format!("{noun}s in both"), pair.common, None)?;
+        row(&format!("{noun}s in both"), pair.common, None);
         if pair.mismatched > 0 {
             let share = Some((pair.mismatched_percent, "the second"));
-            row("with other code", pair.mismatched, share)?;
+            row("with other code", pair.mismatched, share);
         }
-        row(
-            "only in the first",
-            pair.base_only,
-            Some((pair.base_only_percent, "it")),
-        )?;
-        row(
-            "only in the second",
-            pair.test_only,
-            Some((pair.test_only_percent, "it")),
-        )?;
-        self.differences(f, pair)
+        let [first, second] = [pair.base_only_percent, pair.test_only_percent];
+        row("only in the first", pair.base_only, Some((first, "it")));
+        row("only in the second", pair.test_only, Some((second, "it")));
+        self.add_differences(document, pair);
     }
 
-    fn differences(&self, f: &mut fmt::Formatter<'_>, pair: &PairRow) -> fmt::Result {
+    fn add_differences(&self, document: &mut Document, pair: &PairRow) {
         if pair.functions.is_empty() {
-            return Ok(());
+            return;
         }
-        writeln!(
-            f,
-            "\n    Lost   First  Second  Inside  {}",
-            capital(self.functions())
-        )?;
+        let function = match self.functions() {
+            "context" => "Allocated in",
+            _ => "Function",
+        };
+        document.line(format_args!(
+            "\n    Lost   First  Second  Inside  {function}"
+        ));
         for row in &pair.functions {
-            let name = if self.mangled {
-                names::printable(row.function.as_bytes())
-            } else {
-                Cow::Borrowed(row.demangled.as_str())
+            let name = match self.mangled {
+                true => names::printable(row.function.as_bytes()),
+                false => Cow::Borrowed(row.demangled.as_str()),
             };
             let [lost, first, second, inner] = [
                 Some(row.lost_percent),
@@ -378,16 +356,9 @@ impl OverlapReport {
                 row.inner_percent,
             ]
             .map(cell);
-            writeln!(f, "  {lost:>6} {first:>7} {second:>7} {inner:>7}  {name}")?;
+            document.line(format_args!(
+                "  {lost:>6} {first:>7} {second:>7} {inner:>7}  {name}"
+            ));
         }
-        Ok(())
-    }
-}
-
-fn capital(noun: &str) -> &'static str {
-    if noun == "context" {
-        "Allocated in"
-    } else {
-        "Function"
     }
 }

@@ -1,9 +1,10 @@
 //! The first screen for a recording of Linux perf: how it was made, its events, the binaries and processes with the
 //! most samples, and what is missing.
-use crate::rows::{RowForm, RowWriter};
+use crate::document::write_json;
 use crate::show::json::SCHEMA_VERSION;
-use crate::show::text::facts;
-use crate::{Cell, Column, Console, Style, Table, cut_middle, grouped, percent, plural, tenths};
+use crate::{
+    Answer, Cell, Document, RowForm, Rows, Style, Table, grouped, numbered, percent, plural, tenths,
+};
 use profkit_data::bytes::Endian;
 use profkit_data::printable;
 use profkit_perf::{Binary, BinaryFigures, Figures, Losses, Mode, RecordKind, Recording};
@@ -25,10 +26,8 @@ pub struct RecordingShow<'a> {
     pub top: Option<usize>,
 }
 
-/// The usual number of binaries and of processes on the first screen.
 const MOST: usize = 10;
 
-/// The columns of binaries.
 const COLUMNS: [&str; 5] = ["path", "build_id", "kernel", "samples", "branches"];
 
 /// Returns one message for each kind of damage in a recording, without a full stop. Empty if the whole recording was
@@ -72,53 +71,29 @@ pub fn lost_records(losses: &Losses) -> Vec<String> {
 
 /// Returns a line for each kind of record that does not fit the recording.
 fn counted_damage(losses: &Losses) -> Vec<String> {
-    let mut list = Vec::new();
     let counted = [
         (
             losses.damaged_samples,
-            "sample",
-            "does not fit its record",
-            "do not fit their records",
+            "{sample does|samples do} not fit {its record|their records}",
         ),
-        (
-            losses.damaged_records,
-            "record",
-            "is too short",
-            "are too short",
-        ),
+        (losses.damaged_records, "{record is|records are} too short"),
         (
             losses.damaged_features,
-            "description of the recording",
-            "could not be read",
-            "could not be read",
+            "{description|descriptions} of the recording could not be read",
         ),
         (
             losses.unknown_event,
-            "sample",
-            "belongs to no event of the recording",
-            "belong to no event of the recording",
+            "{sample belongs|samples belong} to no event of the recording",
         ),
         (
             losses.mappings_over_limit,
-            "mapping",
-            "is beyond the limit for mappings",
-            "are beyond the limit for mappings",
+            "{mapping is|mappings are} beyond the limit for mappings",
         ),
     ];
-    for (number, noun, one, many) in counted {
-        let noun = if number == 1 {
-            noun.to_owned()
-        } else if let Some((first, rest)) = noun.split_once(' ') {
-            format!("{first}s {rest}")
-        } else {
-            format!("{noun}s")
-        };
-        let rest = if number == 1 { one } else { many };
-        if number > 0 {
-            list.push(format!("{} {noun} {rest}", grouped(number)));
-        }
-    }
-    list
+    let counted = counted.into_iter().filter(|(number, _)| *number > 0);
+    counted
+        .map(|(number, what)| numbered(number, what))
+        .collect()
 }
 
 /// Returns what the kernel could not record. Each entry has a label, a number, and the reason.
@@ -191,21 +166,96 @@ impl RecordingShow<'_> {
         rows
     }
 
-    /// Prints text for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        out.title(self.path, "recording of Linux perf")?;
-        // The text after a label begins in column 19.
-        let room = out
-            .look()
-            .width
-            .map_or(usize::MAX, |width| width.saturating_sub(19).max(20));
-        for (label, text) in self.made_by() {
-            out.fact(label, cut_middle(&text, room))?;
+    fn add_events(&self, document: &mut Document) {
+        document.section("Events");
+        let mut table = Table::new([
+            ">samples",
+            ">period",
+            ">branch stacks",
+            ">places",
+            ">call chains",
+            "<event",
+        ]);
+        for (event, figures) in self.recording.events().iter().zip(&self.figures.events) {
+            let if_any = |number: u64| match number {
+                0 => Cell::from("-"),
+                number => number.into(),
+            };
+            table.row([
+                figures.samples.into(),
+                figures.period.into(),
+                if_any(figures.with_branches),
+                if_any(figures.depth as u64),
+                if_any(figures.with_chain),
+                printable(event.name.as_bytes()).into_owned().into(),
+            ]);
         }
-        out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
+        document.table(table);
+    }
+
+    fn add_binaries(&self, document: &mut Document, samples: u64) {
+        let all = self.figures.binaries.len();
+        let shown = all.min(self.top.unwrap_or(MOST));
+        let title = list_title("binaries", "Samples by binary", shown, all);
+        let mut table = Table::new([">samples", ">share", "<?", "<build id?", "<binary"]);
+        for figures in self.figures.binaries.iter().take(shown) {
+            let Some(binary) = self.binary(figures) else {
+                continue;
+            };
+            let id = binary.build_id.as_ref().map(ToString::to_string);
+            let id = id.map_or_else(|| "-".to_owned(), |id| id.chars().take(12).collect());
+            table.row([
+                figures.samples.into(),
+                percent(figures.samples.into(), samples.into()).into(),
+                Cell::bar(Style::Bar, figures.samples, samples),
+                id.into(),
+                printable(&binary.path).into_owned().into(),
+            ]);
+        }
+        if all > 0 {
+            document.section(title);
+            document.table(table);
+        }
+    }
+
+    fn add_processes(&self, document: &mut Document, samples: u64) {
+        let all = self.figures.processes.len();
+        let shown = all.min(self.top.unwrap_or(MOST));
+        let mut table = Table::new([">samples", ">share", ">process", "<program"]);
+        for process in self.figures.processes.iter().take(shown) {
+            table.row([
+                process.samples.into(),
+                percent(process.samples.into(), samples.into()).into(),
+                process.pid.cast_signed().to_string().into(),
+                printable(&process.name).into_owned().into(),
+            ]);
+        }
+        if all > 1 {
+            document.section(list_title("processes", "Samples by process", shown, all));
+            document.table(table);
+        }
+    }
+
+    fn row(&self, figures: &BinaryFigures) -> Option<Value> {
+        let binary = self.binary(figures)?;
+        Some(json!({
+            "path": printable(&binary.path),
+            "build_id": binary.build_id.as_ref().map(ToString::to_string),
+            "kernel": binary.kernel,
+            "samples": figures.samples,
+            "branches": figures.branches,
+        }))
+    }
+}
+
+impl Answer for RecordingShow<'_> {
+    fn document(&self) -> Document {
+        let mut document = Document::default();
+        document.title(self.path, "recording of Linux perf");
+        for (label, text) in self.made_by() {
+            document.long_fact(label, text);
+        }
+        document.fact("size", format_args!("{} bytes", grouped(self.size)));
         if let Some((first, last)) = self.figures.times {
             let time = (last - first) as f64;
             let time = if time < 1e9 {
@@ -213,165 +263,48 @@ impl RecordingShow<'_> {
             } else {
                 format!("{} s", tenths(time / 1e9))
             };
-            out.fact(
-                "duration",
-                format_args!("{time} from the first sample to the last"),
-            )?;
+            let text = format_args!("{time} from the first sample to the last");
+            document.fact("duration", text);
         }
-        writeln!(out)?;
-        self.events(out)?;
+        self.add_events(&mut document);
         let samples = self.samples();
         if samples == 0 {
-            writeln!(out, "No sample was recorded.")?;
-            self.traces(out)?;
-            return out.flush();
-        }
-        writeln!(out)?;
-        out.heading("Where the samples are")?;
-        let share = |part: u64| percent(part.into(), samples.into());
-        let rows = self.figures.modes.iter().map(|(mode, &number)| {
-            let name = match mode {
-                Mode::Unknown => "mode unknown",
-                mode => mode.name(),
-            };
-            (name, grouped(number), share(number))
-        });
-        let unmapped = self.figures.unmapped;
-        let unmapped = (unmapped > 0).then(|| {
+            document.line("No sample was recorded.");
+        } else {
+            document.section("Where the samples are");
+            let share = |part: u64| percent(part.into(), samples.into());
+            let modes = self.figures.modes.iter().map(|(mode, &number)| {
+                let name = match mode {
+                    Mode::Unknown => "mode unknown",
+                    mode => mode.name(),
+                };
+                (name, number, share(number))
+            });
+            let unmapped = self.figures.unmapped;
             let remark = format!("{}, at addresses where no file was mapped", share(unmapped));
-            ("in no file", grouped(unmapped), remark)
-        });
-        facts(out, rows.chain(unmapped))?;
-        self.binaries(out, samples)?;
-        self.processes(out, samples)?;
-        let lost = lost(self.recording.losses());
-        if !lost.is_empty() {
-            writeln!(out)?;
-            out.heading("What the kernel could not record")?;
-            let rows = lost.into_iter();
-            facts(
-                out,
-                rows.map(|(name, number, remark)| (name, grouped(number), remark.to_owned())),
-            )?;
+            let unmapped = (unmapped > 0).then_some(("in no file", unmapped, remark));
+            document.facts(modes.chain(unmapped));
+            self.add_binaries(&mut document, samples);
+            self.add_processes(&mut document, samples);
+            let lost = lost(self.recording.losses());
+            if !lost.is_empty() {
+                document.section("What the kernel could not record");
+                document.facts(lost);
+            }
         }
-        self.traces(out)?;
-        out.flush()
-    }
-
-    /// Prints what the user can do about hardware traces, which profkit does not decode.
-    fn traces<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        // What the user can do about hardware traces, which profkit does not decode.
         let counts = self.recording.record_counts();
-        let Some(traces) = counts.get(&RecordKind::AUXTRACE) else {
-            return Ok(());
-        };
-        writeln!(
-            out,
-            "\n{} of hardware trace: `perf inject --itrace=i100usle -i FILE -o OUT` makes samples with branch stacks of \
-             Intel PT, `--itrace=i1000il` of Arm ETM.",
-            plural(*traces, "piece")
-        )
+        if let Some(traces) = counts.get(&RecordKind::AUXTRACE) {
+            document.line(format_args!(
+                "\n{} of hardware trace: `perf inject --itrace=i100usle -i FILE -o OUT` makes samples with branch \
+                 stacks of Intel PT, `--itrace=i1000il` of Arm ETM.",
+                plural(*traces, "piece")
+            ));
+        }
+        document
     }
 
-    fn events<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        out.heading("Events")?;
-        let mut table = Table::new([
-            Column::right("samples"),
-            Column::right("period"),
-            Column::right("branch stacks"),
-            Column::right("places"),
-            Column::right("call chains"),
-            Column::left("event"),
-        ]);
-        for (event, figures) in self.recording.events().iter().zip(&self.figures.events) {
-            let if_any = |number: u64| match number {
-                0 => "-".to_owned(),
-                number => grouped(number),
-            };
-            table.row([
-                grouped(figures.samples).into(),
-                grouped(figures.period).into(),
-                if_any(figures.with_branches).into(),
-                if_any(figures.depth as u64).into(),
-                if_any(figures.with_chain).into(),
-                printable(event.name.as_bytes()).into_owned().into(),
-            ] as [Cell; 6]);
-        }
-        table.print(out)
-    }
-
-    fn binaries<W: Write>(&self, out: &mut Console<W>, samples: u64) -> io::Result<()> {
-        let figures = &self.figures.binaries;
-        if figures.is_empty() {
-            return Ok(());
-        }
-        let shown = figures.len().min(self.top.unwrap_or(MOST));
-        writeln!(out)?;
-        out.heading(list_title(
-            "binaries",
-            "Samples by binary",
-            shown,
-            figures.len(),
-        ))?;
-        let mut table = Table::new([
-            Column::right("samples"),
-            Column::right("share"),
-            Column::left("").optional(),
-            Column::left("build id").optional(),
-            Column::left("binary"),
-        ]);
-        let look = out.look();
-        for figures in figures.iter().take(shown) {
-            let Some(binary) = self.binary(figures) else {
-                continue;
-            };
-            let id = binary.build_id.as_ref().map(ToString::to_string);
-            let id = id.map_or_else(|| "-".to_owned(), |id| id.chars().take(12).collect());
-            table.row([
-                grouped(figures.samples).into(),
-                percent(figures.samples.into(), samples.into()).into(),
-                Cell::styled(Style::Bar, look.bar(figures.samples.into(), samples.into())),
-                id.into(),
-                printable(&binary.path).into_owned().into(),
-            ] as [Cell; 5]);
-        }
-        table.print(out)
-    }
-
-    fn processes<W: Write>(&self, out: &mut Console<W>, samples: u64) -> io::Result<()> {
-        let processes = &self.figures.processes;
-        if processes.len() < 2 {
-            return Ok(());
-        }
-        let shown = processes.len().min(self.top.unwrap_or(MOST));
-        writeln!(out)?;
-        out.heading(list_title(
-            "processes",
-            "Samples by process",
-            shown,
-            processes.len(),
-        ))?;
-        let mut table = Table::new([
-            Column::right("samples"),
-            Column::right("share"),
-            Column::right("process"),
-            Column::left("program"),
-        ]);
-        for process in processes.iter().take(shown) {
-            table.row([
-                grouped(process.samples).into(),
-                percent(process.samples.into(), samples.into()).into(),
-                process.pid.cast_signed().to_string().into(),
-                printable(&process.name).into_owned().into(),
-            ] as [Cell; 4]);
-        }
-        table.print(out)
-    }
-
-    /// Prints one JSON object.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let features = self.recording.features();
         let text = |bytes: Option<&[u8]>| bytes.map(|bytes| printable(bytes).into_owned());
         let events = self.recording.events().iter().zip(&self.figures.events);
@@ -440,36 +373,13 @@ impl RecordingShow<'_> {
             "errors": damage,
             "error_count": damage.len(),
         });
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-        out.flush()
+        write_json(out, &report)
     }
 
-    /// Prints the binaries as rows.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn rows(&self, form: RowForm, out: impl Write) -> io::Result<()> {
-        let mut rows = RowWriter::new(out, form, &COLUMNS);
+    fn rows(&self, _: RowForm) -> Rows<'_> {
         let binaries = self.figures.binaries.iter();
-        for row in binaries
-            .take(self.top.unwrap_or(usize::MAX))
-            .filter_map(|figures| self.row(figures))
-        {
-            rows.row(&row)?;
-        }
-        rows.end()
-    }
-
-    fn row(&self, figures: &BinaryFigures) -> Option<Value> {
-        let binary = self.binary(figures)?;
-        Some(json!({
-            "path": printable(&binary.path),
-            "build_id": binary.build_id.as_ref().map(ToString::to_string),
-            "kernel": binary.kernel,
-            "samples": figures.samples,
-            "branches": figures.branches,
-        }))
+        let binaries = binaries.take(self.top.unwrap_or(usize::MAX));
+        Rows::new(&COLUMNS, binaries.filter_map(|figures| self.row(figures)))
     }
 }
 

@@ -1,4 +1,5 @@
 //! Rows for programs: CSV with a header, or one JSON object per line.
+use crate::show::json::without_nulls;
 use profkit_analysis::ranking::{Group, GroupBy};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -45,9 +46,6 @@ impl<'c, W: Write> RowWriter<'c, W> {
     }
 
     /// Writes a row, which is given as a JSON object. A member that is absent becomes an empty field in CSV.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn row(&mut self, row: &Value) -> io::Result<()> {
         if self.form == RowForm::JsonLines {
             return writeln!(self.out, "{row}");
@@ -67,9 +65,6 @@ impl<'c, W: Write> RowWriter<'c, W> {
     }
 
     /// Ends the output. CSV gets its line of column names even if there were no rows.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn end(&mut self) -> io::Result<()> {
         if self.form == RowForm::Csv {
             self.begin()?;
@@ -108,16 +103,13 @@ pub fn group_word(by: GroupBy) -> &'static str {
 
 /// Returns a group as JSON. `total` is the sum of all groups.
 pub fn group_json(group: &Group, total: u128) -> Value {
-    let mut value = json!({
+    without_nulls(json!({
+        "group": group.name,
         "functions": group.functions,
         "entered": group.entered,
         "sum": number(group.sum),
         "share": profkit_data::share(group.sum, total),
-    });
-    if let (Some(name), Some(members)) = (&group.name, value.as_object_mut()) {
-        members.insert("group".to_owned(), name.as_str().into());
-    }
-    value
+    }))
 }
 
 /// Returns a sum as a JSON number. A sum of more than 64 bits, which is rare, becomes the nearest floating-point

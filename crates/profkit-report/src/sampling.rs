@@ -12,12 +12,12 @@ use losses::{
     losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, shortened, skid,
 };
 use profkit_data::printable;
-use profkit_profgen::{BinaryOutcome, Density, Encoded, Figures, FoundBy, Outcome, Problem, Seen};
+use profkit_profgen::{
+    BinaryOutcome, Density, Encoded, Figures, FoundBy, Outcome, Problem, RecordedBinary,
+};
 use serde_json::{Value, json};
 
-/// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
-/// The largest number of binaries that a message lists.
 const MOST: usize = 5;
 
 /// The reason why there is no profile, with a hint.
@@ -30,7 +30,7 @@ pub struct Refusal {
 }
 
 /// Returns the text for one binary that occurs in an input: path, samples and build id.
-fn of_seen(seen: &Seen) -> String {
+fn of_seen(seen: &RecordedBinary) -> String {
     let path = if seen.path.is_empty() {
         "an unnamed binary".into()
     } else {
@@ -48,7 +48,7 @@ fn of_seen(seen: &Seen) -> String {
     format!("{path} ({samples}{id})")
 }
 
-fn list(seen: &[Seen]) -> String {
+fn list(seen: &[RecordedBinary]) -> String {
     if seen.is_empty() {
         return "no binary".to_owned();
     }
@@ -482,7 +482,7 @@ mod tests {
         assert!(hint(&outcome).is_some_and(|hint| hint.contains("perf inject --itrace=")));
         // The recording has samples without branches in addition to the traces.
         outcome.losses.samples = 3;
-        outcome.seen = vec![Seen {
+        outcome.seen = vec![RecordedBinary {
             path: b"app".to_vec(),
             build_id: None,
             samples: 3,

@@ -1,59 +1,45 @@
 //! Tables for people. Columns are aligned, and names are cut to the width of the terminal.
-use crate::{Console, Style};
+use crate::{Console, Style, grouped};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The number of spaces before each row of a table.
 const INDENT: usize = 2;
-/// The number of spaces between two columns.
 const GAP: usize = 2;
 /// The smallest width of the last column, in characters. If the terminal leaves less room, the optional columns are not
 /// printed.
 const ROOM: usize = 30;
 
-/// A column of a table.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    title: &'static str,
+/// A column of a table: `>` for a column of numbers or `<` for one of texts, the title, and `?` if the column is not
+/// printed on a narrow terminal.
+#[derive(Clone, Debug)]
+struct Column {
+    title: String,
     right: bool,
     optional: bool,
 }
 
 impl Column {
-    /// A column of texts.
-    pub fn left(title: &'static str) -> Self {
+    fn new(spec: &str) -> Self {
+        let (right, spec) = match spec.strip_prefix('>') {
+            Some(rest) => (true, rest),
+            None => (false, spec.trim_start_matches('<')),
+        };
+        let title = spec.trim_end_matches('?');
         Column {
-            title,
-            right: false,
-            optional: false,
-        }
-    }
-
-    /// A column of numbers.
-    pub fn right(title: &'static str) -> Self {
-        Column {
-            title,
-            right: true,
-            optional: false,
-        }
-    }
-
-    /// Makes the column optional: it is not printed if the terminal is narrow.
-    #[must_use]
-    pub fn optional(self) -> Self {
-        Column {
-            optional: true,
-            ..self
+            title: title.to_owned(),
+            right,
+            optional: title != spec,
         }
     }
 }
 
-/// A cell of a table.
-#[derive(Clone, Debug)]
+/// A cell of a table, or a piece of a line: text, a number, or a bar.
+#[derive(Clone, Debug, Default)]
 pub struct Cell {
     text: String,
     style: Option<Style>,
+    bar: Option<(u128, u128)>,
 }
 
 impl Cell {
@@ -62,16 +48,55 @@ impl Cell {
         Cell {
             text: text.into(),
             style: Some(style),
+            bar: None,
+        }
+    }
+
+    /// A bar that shows `part` of `whole`.
+    pub fn bar(style: Style, part: impl Into<u128>, whole: impl Into<u128>) -> Self {
+        Cell {
+            style: Some(style),
+            bar: Some((part.into(), whole.into())),
+            ..Cell::default()
+        }
+    }
+
+    pub(crate) fn print(&self, out: &mut Console<impl Write>) -> io::Result<()> {
+        print_text(out, self.style, &self.text)
+    }
+}
+
+fn print_text(out: &mut Console<impl Write>, style: Option<Style>, text: &str) -> io::Result<()> {
+    match style {
+        Some(style) => out.styled(style, text),
+        None => write!(out, "{text}"),
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell {
+            text,
+            ..Cell::default()
         }
     }
 }
 
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Self {
-        Cell {
-            text: text.into(),
-            style: None,
-        }
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Self {
+        grouped(number).into()
+    }
+}
+
+impl From<u128> for Cell {
+    fn from(number: u128) -> Self {
+        grouped(number).into()
     }
 }
 
@@ -79,11 +104,11 @@ impl<T: Into<String>> From<T> for Cell {
 /// narrow.
 ///
 /// ```
-/// use profkit_report::{Column, Console, Look, Table};
+/// use profkit_report::{Console, Look, Table};
 ///
-/// let mut table = Table::new([Column::right("sum"), Column::left("function")]);
-/// table.row(["7".into(), "ns::first(int)".into()]);
-/// table.row(["1,234".into(), "ns::second(int)".into()]);
+/// let mut table = Table::new([">sum", "<function"]);
+/// table.row([7_u64.into(), "ns::first(int)".into()]);
+/// table.row([1234_u64.into(), "ns::second(int)".into()]);
 /// let look = Look { width: Some(20), ..Look::default() };
 /// let mut text = Vec::new();
 /// table.print(&mut Console::text(&mut text, look))?;
@@ -113,22 +138,16 @@ impl Row {
 }
 
 impl Table {
-    /// Makes a table without rows.
-    pub fn new(columns: impl Into<Vec<Column>>) -> Self {
+    /// Makes a table without rows. A column is written as `>title` if it has numbers and as `<title` if it has texts;
+    /// with `?` at its end it is not printed on a narrow terminal.
+    pub fn new(columns: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        let columns = columns
+            .into_iter()
+            .map(|column| Column::new(column.as_ref()));
         Table {
-            columns: columns.into(),
+            columns: columns.collect(),
             rows: Vec::new(),
         }
-    }
-
-    /// Makes a table without titles. Each row has a name, a number and a remark.
-    pub fn of_facts(rows: impl IntoIterator<Item = (Cell, String, String)>) -> Self {
-        let columns = [Column::left(""), Column::right(""), Column::left("")];
-        let mut table = Table::new(columns);
-        for (name, number, remark) in rows {
-            table.row([name, number.into(), remark.into()]);
-        }
-        table
     }
 
     /// Adds a row with a cell for each column.
@@ -148,10 +167,16 @@ impl Table {
     }
 
     /// Prints the table.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn print<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+    pub fn print<W: Write>(mut self, out: &mut Console<W>) -> io::Result<()> {
+        let look = out.look();
+        for row in &mut self.rows {
+            let Row::Cells(cells) = row else { continue };
+            for cell in cells {
+                if let Some((part, whole)) = cell.bar {
+                    cell.text = look.bar(part, whole);
+                }
+            }
+        }
         let width_of = |index: usize, column: &Column| {
             let cells = self.rows.iter().filter_map(|row| row.cell(index));
             let widths = cells.map(|cell| cell.text.width());
@@ -177,7 +202,7 @@ impl Table {
             room = width.saturating_sub(fixed(&shown)).max(8);
         }
         if self.columns.iter().any(|column| !column.title.is_empty()) {
-            let titles = |column: &Column| Cell::styled(Style::Dim, column.title);
+            let titles = |column: &Column| Cell::styled(Style::Dim, &column.title);
             let titles: Vec<Cell> = self.columns.iter().map(titles).collect();
             print_row(out, &titles, &shown, last, room)?;
         }
@@ -200,7 +225,7 @@ impl Table {
     }
 }
 
-fn print_remark<W: Write>(out: &mut Console<W>, remark: &Cell, below: usize) -> io::Result<()> {
+fn print_remark(out: &mut Console<impl Write>, remark: &Cell, below: usize) -> io::Result<()> {
     let width = out.look().width.unwrap_or(usize::MAX);
     let spaces = width
         .saturating_sub(remark.text.width())
@@ -208,10 +233,7 @@ fn print_remark<W: Write>(out: &mut Console<W>, remark: &Cell, below: usize) -> 
         .max(2 * INDENT);
     let text = cut_middle(&remark.text, width.saturating_sub(spaces).max(8));
     write!(out, "{:spaces$}", "")?;
-    match remark.style {
-        Some(style) => out.styled(style, &text)?,
-        None => write!(out, "{text}")?,
-    }
+    print_text(out, remark.style, &text)?;
     writeln!(out)
 }
 
@@ -238,10 +260,7 @@ fn print_row<W: Write>(
         spaces += before;
         if !text.is_empty() {
             write!(out, "{:spaces$}", "")?;
-            match cell.style {
-                Some(style) => out.styled(style, &text)?,
-                None => write!(out, "{text}")?,
-            }
+            print_text(out, cell.style, &text)?;
             spaces = 0;
         }
         spaces += after + GAP;
@@ -282,13 +301,7 @@ mod tests {
     use crate::Look;
 
     fn printed(width: Option<usize>) -> String {
-        let columns = [
-            Column::right("sum"),
-            Column::right("together").optional(),
-            Column::left("").optional(),
-            Column::left("function"),
-        ];
-        let mut table = Table::new(columns);
+        let mut table = Table::new([">sum", ">together?", "<?", "<function"]);
         let long = "a".repeat(20) + &"b".repeat(20);
         table.row(["9".into(), "50.0%".into(), "####".into(), long.into()]);
         table.row(["10".into(), "100.0%".into(), "".into(), "日本".into()]);

@@ -11,7 +11,7 @@ core::arch::global_asm!(
     ".hidden __profkit_mip_copy",
 );
 
-/// Whether a raw file is being written. Only one raw file at a time may be written through `STREAM`.
+/// Only one raw file at a time may be written through `STREAM`.
 static BUSY: AtomicBool = AtomicBool::new(false);
 static mut STREAM: Stream<Callback> = Stream::unused(Callback {
     function: None,
@@ -22,11 +22,10 @@ static mut STREAM: Stream<Callback> = Stream::unused(Callback {
 #[no_mangle]
 pub static __profkit_mip_hook: usize = 0;
 
-/// A function of the program that takes bytes. It returns 0, or an error number of its own.
+/// Returns 0, or an error number of its own.
 type Function = extern "C" fn(context: *mut u8, bytes: *const u8, length: usize) -> i32;
 
-/// The function of the program that gets the bytes, and the first argument for it. The function is `None` until the
-/// first raw file is written.
+/// The function is `None` until the first raw file is written.
 struct Callback {
     function: Option<Function>,
     context: *mut u8,
@@ -41,9 +40,8 @@ impl Sink for Callback {
     }
 }
 
-/// Passes the bytes of the raw file of the calling image to a function, in pieces of any size. When the function
-/// returns another value than 0, it is not called again, and this value is returned. Otherwise returns 0. If another
-/// call is running, returns −1 at once.
+/// Passes the bytes of the raw file to a function, until it returns another value than 0, which is returned. Returns −1
+/// at once if another call is running.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_write(function: Function, context: *mut u8) -> i32 {
     if BUSY.swap(true, Ordering::Acquire) {
@@ -61,13 +59,11 @@ pub extern "C" fn __profkit_mip_write(function: Function, context: *mut u8) -> i
     result
 }
 
-/// Returns the size of the raw file in bytes. It is the same in each run of a program.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_size() -> usize {
     Part::of_image().size()
 }
 
-/// The part of the program's buffer that is not filled yet.
 #[repr(C)]
 struct Rest {
     start: *mut u8,
@@ -91,8 +87,7 @@ extern "C" fn copy(context: *mut u8, bytes: *const u8, length: usize) -> i32 {
     0
 }
 
-/// Copies the raw file of the calling image to a buffer. Returns the size of the file, or 0 if the buffer is too small
-/// or another call is running.
+/// Copies the raw file to a buffer. Returns its size, or 0 if there is no room or another call is running.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_copy(buffer: *mut u8, size: usize) -> usize {
     let mut rest = Rest {

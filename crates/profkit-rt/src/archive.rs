@@ -82,8 +82,7 @@ pub fn archive(members: &[Member<'_>]) -> Vec<u8> {
     bytes
 }
 
-/// Writes the header of a member: name, time, owner, group, mode and size in columns of fixed width. Time and owner are
-/// 0, so that the same input always gives the same bytes.
+/// Columns of fixed width. Time and owner are 0, so that the same input always gives the same bytes.
 fn header(bytes: &mut Vec<u8>, name: &str, mode: &str, size: usize) {
     let text = format!(
         "{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n",

@@ -13,8 +13,7 @@ use profkit_abi::mip::DEFAULT_FILE_NAME;
 
 /// Whether the state may be used: `start` was called, and no dump is running. Only one dump at a time may use the state.
 static IDLE: AtomicBool = AtomicBool::new(false);
-/// The id of the process for which the records count calls. If this process has a different id, it was forked without a
-/// call of the fork handler.
+/// The process for which the records count. A process with another id was forked without the fork handler.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Whether this process is a forked child of a process that already contained this runtime.
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -28,24 +27,20 @@ static mut STATE: State = State {
     buffer: [0; core::mem::size_of::<Buffer>()],
 };
 
-/// Everything that a dump uses. It is static, because the stack of a signal handler may be small. The fields stand in
-/// the order in which the code for them is smallest: fields near the start have short offsets.
+/// What a dump uses. Static, because the stack of a signal handler may be small. Fields near the start have short
+/// offsets, so their order makes the code small.
 #[repr(C)]
 pub struct State {
     pub part: Part,
-    /// The pool file whose counts are added.
     pub source: Source,
-    /// The number of names for temporary files that were made so far. Each name contains the next number.
     temporaries: u32,
-    /// Whether the missing build id was reported already.
     reported: bool,
     pub names: Names,
     pub stream: Stream<File>,
     pub buffer: Buffer,
 }
 
-/// A result that means: the records cannot be added to the pool and must go into a file of their own. It differs from
-/// all error numbers.
+/// The records cannot be added to the pool and must go into a file of their own. No error has this number.
 pub const OWN_FILE: i32 = -1;
 
 /// Stores the id of this process and the file name pattern; a null pointer or an empty text means the default pattern.
@@ -88,8 +83,7 @@ pub unsafe fn forked() {
     IDLE.store(true, Ordering::Release);
 }
 
-/// Writes the raw file. Returns 0, or −1 after printing an error to stderr. If another dump is running, writes nothing
-/// and returns 1 without waiting.
+/// Returns 0, −1 after printing an error, or at once 1 if another dump is running.
 #[inline(never)]
 pub fn dump_if_idle() -> i32 {
     if !IDLE.swap(false, Ordering::Acquire) {
@@ -101,7 +95,6 @@ pub fn dump_if_idle() -> i32 {
     result
 }
 
-/// Waits until no other dump is running, then writes the raw file. Returns 0, or −1 after printing an error to stderr.
 #[inline(always)]
 pub fn dump() -> i32 {
     loop {
@@ -129,12 +122,9 @@ pub unsafe fn signed_open(path: *const u8, how: Open) -> i32 {
     signed(unsafe { sys::open(path, how) })
 }
 
-/// What the runtime says about frequent errors: for each error, its number and a zero-terminated text. Another zero
-/// follows the last text.
+/// Frequent errors: numbers, each with a zero-terminated text. Another zero follows the last text.
 const ERRORS: &[u8] = b"\x02: no such folder\0\x0d: permission denied\0\x14: not a folder\0\x1c: no space left on device\0\x1e: read-only file system\0\0";
 
-/// Prints an error about the raw file to stderr. `what` is zero-terminated. `number` is an error number of the system, or
-/// 0 for none.
 #[inline(never)]
 pub fn complain(names: &mut Names, what: &[u8], number: i32) {
     let line = &mut names.other;
@@ -215,8 +205,7 @@ impl State {
         }
     }
 
-    /// Writes the raw file completely or not at all. If there is a pool file, its counts are added to those of the
-    /// image, and the sums are written. Returns an error number or 0.
+    /// Writes the raw file, with the counts of the pool file if there is one, or nothing. Returns an error number or 0.
     #[inline(never)]
     pub fn write(&mut self, adding: Adding) -> i32 {
         // SAFETY: a `Text` is always zero-terminated.

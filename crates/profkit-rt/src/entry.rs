@@ -19,11 +19,9 @@ global_asm!(
     ".private_extern ___profkit_mip_ring_next",
 );
 
-/// The next ordinal to assign. Functions get ordinals in the order of their first calls.
 #[no_mangle]
 pub static __profkit_mip_ordinal: AtomicU32 = AtomicU32::new(record::FIRST_ORDINAL);
 
-/// The number of return addresses that were sampled so far.
 #[no_mangle]
 pub static __profkit_mip_ring_next: AtomicU32 = AtomicU32::new(0);
 
@@ -53,8 +51,7 @@ mod hosted {
     #[cfg(any(target_os = "macos", target_os = "ios"))]
     core::arch::global_asm!(".private_extern ___profkit_mip_dump");
 
-    /// The entry for the runtime's constructor in the image's list of constructors. The runtime's constructor is
-    /// executed first. Instrumented objects refer to this entry, so that the runtime is linked.
+    /// The constructor, which is executed first. Instrumented objects refer to it, so that the runtime is linked.
     #[cfg_attr(
         not(any(target_os = "macos", target_os = "ios")),
         link_section = ".init_array.00000"
@@ -66,8 +63,7 @@ mod hosted {
     #[no_mangle]
     pub static __profkit_mip_hook: extern "C" fn() = initialize;
 
-    /// The entry for the runtime's destructor in the image's list of destructors. The runtime's destructor is executed
-    /// last, after atexit handlers and all other destructors of the image.
+    /// The destructor, which is executed last, after atexit handlers and all others of the image.
     #[cfg(not(any(target_os = "macos", target_os = "ios")))]
     #[link_section = ".fini_array.00000"]
     #[no_mangle]

@@ -3,7 +3,6 @@ use crate::stream::Sink;
 use crate::sys::{self, error};
 use core::arch::asm;
 
-/// A file that is being written.
 pub struct File(pub i32);
 
 impl Sink for File {
@@ -23,8 +22,7 @@ impl Sink for File {
     }
 }
 
-/// Returns the result of a system call as the kernel does: an error is a negative number. The code for such a result is
-/// smaller than that for a `Result`.
+/// As the kernel returns results: an error is a negative number. That makes smaller code than a `Result`.
 #[inline(always)]
 pub fn signed(result: sys::Result<i32>) -> i32 {
     match result {
@@ -33,7 +31,6 @@ pub fn signed(result: sys::Result<i32>) -> i32 {
     }
 }
 
-/// Returns the error number of a system call, or 0.
 #[cfg(not(profkit_rt_small))]
 #[inline(always)]
 pub fn number_of(result: sys::Result<()>) -> i32 {
@@ -43,8 +40,7 @@ pub fn number_of(result: sys::Result<()>) -> i32 {
     }
 }
 
-/// Returns the same pointer, but the compiler does not see that it is the same. The code of a function is smaller if it
-/// gets the address of an object in this way than if the compiler knows the address.
+/// Hides from the compiler that this is the same pointer. Code is smaller if it does not know the address.
 pub fn hidden<T>(mut pointer: *mut T) -> *mut T {
     // SAFETY: the assembly consists of a comment only, without any instruction.
     unsafe {

@@ -86,20 +86,11 @@ impl Variant {
     }
 }
 
-/// The options with which rustc compiles [`source::FILES`] to the object file of the runtime. The caller adds input,
-/// output, target and `--extern profkit_abi=…`.
+/// The options of rustc for the MIP runtime, in addition to those of `compiler::Compiler`.
 pub const COMPILE_FLAGS: &[&str] = &[
     "--crate-name=profkit_rt",
-    "--crate-type=lib",
-    "--edition=2021",
     "--cfg=profkit_rt_object",
-    "--emit=obj",
     "-Copt-level=z",
-    "-Cpanic=abort",
-    "-Ccodegen-units=1",
-    "-Crelocation-model=pic",
-    "-Cforce-unwind-tables=no",
-    "-Cdebuginfo=0",
     // In the object file only the C names may be global symbols. If Rust names were global too, the images of one
     // process would share functions.
     "-Cpasses=internalize,globaldce,default<Oz>",

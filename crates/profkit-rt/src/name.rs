@@ -6,8 +6,7 @@ use core::ptr::addr_of;
 
 /// The size in bytes of the longest name, including its terminating zero.
 pub const NAME_MAX: u32 = 1024;
-/// The size in bytes of a buffer for a text. A message with the longest name fits, and so does the name of a temporary
-/// file.
+/// The size of a buffer. A message with the longest name fits, and the name of a temporary file.
 const CAPACITY: usize = 1280;
 
 /// A zero-terminated text that is being built. If it becomes longer than the buffer, the rest is dropped.
@@ -68,8 +67,6 @@ impl Text {
         }
     }
 
-    /// Appends a zero-terminated text.
-    ///
     /// # Safety
     /// The caller must pass a zero-terminated text that is not in this buffer.
     #[inline(never)]
@@ -83,8 +80,6 @@ impl Text {
         }
     }
 
-    /// Sets this text to a zero-terminated text.
-    ///
     /// # Safety
     /// The same as for [`extend`](Self::extend).
     #[inline(never)]
@@ -117,8 +112,7 @@ pub struct Names {
     pub process: u32,
     /// Whether the image is the program itself and not a shared library.
     pub program: bool,
-    /// Whether the process is a forked child. Its file must then have a different name from its parent's file, unless
-    /// both use a pool.
+    /// Whether the process is a forked child, whose file needs another name unless both use a pool.
     pub forked: bool,
     /// Whether the records cannot be added to a pool, so that each process needs a file of its own.
     pub no_pool: bool,
@@ -126,8 +120,7 @@ pub struct Names {
     pub pool: bool,
     /// The name of the raw file.
     pub name: Text,
-    /// A buffer that is used for three texts, one after another: the name of the raw file's folder, the name of the
-    /// temporary file, and a message.
+    /// A buffer for the name of the folder, then that of the temporary file, then a message.
     pub other: Text,
     /// The pattern of the name.
     pub pattern: Text,
@@ -154,8 +147,7 @@ impl Names {
         self.name.length() >= NAME_MAX || self.pattern.length() >= NAME_MAX
     }
 
-    /// Appends the build id to the name, as hexadecimal digits. For an image without build id, a fixed word is appended;
-    /// for a shared library also the bytes of its address, so that the names of two libraries differ.
+    /// Appends the build id in hexadecimal; without one, a fixed word, and for a library the bytes of its address.
     #[inline(never)]
     fn push_build_id(&mut self) {
         let mut id = self.build_id.as_ptr();
@@ -182,10 +174,9 @@ impl Names {
         }
     }
 
-    /// Makes the name from the pattern. The directives are `%p`, `%h`, `%m`, `%1m` to `%9m` and `%%`. A percent sign
-    /// before any other character is copied together with the character. If the directives do not distinguish all
-    /// processes and images, text is inserted before the extension: the build id for a shared library; the process id
-    /// for a forked child, or if a pool cannot be used.
+    /// Replaces `%p`, `%h`, `%m`, `%1m` to `%9m` and `%%`; other percent signs stay. If that does not distinguish all
+    /// processes and images, the build id of a library, or the process id of a child or without a pool, is inserted
+    /// before the extension.
     #[inline(never)]
     pub fn expand(&mut self) {
         // Whether the name distinguishes images and processes.
@@ -243,7 +234,6 @@ impl Names {
         }
     }
 
-    /// Inserts the build id, the process id or both before the extension of the name.
     fn insert(&mut self, image: bool, process: bool) {
         let mut extension = self.name.length();
         let mut at = extension;
@@ -320,7 +310,6 @@ mod tests {
     /// The number of bytes in the longest name.
     const LONGEST: usize = NAME_MAX as usize - 1;
 
-    /// The values from which a test makes names.
     #[derive(Debug, Clone, Copy)]
     struct Facts {
         process: u32,

@@ -3,13 +3,11 @@ use core::mem::size_of;
 use profkit_abi::mip::raw_header;
 
 const NT_GNU_BUILD_ID: u32 = 3;
-/// The size in bytes of a note's header. The header contains the sizes of the name and of the description, and the
-/// type.
+/// The sizes of the name and of the description, and the type.
 const HEADER_SIZE: usize = 12;
 const NAME: &[u8; 4] = b"GNU\0";
 
-/// Finds the build id in a segment of notes, which are aligned to eight bytes or to four. Returns an empty slice if
-/// there is none. A build id that is too long for a raw file is cut.
+/// Finds the build id in notes, which are aligned to eight bytes or four. One that is too long is cut.
 #[must_use]
 #[inline(never)]
 pub fn build_id(notes: &[u8], aligned_to_eight: bool) -> &[u8] {
@@ -54,7 +52,6 @@ mod tests {
     use profkit_abi::mip::raw_header;
     use std::vec::Vec;
 
-    /// Makes a note whose header contains these sizes, even if they are wrong.
     fn note(name_size: u32, size: u32, kind: u32, rest: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [name_size, size, kind] {

@@ -5,17 +5,14 @@ use crate::stream::{Sink, Stream};
 use core::ptr::addr_of;
 use profkit_abi::mip::raw_header;
 
-/// The data of one image that a raw file contains.
 #[repr(C)]
 pub struct Part {
-    /// The header, which is filled last.
     #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     pub header: Header,
     pub records: Range,
     pub samples: Range,
     #[cfg(any(profkit_rt_small, profkit_rt_api))]
     build_id: BuildId,
-    /// The bitwise AND of all sets of mode flags in the image.
     #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     pub common_modes: u32,
 }
@@ -30,7 +27,6 @@ impl Part {
         common_modes: 0,
     };
 
-    /// Finds the data of this image, except for its build id. Stores the length of the build id in the header.
     #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     #[inline(always)]
     pub fn find(&mut self, build_id_length: usize) {
@@ -45,7 +41,6 @@ impl Part {
         self.header = self.header_with(all, build_id_length);
     }
 
-    /// Finds the data of this image.
     #[cfg(any(profkit_rt_small, profkit_rt_api))]
     pub fn of_image() -> Self {
         Self {
@@ -55,7 +50,6 @@ impl Part {
         }
     }
 
-    /// Returns the header after one run, given the bitwise OR of all sets of mode flags and the length of the build id.
     #[inline(always)]
     fn header_with(&self, modes: u32, build_id_length: usize) -> Header {
         Header {
@@ -69,7 +63,6 @@ impl Part {
         }
     }
 
-    /// The size of the raw file in bytes.
     #[cfg(profkit_rt_api)]
     pub fn size(&self) -> usize {
         let id = self.build_id.length();
@@ -81,7 +74,6 @@ impl Part {
             + raw_header::CHECKSUM_SIZE
     }
 
-    /// Writes the header, records, samples and checksum of the image. Returns the first error of the sink, or 0.
     #[cfg(any(profkit_rt_small, profkit_rt_api))]
     pub fn emit<S: Sink>(&self, stream: &mut Stream<S>) -> i32 {
         let mut modes = 0;
@@ -95,7 +87,6 @@ impl Part {
     }
 }
 
-/// Writes a header and the build id to a stream.
 pub fn write_head<S: Sink>(header: &Header, id: BuildId, stream: &mut Stream<S>) {
     // SAFETY: all bytes of the header are initialized. The build id is readable. The field `padding` has at least as
     // many zeros as the padding after the build id needs.

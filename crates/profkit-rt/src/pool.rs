@@ -6,10 +6,8 @@ use crate::records::{add_byte, add_count, add_ordinal, adding, Adding};
 use crate::sys::{self, error, Open};
 use profkit_abi::mip::{raw_header, record};
 
-/// A file that is being read.
 #[repr(C)]
 pub struct Source {
-    /// The file, or [`NO_FILE`].
     pub file: i32,
     at: u32,
     end: u32,
@@ -20,7 +18,6 @@ pub const NO_FILE: i32 = -1;
 
 /// The number of bytes that one read asks for.
 const BUFFER: usize = 512;
-/// Memory for the bytes that were read.
 pub type Buffer = [u8; BUFFER];
 
 impl Source {
@@ -33,7 +30,6 @@ impl Source {
 }
 
 impl State {
-    /// Returns the next byte of the pool file; −1 at its end, or if it cannot be read.
     #[inline(never)]
     fn next(&mut self) -> i32 {
         let source = &mut self.source;
@@ -58,7 +54,6 @@ impl State {
         i32::from(byte)
     }
 
-    /// Returns the next four bytes of the pool file as a number.
     #[inline(never)]
     fn next_word(&mut self) -> u32 {
         let mut word = 0;
@@ -70,9 +65,8 @@ impl State {
         word
     }
 
-    /// Writes the data of the image to the stream, and adds the counts of the pool if there is one. Returns the first error
-    /// of the file, or 0. With `check`, it reads the pool to its end instead, and writes nothing. Then the result is 0 if
-    /// the pool is complete and belongs to this image; the number of runs in it stands in the header.
+    /// Writes the data of the image, with the counts of the pool. Returns the first error, or 0. With `check`, only
+    /// reads the pool: 0 says that it is complete and of this image, and its runs are in the header.
     #[inline(never)]
     pub fn emit(&mut self, adding: Adding, check: bool) -> i32 {
         self.stream.start();
@@ -145,8 +139,7 @@ impl State {
         self.stream.finish_with_checksum()
     }
 
-    /// Adds the records to the pool file, and resets the counts. Returns an error number, 0, or [`OWN_FILE`] if the records
-    /// must go into a file of their own.
+    /// Adds the records to the pool file, and resets them. Returns an error number, 0, or [`OWN_FILE`].
     pub fn add_to_pool(&mut self) -> i32 {
         let adding = adding(self.part.header.modes, self.part.common_modes);
         if adding == Adding::Impossible

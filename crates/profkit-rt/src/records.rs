@@ -7,15 +7,13 @@ use profkit_abi::mip::mode;
 pub enum Adding {
     /// Each byte is added by itself. The bytes are coverage of functions and blocks, or unary counters.
     Bytes,
-    /// Each unit of eight bytes consists of a count and an ordinal. The counts are added, and the earlier ordinal is
-    /// kept.
+    /// Each eight bytes are a count, which is added, and an ordinal, of which the earlier is kept.
     Calls,
     /// The records cannot be added, because only the map shows where each record begins.
     Impossible,
 }
 
-/// Returns how the records of an image can be added, given the bitwise OR and the bitwise AND of all sets of mode flags
-/// that the image contains. For an image without sets, these are 0 and a number of which all bits are set.
+/// How the records can be added, by the bitwise OR and AND of all sets of mode flags (0 and all bits without any).
 #[must_use]
 pub fn adding(all: u32, common: u32) -> Adding {
     const COVERAGE: u32 = (mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::UNARY_COUNTER) as u32;
@@ -29,10 +27,8 @@ pub fn adding(all: u32, common: u32) -> Adding {
     }
 }
 
-/// Adds the bytes of two runs for the same function or block. A byte contains coverage or a unary counter. The number
-/// of calls in a byte is eight minus the number of set bits, which are the lowest ones. Sums above eight become eight.
-/// A coverage byte is 0xff or 0x00, so the sum of two means "covered in either run". The sum of a byte and 0xff is that
-/// byte.
+/// Adds two bytes of coverage, or of a unary counter: eight minus its set bits, which are the lowest, up to eight. 0x00
+/// means covered, so the sum of coverage is "in either run", and 0xff changes nothing.
 #[must_use]
 pub fn add_byte(a: u8, b: u8) -> u8 {
     // A byte plus one is a power of two; the exponent is the number of set bits.
@@ -41,8 +37,7 @@ pub fn add_byte(a: u8, b: u8) -> u8 {
     byte
 }
 
-/// Adds the call counts of two runs. A count is stored as the number of calls minus one. A sum that is too large
-/// becomes the largest count.
+/// Counts are stored minus one. A sum that is too large becomes the largest count.
 #[must_use]
 pub fn add_count(a: u32, b: u32) -> u32 {
     // If neither run has calls, the subtraction of one wraps around to the stored value for no calls.

@@ -3,22 +3,18 @@ use crate::dump;
 use crate::sys;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The handler that was registered for the signal before the runtime's handler. The runtime's handler passes its own
-/// three arguments to this handler. The address is therefore stored, with Release, only after the system was set to
-/// pass three arguments to the runtime's handler.
+/// The handler before the runtime's, which gets the same three arguments. So it is stored, with Release, after the
+/// system was set to pass three.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
-/// A signal handler that was registered with `SA_SIGINFO`: its arguments are the signal number, `siginfo_t` and
-/// `ucontext_t`. A handler registered without `SA_SIGINFO` uses only the first argument. The other two do no harm,
-/// because C passes them in registers.
+/// With `SA_SIGINFO`: the number, `siginfo_t` and `ucontext_t`. Handlers without it ignore the last two, which C passes
+/// in registers.
 type Handler = extern "C" fn(i32, *const u8, *const u8);
 
 extern "C" {
     fn signal(number: i32, handler: usize) -> usize;
 }
 
-/// Registers the runtime's handler for the signal whose number is in this text.
-///
 /// # Safety
 /// The caller must pass a `text` that is null or zero-terminated, and may call this only once.
 pub unsafe fn register(text: *const u8) {

@@ -17,8 +17,7 @@ global_asm!(
     ".popsection"
 );
 
-/// The size in bytes of the longest text (`Text`). The system refuses a file name that fills the text, because such a
-/// name is too long. The message about this error then has no room for the error number.
+/// The longest text. A file name that fills it is too long for the system, and the message has no error number.
 const TEXT_MAX: usize = 4352;
 /// The text that stands before the file name in an error message.
 const BEFORE: &[u8] = b"profkit: MIP profile \0";
@@ -27,7 +26,6 @@ const NAME_AT: usize = BEFORE.len() - 1;
 /// The id of the process in which a dump is running; 0 if none is. Only one dump at a time may use `TEXT`. A forked
 /// child may find the id of its parent here: that dump ran in a thread that does not exist in the child.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
-/// The id of the process for which the file name was made.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static mut TEXT: Text = Text {
     length: 0,
@@ -37,7 +35,6 @@ static mut TEXT: Text = Text {
 
 static mut STREAM: Stream<File> = Stream::unused(File(0));
 
-/// The start of an error message. The zero-terminated name of the file stands at its end.
 #[repr(C)]
 struct Text {
     length: usize,
@@ -47,7 +44,6 @@ struct Text {
 }
 
 impl Text {
-    /// Appends a byte, if there is room for it. The bytes after the text are always zero.
     #[inline(never)]
     fn push(&mut self, byte: u8) {
         self.is_pattern |= byte == b'%';
@@ -58,8 +54,6 @@ impl Text {
         }
     }
 
-    /// Appends a zero-terminated text.
-    ///
     /// # Safety
     /// The caller must pass a zero-terminated text.
     #[inline(never)]
@@ -73,7 +67,6 @@ impl Text {
         }
     }
 
-    /// Appends a byte and a number in decimal.
     #[inline(never)]
     fn number(&mut self, before: u8, number: u32) {
         if number < 10 {
@@ -89,7 +82,6 @@ extern "C" {
     fn getenv(name: *const u8) -> *const u8;
 }
 
-/// Stores the id of this process, and the name of the file, which is taken from the environment.
 pub extern "C" fn initialize() {
     // SAFETY: the constructor runs before the program changes its environment. Nothing else uses the text before the
     // first dump. After the first call the text is not empty, so a later call returns at once.
@@ -108,7 +100,6 @@ pub extern "C" fn initialize() {
     }
 }
 
-/// Waits until no other dump is running, then writes the raw file. Returns 0, or −1 after printing an error to stderr.
 pub fn dump() -> i32 {
     let process = sys::process();
     let mut running = 0;

@@ -35,8 +35,7 @@ extern "C" fn at_exit() {
     dump::dump();
 }
 
-/// The fork handler, which is called in a forked child. It resets the records of the child, because the parent writes
-/// the counts from before the fork.
+/// In a forked child: the parent writes the counts from before the fork.
 extern "C" fn in_child() {
     // SAFETY: the system calls this handler in a forked child, which has only this thread. No dump is therefore running
     // in the child.
@@ -44,8 +43,6 @@ extern "C" fn in_child() {
     __profkit_mip_reset();
 }
 
-/// Registers the fork handler.
-///
 /// # Safety
 /// Only the image's constructor may call this, and it may call this only once.
 #[cfg(any(target_os = "macos", target_os = "ios"))]
@@ -62,8 +59,6 @@ unsafe fn register_fork_handler() {
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 global_asm!(".weak __register_atfork", ".weak pthread_atfork");
 
-/// Registers the fork handler.
-///
 /// # Safety
 /// Only the image's constructor may call this, and it may call this only once.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]

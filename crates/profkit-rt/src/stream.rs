@@ -11,8 +11,8 @@ pub trait Sink {
 
 const CHECKSUM: usize = 8;
 
-/// A buffered writer that also computes the hash of all bytes. The fields stand in the order in which the code for them
-/// is smallest: fields near the start have short offsets.
+/// A buffered writer that hashes all bytes. Fields near the start have short offsets, so their order makes the code
+/// small.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Stream<S> {

@@ -1,8 +1,7 @@
 //! Reads the addresses of weak symbols of ELF, which stable Rust cannot import otherwise. The runtime of raw profiles
 //! (crate profkit-runtime) uses this file too.
 
-/// Returns the address of a weak symbol, or 0 if nothing defines the symbol. The caller must declare the symbol weak
-/// with the assembler directive `.weak`.
+/// The address of a weak symbol, or 0. The caller must declare it by `.weak`.
 macro_rules! weak_address {
     ($name:literal) => {{
         let address: usize;

@@ -33,8 +33,6 @@ const PRIME64_4: u64 = 0x85eb_ca77_c2b2_ae63;
 const PRIME64_5: u64 = 0x27d4_eb2f_1656_67c5;
 const AVALANCHE: u64 = 0x1656_6791_9e37_79f9;
 
-/// Reads a little-endian u64.
-///
 /// # Safety
 /// The caller must ensure that eight bytes at `at` are readable.
 unsafe fn word(at: *const u8) -> u64 {
@@ -42,8 +40,6 @@ unsafe fn word(at: *const u8) -> u64 {
     u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read() })
 }
 
-/// Returns eight bytes of the secret.
-///
 /// # Safety
 /// The caller must pass an `at` of at most the length of the secret minus 8.
 unsafe fn secret(at: usize) -> u64 {
@@ -60,8 +56,7 @@ fn multiply_fold(a: u64, b: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Multiplies two numbers and returns the exclusive OR of the halves of the 128-bit product. The product is computed
-/// from parts, because 32-bit targets would need a library for 128-bit multiplication.
+/// The XOR of the halves of the product, from parts: 32-bit targets would need a library.
 #[cfg(not(target_pointer_width = "64"))]
 fn multiply_fold(a: u64, b: u64) -> u64 {
     const LOW: u64 = 0xffff_ffff;

@@ -34,7 +34,6 @@ impl CoverageWriter for alloc::vec::Vec<u8> {
     }
 }
 
-/// The profile is written to the start of the slice. The slice then becomes the part that is still unused.
 impl CoverageWriter for &mut [u8] {
     type Error = NoRoom;
 

@@ -2,8 +2,6 @@
 //! object of the runtime. So a program without an operating system need not define them, and the definitions of a
 //! program that has them are not replaced.
 
-/// Copies bytes.
-///
 /// # Safety
 /// The caller must pass two places of `length` bytes that do not overlap.
 #[no_mangle]
@@ -17,8 +15,6 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut
     to
 }
 
-/// Sets bytes.
-///
 /// # Safety
 /// The caller must pass a place of `length` bytes.
 #[no_mangle]
@@ -32,8 +28,7 @@ unsafe extern "C" fn memset(to: *mut u8, byte: i32, length: usize) -> *mut u8 {
     to
 }
 
-/// References that keep `memcpy` and `memset` in the object file. Only code that the compiler generates later calls
-/// these two functions, so without the references the compiler would remove them.
+/// Only code that the compiler generates later calls these: without references it would remove them.
 #[used]
 static NEEDED: (
     unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8,

@@ -4,11 +4,9 @@ use crate::image;
 use crate::values;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The last time stamp.
 static TIME: AtomicU64 = AtomicU64::new(0);
 
 hidden! {
-    /// Stores a time stamp in the first counter of a function, unless the counter already has one.
     fn __llvm_profile_set_timestamp(place: *mut u64) {
         // SAFETY: instrumented code passes the first counter of a function.
         unsafe {
@@ -32,21 +30,15 @@ hidden! {
         unsafe { values::instrument_size(size, record, site) }
     }
 
-    /// Sets the largest number of values that are recorded for one site.
     fn lprofSetMaxValsPerSite(limit: u32) { values::set_limit(limit as usize) }
-    /// Returns the number of values that were not recorded since the last call of this function.
     fn __profkit_profile_take_lost() -> usize { values::take_lost() }
-    /// Returns the address of a table with an entry for each node in the compiler's pool of value nodes. An entry has
-    /// the part of the node's count that was already written to files. Returns 0 if there is no such table. If `make`
-    /// is not 0, makes the table.
+    /// The table with the written part of the count of each node in the compiler's pool, or 0. Made if `make` is not 0.
     fn __profkit_profile_written(make: i32) -> usize { values::written(make != 0) }
-    /// Makes the time stamps start at their first value again.
     fn __profkit_profile_reset_time() { TIME.store(0, Ordering::Relaxed) }
 }
 
 #[cfg(not(target_os = "linux"))]
 hidden! {
-    /// Sets all counts to 0.
     fn __llvm_profile_reset_counters() {
         let sections = image::sections();
         // SAFETY: the sections are those of this image.

@@ -11,7 +11,6 @@ fn bounds(start: usize, end: usize) -> Area {
     Area::between(start, end)
 }
 
-/// Returns this image's sections with the bounds that the caller gives.
 fn sections(data: Area, counters: Area, bitmap: Area, names: Area) -> Sections {
     Sections {
         data,
@@ -25,7 +24,6 @@ fn sections(data: Area, counters: Area, bitmap: Area, names: Area) -> Sections {
     }
 }
 
-/// Copies bytes to the address that the context points to, and adds their number to this address.
 unsafe extern "C" fn to_memory(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
     // SAFETY: the context points to an address at which the caller has room for the whole profile. There are `count`
     // segments, and their bytes are readable.
@@ -42,12 +40,9 @@ unsafe extern "C" fn to_memory(context: *mut u8, segments: *mut Segment, count: 
     0
 }
 
-/// A function of the program that receives bytes. Its arguments are a context, the address of the bytes and their
-/// number. It returns 0, or another number to stop the writing.
 type Receive = unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32;
 
-/// Passes each segment to a function of the program. `context` points to this function and to the context for it. If
-/// the function returns another number than 0, stops and returns that number.
+/// `context` points to the program's function and its context. Stops if that returns another number than 0.
 unsafe extern "C" fn to_program(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
     // SAFETY: the context points to a function and its context. There are `count` segments, and their bytes are
     // readable.
@@ -64,8 +59,6 @@ unsafe extern "C" fn to_program(context: *mut u8, segments: *mut Segment, count:
     0
 }
 
-/// Writes a profile without value data to memory.
-///
 /// # Safety
 /// The caller must ensure that there is room for the whole profile at `place`, and that the sections are readable.
 unsafe fn write_to_memory(mut place: *mut u8, sections: &Sections, build_id: &[u8]) -> i32 {
@@ -132,19 +125,16 @@ hidden! {
     fn __llvm_profile_get_vtable_section_size(begin: usize, end: usize) -> u64 { bounds(begin, end).length as u64 }
     fn __llvm_profile_get_num_padding_bytes(size: u64) -> u8 { (size.wrapping_neg() & 7) as u8 }
 
-    /// Returns the size in bytes of a profile without value data.
     fn __llvm_profile_get_size_for_buffer() -> u64 {
         image::sections().size(ids_size(image::build_id())) as u64
     }
 
-    /// Writes a profile without value data to memory. Returns 0, or −1 if this program or library was compiled
-    /// for a different raw version.
+    /// Writes without value data. Returns 0, or −1 if the image was compiled for another raw version.
     fn __llvm_profile_write_buffer(place: *mut u8) -> i32 {
         // SAFETY: the caller has asked for the size of the profile, and has room for it at this address.
         unsafe { write_to_memory(place, &image::sections(), image::build_id()) }
     }
-    /// Writes a profile of the sections with these bounds, without value data, to memory. Returns 0, or −1 if the image
-    /// is of another raw version.
+    /// Writes sections with these bounds. Returns 0, or −1 if the image is of another raw version.
     fn __llvm_profile_write_buffer_internal(
         place: *mut u8,
         data: usize,
@@ -170,7 +160,6 @@ hidden! {
         // SAFETY: the caller passes readable bytes.
         i32::from(unsafe { image::sections().old(bytes, false, false) }.is_none())
     }
-    /// Adds the counts of another profile to those of this image. Returns 0, or 1 if they cannot be added.
     fn __llvm_profile_merge_from_buffer(start: *const u8, length: u64) -> i32 {
         let bytes = Area { start: start as usize, length: length as usize };
         let sections = image::sections();
@@ -194,7 +183,6 @@ hidden! {
         }
     }
 
-    /// Adds the value data of one function, which come from a raw profile, to those of a record.
     fn lprofMergeValueProfData(data: usize, record: usize) {
         // SAFETY: the caller passes value data, which begin with their size, and a record.
         unsafe { values::OldValues::add_one(data, record) }
@@ -207,11 +195,9 @@ hidden! {
         // SAFETY: the caller passes a record.
         unsafe { read(record + LAYOUT.function) }
     }
-    /// Returns the address after a record. The next record or the end of the section is there.
     fn __llvm_profile_iterate_data(record: usize) -> usize { record + LAYOUT.stride }
 
-    /// Writes a profile with value data by calls of the function `receive`. Returns 0, or the first other number that
-    /// `receive` returns, or −1 if the image is of another raw version. Only one call may run at a time.
+    /// Returns 0, the first other number that `receive` returns, or −1 for another raw version. One call at a time.
     fn __profkit_profile_capture(receive: Receive, context: *mut u8) -> i32 {
         let sections = image::sections();
         // SAFETY: the caller passes a function for this context; the sections are checked.

@@ -10,20 +10,15 @@ hidden! {
     fn __llvm_profile_initialize() { process::initialize() }
     fn __llvm_profile_initialize_file() { file::initialize() }
     fn __llvm_profile_register_write_file_atexit() -> i32 { process::register_at_exit() }
-    /// Writes the profile at the end of the program. The destructor of the image calls this function.
     fn __profkit_profile_finish() { process::at_exit() }
-    /// Writes the profile to its file. Returns 0, or −1 after printing an error to stderr.
     fn __llvm_profile_write_file() -> i32 { file::write() }
-    /// Writes the profile to its file. After that, nothing is written at exit.
     fn __llvm_profile_dump() -> i32 { file::dump() }
     fn __llvm_profile_set_dumped() { file::set_dumped(true) }
-    /// Sets the name of the file. The name may be a pattern; null means the default name.
     fn __llvm_profile_set_filename(name: *const u8) {
         // SAFETY: the caller passes null or a zero-terminated text.
         unsafe { file::set_name(name) }
     }
-    /// Makes the runtime write the profile to `object`, an open `FILE` of the program. If `merge` is not 0, the counts
-    /// are added to those in the file. Returns 0. If the file cannot be used, prints a message and returns 1.
+    /// Writes to an open `FILE`, with `merge` adding to its counts. Returns 0, or 1 after a message.
     fn __llvm_profile_set_file_object(object: usize, merge: i32) -> i32 {
         // SAFETY: the caller passes an open file.
         i32::from(!unsafe { file::set_file(object, merge != 0) })
@@ -39,9 +34,7 @@ hidden! {
     fn __llvm_profile_is_continuous_mode_enabled() -> i32 { i32::from(file::is_continuous()) }
     fn __llvm_profile_enable_continuous_mode() { file::set_continuous(true) }
     fn __llvm_profile_disable_continuous_mode() { file::set_continuous(false) }
-    /// Does nothing. The whole file is mapped, so the size of a page does not matter.
     fn __llvm_profile_set_page_size(_size: u32) {}
-    /// Sets all counts to 0.
     fn __llvm_profile_reset_counters() {
         file::reset();
         // SAFETY: the function has no arguments.

@@ -18,9 +18,7 @@ use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use replace::{contents, Target};
 
-/// Whether a thread is using [`STATE`].
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// The id of the process that the counters belong to. A forked child has counters of its own.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// The signals that were blocked when the current fork began.
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
@@ -30,26 +28,21 @@ static DUMPED: AtomicBool = AtomicBool::new(false);
 static MAPPED_COUNTERS: AtomicUsize = AtomicUsize::new(0);
 /// The address of the bitmaps in a mapped file; 0 if there is none.
 static MAPPED_BITMAP: AtomicUsize = AtomicUsize::new(0);
-/// Whether the program has asked for continuous mode, in which the counters are in the mapped file. The name of the
-/// file then need not ask for it (by `%c`).
+/// Whether the program has asked for continuous mode, as the name of the file may do by `%c`.
 static CONTINUOUS: AtomicBool = AtomicBool::new(false);
-/// The permissions of new folders.
 pub static FOLDER_MODE: AtomicU32 = AtomicU32::new(0o755);
 
-/// The largest number of 8-byte words of counts that are copied to the stack. The stack has room for a copy of them and
-/// for their sums. If there are more words, the copy is made in new memory.
+/// The most words of counts for which the stack has room, with their sums. Others are copied to new memory.
 const FEW_COUNTS: usize = 64;
 /// The name of the file if neither the program, the environment nor the compiler gives one.
 const DEFAULT: &[u8] = b"default.profraw";
-/// The environment variable with the name of the file that was made empty last. Processes that this process starts
-/// inherit the variable, so they do not make the file empty again.
+/// The file that was made empty last. Processes that this process starts do not make it empty again.
 const ONCE: &[u8] = b"__LLVM_PROFILE_RT_INIT_ONCE\0";
 
 /// The message about an open file of the program that contains no usable profile.
 const INVALID_OPEN_FILE: &[u8] =
     b"Invalid profile data to merge: the open file is damaged or of another program";
 
-/// The origin of the name of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chosen {
     Nobody,
@@ -62,21 +55,15 @@ struct State {
     pattern: Name,
     chosen: Chosen,
     name: Name,
-    /// The file to which the name leads after all symbolic links. This file is replaced; the links stay as they are.
     target: Name,
     asked: Asked,
     /// Whether the pattern asks for counters in the mapped file (`%c`), but the file could not be mapped.
     unmapped: bool,
-    /// One more than the descriptor of the open file to which the program wants the profile to be written; 0 if there
-    /// is none.
+    /// One more than the descriptor of the program's open file; 0 if there is none.
     descriptor: i32,
-    /// Whether the counts are added to those in the open file `descriptor`.
     descriptor_pool: bool,
-    /// Space for the name of a temporary file or a folder.
     other: Name,
-    /// The name of the pool (the file to which several processes add), if this process writes a separate file instead.
     pool: Name,
-    /// The address of the memory for the sums, if the counts were copied to the stack; 0 in all other cases.
     room: usize,
     line: Name,
     buffer: [u8; 4096],
@@ -123,7 +110,6 @@ fn give_back(blocked: u64) {
     system::restore_signals(blocked);
 }
 
-/// Calls a function with the state. Meanwhile no other thread and no signal handler uses the state.
 fn with_state<T>(function: impl FnOnce(&mut State) -> T) -> T {
     let blocked = take();
     // SAFETY: BUSY is set, so nobody else uses the state.
@@ -132,20 +118,17 @@ fn with_state<T>(function: impl FnOnce(&mut State) -> T) -> T {
     result
 }
 
-/// Reserves the state before a fork. So no thread writes the profile during the fork, and the child gets a consistent
-/// state and no locked file.
+/// Reserves the state, so that the child gets a consistent one and no locked file.
 pub fn before_fork() {
     BLOCKED.store(take(), Ordering::Relaxed);
 }
 
-/// Undoes [`before_fork`] in the parent and in the child.
 pub fn after_fork() {
     PROCESS.store(system::process(), Ordering::Relaxed);
     give_back(BLOCKED.load(Ordering::Relaxed));
 }
 
 impl State {
-    /// Prints that the file could not be written, and returns −1. `number` is the error number.
     fn failed(&mut self, number: i32) -> i32 {
         Message::Error.say(
             &mut self.line,
@@ -155,7 +138,6 @@ impl State {
         -1
     }
 
-    /// Checks that the image has the raw version of this runtime. Prints a message if it has not.
     fn check(&mut self, sections: &Sections) -> bool {
         // SAFETY: the sections are those of this image.
         let wrong = match unsafe { sections.check() } {
@@ -191,7 +173,6 @@ impl State {
         false
     }
 
-    /// Makes the name of the file from the pattern.
     fn expand(&mut self) {
         let build_id = image::build_id();
         let pattern = self.pattern.as_bytes();
@@ -270,7 +251,6 @@ impl State {
         }
     }
 
-    /// Sets the pattern of the file's name, and prepares the file.
     fn set(&mut self, pattern: &[u8], chosen: Chosen) {
         self.pattern.clear();
         self.pattern.extend(pattern);
@@ -279,8 +259,7 @@ impl State {
         self.prepare();
     }
 
-    /// Makes the name of the file, and prepares the file. The first process that writes the file makes it empty, unless
-    /// the counts are added to those in the file.
+    /// Makes the name of the file, and makes the file empty if this process is the first, unless counts are added.
     fn prepare(&mut self) {
         self.expand();
         if self.asked.continuous || CONTINUOUS.load(Ordering::Relaxed) {
@@ -310,8 +289,7 @@ impl State {
         }
     }
 
-    /// Whether neither this process nor a process that started it has used the file before. Records that the file is in
-    /// use from now on.
+    /// Whether neither this process nor one that started it has used the file; from here on it is in use.
     fn first_use(&mut self) -> bool {
         // SAFETY: no thread may change the environment now, as in every program that calls `getenv`; all texts are
         // zero-terminated.
@@ -324,9 +302,8 @@ impl State {
         true
     }
 
-    /// Writes the profile. Returns 0. If this fails, prints a message and returns −1. If `once` is true, or if the
-    /// counts are added to those in a file, the written counts are then set to 0 in the program. So nothing is counted
-    /// twice.
+    /// Returns 0, or −1 after a message. With `once`, or if counts are added to a file, those of the program become 0,
+    /// so that nothing is counted twice.
     fn write(&mut self, once: bool) -> i32 {
         if DUMPED.load(Ordering::Relaxed) {
             Message::Note.tell(
@@ -432,7 +409,6 @@ impl State {
         }
     }
 
-    /// Writes the profile to the file with the name in the state. Returns 0 or an error number.
     fn write_named(&mut self, sections: &Sections, mut parts: Parts<'static>) -> i32 {
         if self.name.as_bytes().is_empty() {
             self.pattern.clear();
@@ -494,8 +470,7 @@ impl State {
         result
     }
 
-    /// Writes the profile to a separate file of this process, because the pool (the file to which several processes add
-    /// their counts) is damaged or belongs to another program.
+    /// The pool is damaged or of another program: writes a separate file.
     fn write_own(&mut self, sections: &Sections, parts: Parts<'static>) -> i32 {
         self.choose_own();
         self.asked.pool = false;
@@ -507,8 +482,7 @@ impl State {
         result
     }
 
-    /// Chooses the name of a separate file for this process, because the pool (the file to which several processes add
-    /// their counts) is damaged or belongs to another program. Prints a warning.
+    /// The pool is damaged or of another program: chooses a separate file, and warns.
     #[inline(never)]
     fn choose_own(&mut self) {
         self.pool.copy(&self.name);
@@ -526,8 +500,7 @@ impl State {
         );
     }
 
-    /// Writes the profile to an open file of the program. If `pool` is false, the profile is written at the file's
-    /// position. If it is true, the counts are added to those in the file. Returns 0 or an error number.
+    /// Writes at the position of an open file, or with `pool` adds to its counts. Returns 0 or an error number.
     fn write_in_place(
         &mut self,
         file: i32,
@@ -561,7 +534,6 @@ impl State {
         result
     }
 
-    /// Writes the bytes `kept` and then the profile. Returns 0 or an error number.
     fn emit(&mut self, file: i32, sections: &Sections, parts: &Parts<'_>, kept: Area) -> i32 {
         // SAFETY: the file is open; the sections were checked; only one thread is here at a time.
         unsafe {
@@ -573,7 +545,6 @@ impl State {
     }
 }
 
-/// Makes those folders of a path that do not exist yet. The text after the last slash names no folder.
 pub fn make_folders_of(path: &[u8]) {
     with_state(|state| {
         state.other.clear();
@@ -582,7 +553,6 @@ pub fn make_folders_of(path: &[u8]) {
     });
 }
 
-/// Makes those folders of a path that do not exist yet. The text after the last slash names no folder.
 fn make_folders(path: &mut Name) {
     let mode = FOLDER_MODE.load(Ordering::Relaxed);
     let end = path.folder_length();
@@ -612,7 +582,6 @@ fn first_error(result: i32, then: system::Result<()>) -> i32 {
     }
 }
 
-/// Writes the bytes of segments to a file.
 unsafe extern "C" fn to_file(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
     let mut first = 0;
     while first < count {
@@ -712,18 +681,15 @@ pub unsafe fn set_file(file: usize, pool: bool) -> bool {
     })
 }
 
-/// Writes the profile. Returns 0, or −1 after printing an error to stderr.
 pub fn write() -> i32 {
     with_state(|state| state.write(false))
 }
 
-/// Writes the profile, and sets the program's counts to 0, so that a later signal or the exit does not write the same
-/// counts again.
+/// Sets the counts to 0, so that a later signal or the exit does not write them again.
 pub fn write_once() {
     with_state(|state| state.write(true));
 }
 
-/// Writes the profile. After this call nothing more is written. Returns 0, or −1 after printing an error to stderr.
 pub fn dump() -> i32 {
     with_state(|state| {
         let result = state.write(false);
@@ -732,12 +698,10 @@ pub fn dump() -> i32 {
     })
 }
 
-/// Sets whether no further profile is written.
 pub fn set_dumped(dumped: bool) {
     DUMPED.store(dumped, Ordering::Relaxed);
 }
 
-/// Resets all counts, including those in a mapped file.
 pub fn reset() {
     let sections = image::sections();
     DUMPED.store(false, Ordering::Relaxed);
@@ -755,18 +719,15 @@ pub fn reset() {
     }
 }
 
-/// Whether the counters are in a file, or the program has asked for that.
 pub fn is_continuous() -> bool {
     CONTINUOUS.load(Ordering::Relaxed) || MAPPED_COUNTERS.load(Ordering::Relaxed) != 0
 }
 
-/// Sets whether the counters are in the file while the program runs, even if the name of the file does not ask for it.
-/// Affects only names that are set later.
+/// Whether the counters are in the file even without `%c`. Affects names that are set later.
 pub fn set_continuous(on: bool) {
     CONTINUOUS.store(on, Ordering::Relaxed);
 }
 
-/// Returns the name of the file or its folder, as a zero-terminated text that the program may free.
 pub fn name(only_folder: bool) -> *const u8 {
     with_state(|state| {
         let mut length = state.name.as_bytes().len();
@@ -787,8 +748,7 @@ pub fn name(only_folder: bool) -> *const u8 {
     })
 }
 
-/// Resets the counts of a forked child, and makes the name of its file. The parent writes the counts from before the
-/// fork.
+/// The parent writes the counts from before the fork.
 pub fn in_child() {
     if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
         return;

@@ -49,9 +49,8 @@ mod symbols {
 
 #[cfg(target_family = "wasm")]
 mod symbols {
-    /// The address of a symbol. It is stored in memory and read from there. Otherwise the compiler would assume that
-    /// addresses of symbols are never 0 and never equal, but the addresses of all absent symbols are 0. `link/wasm.rs`
-    /// makes the symbols weak, because stable Rust cannot.
+    /// The address of a symbol, read from memory: compilers assume that addresses differ and are not 0, as those of
+    /// absent symbols are. `link/wasm.rs` makes the symbols weak, because stable Rust cannot.
     pub struct Place(pub *const u8);
 
     // SAFETY: an address may be read by every thread.
@@ -120,9 +119,8 @@ mod symbols {
 
 use symbols::address_of;
 
-/// Returns the address of a weak symbol, or 0 if nothing defines it. In position-independent programs, the linker gold
-/// gives all hidden symbols without a definition the same address, which is not 0. To recognise this address, it is
-/// compared with the address of a symbol that is never defined.
+/// The address of a weak symbol, or 0. gold gives all hidden symbols without a definition one address, which is that of
+/// a symbol that is never defined.
 #[cfg(not(target_family = "wasm"))]
 #[inline(never)]
 pub fn present(address: usize) -> usize {
@@ -140,22 +138,18 @@ macro_rules! section {
     };
 }
 
-/// The function records.
 pub fn data() -> Area {
     section!("__start___llvm_prf_data", "__stop___llvm_prf_data")
 }
 
-/// The counters.
 pub fn counters() -> Area {
     section!("__start___llvm_prf_cnts", "__stop___llvm_prf_cnts")
 }
 
-/// The bitmaps of MC/DC.
 pub fn bitmap() -> Area {
     section!("__start___llvm_prf_bits", "__stop___llvm_prf_bits")
 }
 
-/// The names of functions.
 pub fn names() -> Area {
     section!("__start___llvm_prf_names", "__stop___llvm_prf_names")
 }
@@ -165,18 +159,15 @@ pub fn nodes() -> Area {
     section!("__start___llvm_prf_vnds", "__stop___llvm_prf_vnds")
 }
 
-/// The entries of virtual tables.
 pub fn vtables() -> Area {
     section!("__start___llvm_prf_vtab", "__stop___llvm_prf_vtab")
 }
 
-/// The names of virtual tables.
 pub fn vtable_names() -> Area {
     section!("__start___llvm_prf_vns", "__stop___llvm_prf_vns")
 }
 
-/// Returns the version word of the image. If no object in the image defines this word, returns the raw version of this
-/// runtime. Objects whose counters the front end has placed do not define it.
+/// The version word, which objects with counters of the front end do not define; then that of this runtime.
 pub fn version() -> u64 {
     let word = address_of!("__llvm_profile_raw_version");
     if word == 0 {
@@ -187,7 +178,6 @@ pub fn version() -> u64 {
     }
 }
 
-/// The sections that a raw file contains.
 pub fn sections() -> Sections {
     let data = data();
     Sections {
@@ -224,8 +214,7 @@ pub fn is_program() -> bool {
     unsafe { segments::is_program(address_of!("__ehdr_start") as *const u8) }
 }
 
-/// Returns an empty build id. Without an operating system, the headers of the image need not be in memory, so the build
-/// id may not be readable.
+/// Without an operating system, the headers of the image need not be in memory.
 #[cfg(not(target_os = "linux"))]
 pub fn build_id() -> &'static [u8] {
     &[]
@@ -243,19 +232,16 @@ mod linux {
         address_of!("__llvm_profile_filename")
     }
 
-    /// The address of the variable that instrumented code adds to the addresses of its counters; 0 if the code adds
-    /// none.
+    /// The variable that is added to addresses of counters; 0 if there is none.
     pub fn counter_bias() -> usize {
         address_of!("__llvm_profile_counter_bias")
     }
 
-    /// The address of the variable that instrumented code adds to the addresses of its bitmaps; 0 if the code adds
-    /// none.
+    /// The variable that is added to addresses of bitmaps; 0 if there is none.
     pub fn bitmap_bias() -> usize {
         address_of!("__llvm_profile_bitmap_bias")
     }
 
-    /// The address by which libc identifies this image.
     pub fn handle() -> usize {
         address_of!("__dso_handle")
     }
@@ -272,7 +258,6 @@ pub fn more_memory(size: usize) -> usize {
     }
 }
 
-/// Frees memory that [`more_memory`] has returned.
 pub fn give_back(start: usize, size: usize) {
     #[cfg(target_os = "linux")]
     crate::system::unmap(start, size);

@@ -24,21 +24,18 @@ extern "C" {
     fn signal(number: i32, handler: usize) -> usize;
 }
 
-/// The entry for the constructor, which runs before all other constructors of the image. So nothing is counted before
-/// it runs.
+/// The constructor runs before all others, so that nothing is counted before.
 #[cfg(target_os = "linux")]
 #[link_section = ".init_array.00000"]
 #[no_mangle]
 pub static __profkit_profile_hook: unsafe extern "C" fn() = __llvm_profile_initialize;
 
-/// The entry for the destructor, which runs after all other destructors of the image. So their counts are written too.
 #[cfg(target_os = "linux")]
 #[link_section = ".fini_array.00000"]
 #[used]
 static FINISH: unsafe extern "C" fn() = __profkit_profile_finish;
 
-/// References that put `getenv`, `setenv` and `signal` into static programs. The runtime itself imports them only
-/// weakly.
+/// Puts these functions into static programs, because the runtime imports them weakly.
 #[cfg(target_os = "linux")]
 #[used]
 static NEEDED: (

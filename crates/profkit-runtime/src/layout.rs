@@ -7,7 +7,6 @@ const POINTER: usize = size_of::<usize>();
 /// The raw versions for which there is a runtime: those of LLVM 13 to 23.
 pub const VERSIONS: [u32; 5] = [7, 8, 9, 10, 11];
 
-/// Whether there is a runtime for this raw version.
 #[must_use]
 pub fn is_known(version: u32) -> bool {
     for known in VERSIONS {
@@ -34,14 +33,11 @@ pub const RAW: u32 = if cfg!(profkit_raw = "7") {
 /// The layout of the raw version that this object file writes.
 pub const LAYOUT: Layout = Layout::of(RAW);
 
-/// The offset in bytes of the field `NameRef` in a function record, in every version. The field contains the hash of
-/// the function's name.
+/// The offset of `NameRef`, the hash of the function's name, in every version.
 pub const NAME_REF: usize = 0;
-/// The offset in bytes of the field `FuncHash` in a function record, in every version. The field contains the hash of
-/// the function's code.
+/// The offset of `FuncHash`, the hash of the function's code, in every version.
 pub const FUNC_HASH: usize = 8;
-/// The offset in bytes of the field `CounterPtr` in a function record, in every version. The field contains an address
-/// in version 7, and a distance from the record in later versions.
+/// The offset of `CounterPtr`: an address in version 7, later a distance from the record.
 pub const COUNTER_PTR: usize = 16;
 /// The largest number of values that a raw file can have for one value site.
 pub const VALUES_PER_SITE: usize = 255;
@@ -58,34 +54,22 @@ pub const VTABLE_SIZE: usize = if POINTER == 8 { 24 } else { 16 };
 /// The number of 8-byte words in the longest header of any version.
 pub const HEADER_MAX: usize = 19;
 
-/// The offsets of the fields in a function record of one raw version, and the sizes of the record and the file header.
-/// All offsets and sizes of records are in bytes.
+/// The offsets in a function record of one raw version, and the sizes of record and header, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// The raw version.
     pub version: u32,
-    /// The size of a function record.
     pub stride: usize,
-    /// The offset of `BitmapPtr`; 0 in versions without bitmaps.
     pub bitmap_ptr: usize,
-    /// The offset of `FunctionPointer`.
     pub function: usize,
-    /// The offset of `Values`, a pointer to an array with the list of each value site of the function.
     pub values: usize,
-    /// The offset of `NumCounters`.
     pub num_counters: usize,
-    /// The offset of an array with the number of value sites of each kind.
     pub num_sites: usize,
-    /// The number of value kinds.
     pub kinds: usize,
-    /// The offset of `NumBitmapBytes`; 0 in versions without bitmaps.
     pub num_bitmap: usize,
-    /// The number of 8-byte words in the header of a file.
     pub header_words: usize,
 }
 
 impl Layout {
-    /// Returns the layout of a raw version from 7 to 11.
     #[must_use]
     pub const fn of(version: u32) -> Self {
         let (pointers, kinds, header_words) = match version {
@@ -119,14 +103,12 @@ impl Layout {
     }
 }
 
-/// Returns the number of zero bytes after a section of `size` bytes. They align the next section to 8 bytes.
 #[must_use]
 pub const fn padding(size: usize) -> usize {
     size.wrapping_neg() & 7
 }
 
-/// Reduces the size of a memory operation to one of the sizes that profiles record. Sizes up to 8 and powers of two up
-/// to 512 stay as they are. Other sizes up to 512 become the next smaller power of two plus one. Larger sizes become
+/// Sizes up to 8 and powers of two up to 512 stay. Others up to 512 become the power of two below plus one, larger ones
 /// 513.
 #[must_use]
 pub const fn representative_size(size: u64) -> u64 {

@@ -65,8 +65,6 @@ pub unsafe fn text<'a>(start: *const u8) -> &'a [u8] {
     }
 }
 
-/// Sets a variable of the environment.
-///
 /// # Safety
 /// The caller must pass zero-terminated texts, and ensure that no other thread uses the environment.
 pub unsafe fn set_variable(name: &[u8], value: *const u8) {
@@ -123,9 +121,8 @@ pub fn at_exit(function: extern "C" fn()) -> bool {
     }
 }
 
-/// Registers functions that are called at every fork: `before` in the parent before the fork, `parent` and `child` in
-/// the two processes after it. Does nothing if the program contains no libc function that registers them: such a static
-/// program does not fork.
+/// Registers functions for forks: before, and in parent and child after it. A static program without libc's function
+/// does not fork.
 pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     let mut register = function!("__register_atfork", Four);
     if register.is_none() {
@@ -145,8 +142,7 @@ pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "
     }
 }
 
-/// Keeps this image in memory even if it is a library that the program unloads, because others may have stored
-/// addresses of its functions.
+/// Others may have stored addresses of this image's functions, so it must not be unloaded.
 pub fn stay_loaded() {
     type Two = unsafe extern "C" fn(usize, usize) -> usize;
     const LAZY_LOADED_FOR_EVER: usize = 1 | 4 | 0x1000;

@@ -1,8 +1,6 @@
 //! Reads and writes sections of an image and other memory by address. Other threads may change this memory at any time,
 //! as instrumented code does with its counters. So two reads of the same value may give different results.
 
-/// Reads a value.
-///
 /// # Safety
 /// The caller must ensure that a value of this type is readable at the address. The address need not be aligned.
 pub unsafe fn read<T: Copy>(address: usize) -> T {
@@ -10,8 +8,6 @@ pub unsafe fn read<T: Copy>(address: usize) -> T {
     unsafe { (address as *const T).read_unaligned() }
 }
 
-/// Writes a value.
-///
 /// # Safety
 /// The caller must ensure that the address is aligned for the type and writable.
 pub unsafe fn write<T>(address: usize, value: T) {
@@ -19,14 +15,12 @@ pub unsafe fn write<T>(address: usize, value: T) {
     unsafe { (address as *mut T).write_volatile(value) }
 }
 
-/// The elements of a list with their indices. Rust's library has such an iterator, but that one brings tables for
-/// exceptions into the object files, because the library is compiled for programs that have exceptions.
+/// The elements with their indices. The iterator of Rust's library brings tables for exceptions into the objects.
 pub struct Numbered<'a, T> {
     rest: core::slice::Iter<'a, T>,
     index: usize,
 }
 
-/// Returns the elements of a list with their indices.
 pub fn numbered<T>(list: &[T]) -> Numbered<'_, T> {
     Numbered {
         rest: list.iter(),
@@ -53,7 +47,6 @@ pub fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && starts_with(a, b)
 }
 
-/// Whether a text begins with another one.
 pub fn starts_with(text: &[u8], start: &[u8]) -> bool {
     for (at, byte) in numbered(start) {
         if text.get(at) != Some(byte) {
@@ -63,7 +56,6 @@ pub fn starts_with(text: &[u8], start: &[u8]) -> bool {
     true
 }
 
-/// Whether a byte occurs in a text.
 pub fn has(text: &[u8], byte: u8) -> bool {
     for &other in text {
         if other == byte {
@@ -73,12 +65,9 @@ pub fn has(text: &[u8], byte: u8) -> bool {
     false
 }
 
-/// A range of memory, usually a section of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Area {
-    /// The address of the first byte.
     pub start: usize,
-    /// The number of bytes.
     pub length: usize,
 }
 
@@ -86,7 +75,6 @@ impl Area {
     /// An area without bytes.
     pub const EMPTY: Self = Self { start: 0, length: 0 };
 
-    /// Makes an area from its bounds. If the end is before the start, the area is empty.
     #[must_use]
     pub const fn between(start: usize, end: usize) -> Self {
         Self {
@@ -95,7 +83,6 @@ impl Area {
         }
     }
 
-    /// Whether the range of `length` bytes at `start` lies completely in this area.
     #[must_use]
     pub const fn contains(self, start: usize, length: usize) -> bool {
         let offset = start.wrapping_sub(self.start);

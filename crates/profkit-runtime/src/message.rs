@@ -5,14 +5,10 @@ use crate::system::{self, error};
 /// The largest number of bytes that are printed of each part of a message. The rest of a longer part is left out.
 const SHOWN: usize = 800;
 
-/// The severity of a message. The message begins with it.
 #[derive(Clone, Copy)]
 pub enum Message {
-    /// The runtime writes nothing, or not what the program asked for.
     Error,
-    /// The runtime does something other than the program asked for.
     Warning,
-    /// The runtime does what the program asked for, but the result may surprise.
     Note,
 }
 
@@ -23,8 +19,6 @@ impl Message {
         self.say(line, &[text], number);
     }
 
-    /// Prints a message to stderr. The message consists of the severity, `parts`, and a text for the error `number` of
-    /// the system; 0 means no error. `line` is the buffer in which the message is put together.
     pub fn say(self, line: &mut Name, parts: &[&[u8]], number: i32) {
         line.clear();
         line.extend(match self {

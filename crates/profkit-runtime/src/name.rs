@@ -4,11 +4,9 @@ use crate::memory::numbered;
 /// The size in bytes of the longest name, including its terminating zero (`PATH_MAX` of Linux).
 pub const NAME_MAX: usize = 4096;
 
-/// The largest number of bytes in the name of a file within its folder (`NAME_MAX` of Linux). The name of a
-/// temporary file is longer than the name that the file gets at the end, so it may need to be shortened.
+/// The longest name within a folder (`NAME_MAX` of Linux). That of a temporary file may need to be shortened.
 const LAST_PART_MAX: usize = 255;
 
-/// A zero-terminated text: the name of a file, or a line of a message.
 pub struct Name {
     bytes: [u8; NAME_MAX],
     length: usize,
@@ -24,13 +22,11 @@ impl Name {
         too_long: false,
     };
 
-    /// Makes the text empty.
     pub fn clear(&mut self) {
         self.cut(0);
         self.too_long = false;
     }
 
-    /// Shortens the text.
     #[inline(never)]
     pub fn cut(&mut self, length: usize) {
         if let Some(place) = self.bytes.get_mut(length) {
@@ -39,7 +35,6 @@ impl Name {
         }
     }
 
-    /// Adds a byte.
     #[inline(never)]
     pub fn push(&mut self, byte: u8) {
         // The last byte stays zero.
@@ -56,7 +51,6 @@ impl Name {
         }
     }
 
-    /// Adds bytes.
     #[inline(never)]
     pub fn extend(&mut self, bytes: &[u8]) {
         for &byte in bytes {
@@ -64,21 +58,18 @@ impl Name {
         }
     }
 
-    /// Adds a number.
     #[inline(never)]
     pub fn decimal(&mut self, number: u64) {
         let mut digits = [0; 20];
         self.extend(decimal(number, &mut digits));
     }
 
-    /// Replaces a byte.
     pub fn set(&mut self, at: usize, byte: u8) {
         if let Some(place) = self.bytes.get_mut(at) {
             *place = byte;
         }
     }
 
-    /// Makes this text a copy of another one.
     #[inline(never)]
     pub fn copy(&mut self, other: &Name) {
         self.clear();
@@ -86,7 +77,6 @@ impl Name {
         self.too_long = other.too_long;
     }
 
-    /// Adds bytes as hexadecimal digits.
     pub fn hexadecimal(&mut self, bytes: &[u8]) {
         for byte in bytes {
             for digit in [byte >> 4, byte & 15] {
@@ -95,7 +85,6 @@ impl Name {
         }
     }
 
-    /// The text without its terminating zero.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self.bytes.get(..self.length) {
@@ -104,13 +93,11 @@ impl Name {
         }
     }
 
-    /// The address of the text, which is zero-terminated.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.bytes.as_ptr()
     }
 
-    /// Returns the length of the path's folder: the number of bytes up to and including the last slash.
     #[must_use]
     pub fn folder_length(&self) -> usize {
         let mut length = 0;
@@ -122,9 +109,8 @@ impl Name {
         length
     }
 
-    /// Makes the name of a temporary file in the folder of the file `name`. The name contains the number `process`,
-    /// unless this is 0. A name that would be too long is shortened, and a hash of it is added. The hash distinguishes
-    /// it from other names with the same beginning.
+    /// The name of a temporary file beside `name`, with the number `process` unless that is 0. A name that would be too
+    /// long is shortened, with a hash of all of it.
     pub fn temporary_of(&mut self, name: &Name, process: u32) {
         const END: &[u8] = b".profkit.tmp";
         const NUMBER: usize = ".4294967295".len();
@@ -151,8 +137,7 @@ impl Name {
         self.extend(END);
     }
 
-    /// Makes the name of the file that a process writes if it cannot use the pool `name` (the file to which several
-    /// processes add their counts). The process id is added before the extension.
+    /// The file of a process that cannot use the pool `name`: its id is before the extension.
     pub fn own_of(&mut self, name: &Name, process: u32) {
         self.clear();
         let bytes = name.as_bytes();
@@ -176,7 +161,6 @@ impl Name {
     }
 }
 
-/// Returns a number in decimal digits.
 pub fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut left = number;
     let mut start = digits.len();
@@ -194,22 +178,17 @@ pub fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
     }
 }
 
-/// The values that replace the directives in a pattern.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    /// The id of the process.
     pub process: u32,
-    /// The name of the machine.
     pub host: &'a [u8],
     /// The folder for temporary files; empty if the environment names none.
     pub folder: &'a [u8],
-    /// A number that differs between images.
     pub signature: u64,
     /// The build id of the image; empty if it has none.
     pub build_id: &'a [u8],
 }
 
-/// The properties of the file that a pattern asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     /// Whether the counts are added to those in the file (`%m`).
@@ -218,23 +197,17 @@ pub struct Asked {
     pub continuous: bool,
 }
 
-/// The reason why a pattern cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadPattern {
-    /// The pattern contains `%m` twice.
     TwoPools,
-    /// The pattern contains `%t`, but the environment has no TMPDIR.
     NoFolder,
-    /// The pattern contains `%b`, but the image has no build id.
     NoBuildId,
 }
 
-/// A directive of a pattern.
 struct Directive<'a> {
     letter: u8,
     /// The number before the letter; 0 if there is none. Only the directive `%m` may have one.
     number: u32,
-    /// The rest of the pattern after the directive.
     rest: &'a [u8],
 }
 
@@ -258,10 +231,6 @@ fn directive(pattern: &[u8]) -> Option<Directive<'_>> {
     None
 }
 
-/// Expands a pattern to a name.
-///
-/// # Errors
-/// If the pattern cannot be used. `name` is then incomplete.
 pub fn expand(pattern: &[u8], facts: &Facts<'_>, name: &mut Name) -> Result<Asked, BadPattern> {
     let mut asked = Asked {
         pool: false,

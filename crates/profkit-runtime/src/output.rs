@@ -2,24 +2,19 @@
 //! passes all parts to a function at once. So a file is written by few system calls, and the system can use large
 //! pieces of memory for the file.
 
-/// A range of bytes: the address and the number of bytes. The system call `writev` uses the same structure.
 pub type Segment = [usize; 2];
 
-/// A function that receives bytes. Its arguments are a context, the address of segments and their number. It returns 0
-/// or an error number. It may change the segments.
 pub type Write = unsafe extern "C" fn(*mut u8, *mut Segment, usize) -> i32;
 
 /// The largest number of segments that are passed to the function at once. A profile without value data has fewer.
 const SEGMENTS: usize = 8;
 
-/// The buffer for the bytes of a profile, and the function that receives them. After an error all further bytes are
-/// dropped.
+/// The buffer, and the function that receives bytes. After an error all further bytes are dropped.
 pub struct Output<'a> {
     write: Write,
     context: *mut u8,
     buffer: &'a mut [u8],
     used: usize,
-    /// The number of bytes in the buffer that belong to segments.
     ended: usize,
     segments: [Segment; SEGMENTS],
     count: usize,
@@ -27,8 +22,6 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Makes an output.
-    ///
     /// # Safety
     /// The caller must ensure that `write` may be called with this context and any bytes, as long as the output exists.
     pub unsafe fn new(write: Write, context: *mut u8, buffer: &'a mut [u8]) -> Self {
@@ -75,8 +68,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns the number of bytes in the buffer if all bytes fit into it; `None` if the buffer was too small. Does not
-    /// call the function.
+    /// The number of bytes if all fit into the buffer. Does not call the function.
     pub fn held(&self) -> Option<usize> {
         if self.error == 0 {
             Some(self.used)
@@ -85,7 +77,6 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds one byte.
     #[inline(never)]
     pub fn byte(&mut self, byte: u8) {
         if self.used >= self.buffer.len() {
@@ -97,7 +88,6 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds a number of four bytes, in the byte order of this machine.
     #[inline(never)]
     pub fn half(&mut self, number: u32) {
         for byte in number.to_ne_bytes() {
@@ -105,8 +95,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds a number of eight bytes, in the byte order of this machine. Nearly all bytes of a profile are added by this
-    /// function, so it must be fast.
+    /// Nearly all bytes of a profile are added by this function, so it must be fast.
     #[inline(never)]
     pub fn word(&mut self, number: u64) {
         let end = self.used + 8;
@@ -121,7 +110,6 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds zero bytes.
     #[inline(never)]
     pub fn zeros(&mut self, count: usize) {
         for _ in 0..count {
@@ -129,13 +117,11 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Passes the remaining bytes to the function. Returns 0, or the first error number.
     pub fn finish(&mut self) -> i32 {
         self.flush();
         self.error
     }
 
-    /// Makes a segment of those bytes in the buffer that do not belong to a segment yet.
     #[inline(never)]
     fn end_segment(&mut self) {
         let start = self.buffer.as_ptr() as usize + self.ended;
@@ -152,7 +138,6 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Passes all bytes to the function, unless an error occurred before.
     #[inline(never)]
     fn flush(&mut self) {
         self.end_segment();

@@ -15,14 +15,11 @@ global_asm!(
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static REGISTERED: AtomicBool = AtomicBool::new(false);
-/// Whether a forked child keeps the counts and the file of its parent. The environment variable PROFKIT_PROFILE_FORK
-/// sets this.
 static KEEP: AtomicBool = AtomicBool::new(false);
 /// The program can ask for signals whose numbers are less than this.
 const SIGNALS: usize = 32;
-/// For each signal, one more than the action that it had before the runtime's handler was registered; 0 if the
-/// runtime's handler is not registered. The action is the address of a handler, or 0 for the default action, or 1 for
-/// ignoring the signal.
+/// For each signal with the runtime's handler, one more than the action before: a handler, 0 for the default, 1 for
+/// ignoring.
 static BEFORE: [AtomicUsize; SIGNALS] = {
     // This constant is only copied to each element of the array.
     #[allow(clippy::declare_interior_mutable_const)]
@@ -69,7 +66,6 @@ pub fn initialize() {
     }
 }
 
-/// An iterator over the decimal numbers in a text. Any other bytes separate the numbers.
 struct Numbers<'a>(&'a [u8]);
 
 impl Iterator for Numbers<'_> {
@@ -134,7 +130,6 @@ extern "C" fn on_signal(signal: i32, info: *const u8, context: *const u8) {
     }
 }
 
-/// Arranges that the profile is written at exit. Returns 0, or −1 if that is not possible.
 pub fn register_at_exit() -> i32 {
     if REGISTERED.swap(true, Ordering::AcqRel) || libc::at_exit(at_exit) {
         0
@@ -143,7 +138,6 @@ pub fn register_at_exit() -> i32 {
     }
 }
 
-/// Writes the profile, and removes the signal handlers. The image may be unloaded after this.
 pub extern "C" fn at_exit() {
     file::write_once();
     for (signal, before) in numbered(&BEFORE) {

@@ -21,47 +21,32 @@ pub const MAGIC: u64 = if cfg!(target_pointer_width = "64") {
 /// The value of a time stamp that was never set, if the counters are bytes.
 const NO_TIME: u64 = u64::MAX;
 
-/// The sections of one image that a raw file contains.
 #[derive(Debug, Clone, Copy)]
 pub struct Sections {
-    /// The function records.
     pub data: Area,
-    /// A range of the function records that contains all records with value sites.
     pub with_sites: Area,
-    /// The counters.
     pub counters: Area,
-    /// The bitmaps of MC/DC.
     pub bitmap: Area,
-    /// The names of functions.
     pub names: Area,
-    /// The entries of virtual tables.
     pub vtables: Area,
-    /// The names of virtual tables.
     pub vtable_names: Area,
-    /// The version word, which consists of the raw version and flags.
     pub version: u64,
 }
 
-/// The reason why the sections cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// The compiler's version word has a different raw version from this runtime. The variant holds the raw version in
-    /// the word.
+    /// The compiler's version word has this other raw version.
     Version(u32),
-    /// The function records do not have the layout of this runtime's raw version. The variant holds the raw version
-    /// whose layout they seem to have, or 0.
+    /// The function records seem to have the layout of this raw version; 0 of none.
     Records(u32),
 }
 
-/// The parts of a raw file that are written besides the sections, and the counts that replace those in the sections.
 #[derive(Clone, Copy)]
 pub struct Parts<'a> {
     /// The build id of the image; empty if it has none.
     pub build_id: &'a [u8],
-    /// Whether value data are written.
     pub values: bool,
-    /// Whether 0 is written as the number of value sites in each record. This is needed if no value data are written:
-    /// readers reject a file whose records have value sites if the file has no value data.
+    /// Whether records have 0 sites: without value data, readers reject a file whose records have sites.
     pub no_sites: bool,
     /// The values of an earlier profile, which are added to those of the program; `None` if there are none.
     pub old: Option<OldValues>,
@@ -69,18 +54,14 @@ pub struct Parts<'a> {
     pub counts: Option<Counts>,
 }
 
-/// The addresses of a set of counters and of a set of bitmaps. Both sets have the same sizes as the sections of the
-/// image.
+/// The addresses of counters and of bitmaps, of the sizes of the image's sections.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts {
-    /// The counters.
     pub counters: usize,
-    /// The bitmaps.
     pub bitmap: usize,
 }
 
 impl Sections {
-    /// The size of one counter in bytes.
     #[must_use]
     #[inline(never)]
     pub fn entry_size(&self) -> usize {
@@ -91,13 +72,11 @@ impl Sections {
         }
     }
 
-    /// Returns the number of function records.
     #[must_use]
     pub fn records(&self) -> usize {
         self.data.length / LAYOUT.stride
     }
 
-    /// Returns the address of the function record with this index.
     #[must_use]
     pub fn record(&self, index: usize) -> usize {
         self.data.start + index * LAYOUT.stride
@@ -130,8 +109,6 @@ impl Sections {
         Err(Wrong::Records(0))
     }
 
-    /// Whether the function records could have this layout.
-    ///
     /// # Safety
     /// The caller must ensure that the sections are readable.
     unsafe fn fits(&self, layout: &Layout) -> bool {
@@ -172,8 +149,6 @@ impl Sections {
         bitmaps || self.bitmap.length == 0 || self.data.length == 0 || layout.num_bitmap == 0
     }
 
-    /// Returns the words of the header. Only the first `LAYOUT.header_words` of them are used. `ids_size` is the
-    /// size in bytes of the build ids.
     #[must_use]
     #[inline(never)]
     pub fn header(&self, ids_size: usize) -> [u64; HEADER_MAX] {
@@ -235,7 +210,6 @@ impl Sections {
         words
     }
 
-    /// Returns the size in bytes of a raw file of these sections without value data.
     #[must_use]
     #[inline(never)]
     pub fn size(&self, ids_size: usize) -> usize {
@@ -248,15 +222,12 @@ impl Sections {
             + padded(self.vtable_names.length)
     }
 
-    /// Returns the offset in bytes of the counters in a raw file.
     #[must_use]
     #[inline(never)]
     pub fn counters_offset(&self, ids_size: usize) -> usize {
         LAYOUT.header_words * 8 + ids_size + self.data.length
     }
 
-    /// Writes a raw file of the sections.
-    ///
     /// # Safety
     /// The caller must ensure that the sections are readable, that their check has succeeded, and that [`Self::old`] has
     /// found the old values for these sections. If value data are written, no other call may write any at the same time.
@@ -342,7 +313,6 @@ impl Sections {
         }
     }
 
-    /// Returns the addresses of the counts in the image.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -351,7 +321,6 @@ impl Sections {
         }
     }
 
-    /// Returns the addresses of the counts in memory at `start` that was allocated for them.
     #[must_use]
     pub fn counts_at(&self, start: usize) -> Counts {
         Counts {
@@ -360,8 +329,6 @@ impl Sections {
         }
     }
 
-    /// Returns the address of a function's counters.
-    ///
     /// # Safety
     /// The caller must pass the index of a record.
     #[inline(never)]
@@ -376,7 +343,6 @@ impl Sections {
         }
     }
 
-    /// Returns the number of bytes that a copy of the counts needs.
     pub fn counts_size(&self) -> usize {
         padded(self.counters.length) + self.bitmap.length
     }
@@ -468,8 +434,6 @@ impl Sections {
         None
     }
 
-    /// Calls a function with the address of each function record that has value sites.
-    ///
     /// # Safety
     /// The caller must ensure that the records are readable.
     #[inline(always)]
@@ -481,8 +445,6 @@ impl Sections {
         }
     }
 
-    /// Returns an upper limit of the size in bytes of a raw file of these sections.
-    ///
     /// # Safety
     /// The caller must ensure that the records are readable.
     pub unsafe fn largest(&self, ids_size: usize) -> usize {
@@ -505,8 +467,6 @@ impl Sections {
         unsafe { self.each_with_sites(|record| values::change(record, change)) };
     }
 
-    /// Sets all counts to their initial values.
-    ///
     /// # Safety
     /// The caller must ensure that the sections are writable and that [`Self::check`] has succeeded.
     pub unsafe fn reset(&self) {
@@ -517,8 +477,6 @@ impl Sections {
         }
     }
 
-    /// Sets all counters and bitmaps to their initial values.
-    ///
     /// # Safety
     /// The caller must ensure that the counters and the bitmaps are writable.
     pub unsafe fn reset_counters(&self) {
@@ -566,7 +524,6 @@ impl Sections {
     }
 }
 
-/// Returns the number of bytes that a build id takes in a raw file.
 #[must_use]
 pub fn ids_size(build_id: &[u8]) -> usize {
     if build_id.is_empty() {
@@ -576,7 +533,6 @@ pub fn ids_size(build_id: &[u8]) -> usize {
     }
 }
 
-/// Returns the size in bytes of a section together with the padding after it.
 #[must_use]
 pub const fn padded(size: usize) -> usize {
     size + padding(size)
@@ -612,7 +568,6 @@ unsafe fn add_words(new: usize, old: usize, sums: usize, length: usize) {
     }
 }
 
-/// Returns the sum of two byte counters. The value 0 means that the code was executed.
 fn add_byte(a: u8, b: u8) -> u8 {
     a & b
 }

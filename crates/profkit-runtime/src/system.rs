@@ -6,7 +6,6 @@ pub use crate::sys::{
     close, error, lock, open, pass_three_arguments, pause, process, read, rename, rewind, unlink,
     write, Open, Result,
 };
-use core::arch::asm;
 
 #[cfg(target_arch = "x86_64")]
 mod number {
@@ -81,8 +80,7 @@ mod number {
 const AT_FDCWD: usize = -100_isize as usize;
 const PROT_READ_WRITE: usize = 3;
 const MAP_SHARED: usize = 1;
-/// The flag that makes the kernel provide all pages of the mapping during the call. This is faster than one interrupt
-/// for each page if all pages are used.
+/// Provides all pages at once, which is faster than an interrupt for each if all are used.
 const MAP_POPULATE: usize = 0x8000;
 const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
 /// Flags of `open`: read and write, create, close on exec.
@@ -112,79 +110,14 @@ pub unsafe fn exchange(one: *const u8, other: *const u8) -> Result<()> {
     .map(|_| ())
 }
 
-/// Makes the system call that maps memory. A negative result is an error.
+/// Maps memory at an address that the kernel chooses.
 ///
 /// # Safety
-/// The caller must ensure that mapping a file with these flags is sound. The kernel chooses the address.
-unsafe fn mmap(length: usize, flags: usize, file: usize) -> isize {
-    let result: usize;
-    // SAFETY: the kernel maps new memory at an address that it chooses, and changes only the registers that the code
-    // names.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number::MMAP => result,
-            in("rdi") 0_usize, in("rsi") length, in("rdx") PROT_READ_WRITE,
-            in("r10") flags, in("r8") file, in("r9") 0_usize,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
-    // SAFETY: the same holds as on x86-64.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            "svc 0",
-            in("x8") number::MMAP,
-            inlateout("x0") 0_usize => result, in("x1") length, in("x2") PROT_READ_WRITE,
-            in("x3") flags, in("x4") file, in("x5") 0_usize,
-            options(nostack),
-        );
-    }
-    // SAFETY: the kernel maps new memory at an address that it chooses, and changes only the registers that the code
-    // names. r7 may be the frame pointer, so it is not an operand; the code saves and restores it.
-    #[cfg(target_arch = "arm")]
-    unsafe {
-        asm!(
-            "mov {saved}, r7",
-            "mov r7, {number}",
-            "svc 0",
-            "mov r7, {saved}",
-            saved = out(reg) _,
-            number = in(reg) number::MMAP,
-            inlateout("r0") 0_usize => result, in("r1") length, in("r2") PROT_READ_WRITE,
-            in("r3") flags, in("r4") file, in("r5") 0_usize,
-            options(nostack),
-        );
-    }
-    result as isize
-}
-
-/// Returns the address of new memory, whose bytes are zero; 0 if there is none.
-pub fn map(length: usize) -> usize {
-    map_with(length, MAP_PRIVATE_ANONYMOUS)
-}
-
-/// Returns the address of new memory, like [`map`]. It is faster than `map` if all of the memory will be written.
-pub fn map_all(length: usize) -> usize {
-    map_with(length, MAP_PRIVATE_ANONYMOUS | MAP_POPULATE)
-}
-
-fn map_with(length: usize, flags: usize) -> usize {
-    // SAFETY: new private memory belongs to the caller alone.
-    let address = unsafe { mmap(length, flags, usize::MAX) };
-    if (-4095..0).contains(&address) {
-        0
-    } else {
-        address as usize
-    }
-}
-
-/// Maps a file and returns the address of the mapping. Bytes that are written there are written to the file.
-pub fn map_file(file: i32, length: usize) -> Result<usize> {
-    // SAFETY: a new shared mapping does not change memory that is in use.
-    let address = unsafe { mmap(length, MAP_SHARED, file as usize) };
+/// The caller must ensure that mapping a file with these flags is sound.
+unsafe fn mmap(length: usize, flags: usize, file: usize) -> Result<usize> {
+    // SAFETY: the caller promises that the mapping is sound. Addresses of 32-bit Arm may be above 2 GiB, so that only the
+    // last page of numbers is an error.
+    let address = unsafe { call(number::MMAP, [0, length, PROT_READ_WRITE, flags, file, 0]) };
     if (-4095..0).contains(&address) {
         Err(-address as i32)
     } else {
@@ -192,14 +125,33 @@ pub fn map_file(file: i32, length: usize) -> Result<usize> {
     }
 }
 
-/// Frees memory that [`map`] or [`map_all`] has returned.
+/// Returns the address of new memory, whose bytes are zero; 0 if there is none.
+pub fn map(length: usize) -> usize {
+    map_with(length, MAP_PRIVATE_ANONYMOUS)
+}
+
+pub fn map_all(length: usize) -> usize {
+    map_with(length, MAP_PRIVATE_ANONYMOUS | MAP_POPULATE)
+}
+
+fn map_with(length: usize, flags: usize) -> usize {
+    // SAFETY: new private memory belongs to the caller alone.
+    match unsafe { mmap(length, flags, usize::MAX) } {
+        Ok(address) => address,
+        Err(_) => 0,
+    }
+}
+
+pub fn map_file(file: i32, length: usize) -> Result<usize> {
+    // SAFETY: a new shared mapping does not change memory that is in use.
+    unsafe { mmap(length, MAP_SHARED, file as usize) }
+}
+
 pub fn unmap(start: usize, length: usize) {
     // SAFETY: the callers pass memory that they got from `map` and use no longer.
     let _ = unsafe { call(number::MUNMAP, [start, length, 0, 0, 0]) };
 }
 
-/// Opens a file for reading and writing; it is created if it does not exist.
-///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
 pub unsafe fn open_pool(path: *const u8) -> Result<i32> {
@@ -231,28 +183,23 @@ pub unsafe fn make_folder(path: *const u8, mode: u32) -> bool {
     }
 }
 
-/// Moves the position in a file to the file's end. Returns the size of the file in bytes.
 pub fn end(file: i32) -> Result<usize> {
     const SEEK_END: usize = 2;
     // SAFETY: the call only changes the position in a file.
     unsafe { checked(number::LSEEK, [file as usize, 0, SEEK_END, 0, 0]) }
 }
 
-/// Sets the position in a file, in bytes from its beginning.
 pub fn seek(file: i32, position: usize) -> Result<usize> {
     // SAFETY: the call only changes the position in a file.
     unsafe { checked(number::LSEEK, [file as usize, position, 0, 0, 0]) }
 }
 
-/// Returns the position in a file.
 pub fn position(file: i32) -> Result<usize> {
     const SEEK_CUR: usize = 1;
     // SAFETY: the call does not change anything.
     unsafe { checked(number::LSEEK, [file as usize, 0, SEEK_CUR, 0, 0]) }
 }
 
-/// Writes the bytes of several segments to a file. Returns how many were written, which may be fewer.
-///
 /// # Safety
 /// The caller must pass the address of `count` segments, whose bytes are readable.
 pub unsafe fn write_all(file: i32, segments: *const Segment, count: usize) -> Result<usize> {
@@ -260,26 +207,21 @@ pub unsafe fn write_all(file: i32, segments: *const Segment, count: usize) -> Re
     unsafe { checked(number::WRITEV, [file as usize, segments as usize, count]) }
 }
 
-/// Changes the size of a file, in bytes.
 pub fn set_size(file: i32, size: usize) -> Result<usize> {
     // SAFETY: the call only changes a file that the runtime has opened for writing.
     unsafe { checked(number::FTRUNCATE, [file as usize, size, 0, 0, 0]) }
 }
 
-/// Facts about a file.
 #[derive(Clone, Copy)]
 pub struct Facts {
-    /// The numbers of the device and the inode, which together identify the file.
     pub identity: [u64; 2],
-    /// The type and the permissions of the file, as in `st_mode`.
     mode: u16,
     user: u32,
     group: u32,
 }
 
 impl Facts {
-    /// The facts that are assumed for every file if the kernel does not know the system call `statx`. Linux has it
-    /// since 4.11.
+    /// Assumed if the kernel does not know `statx`, which Linux has since 4.11.
     const UNKNOWN: Self = Self {
         identity: [0; 2],
         mode: 0o100_000,
@@ -287,12 +229,10 @@ impl Facts {
         group: 0,
     };
 
-    /// Whether the path was a symbolic link.
     pub fn is_link(&self) -> bool {
         self.mode & FORMAT == 0o120_000
     }
 
-    /// Whether this is a special file, such as a device, a pipe or a socket. No new file may replace it.
     pub fn is_special(&self) -> bool {
         self.mode & FORMAT != 0o100_000
     }
@@ -301,10 +241,8 @@ impl Facts {
 /// The bits of `mode` that contain the type of the file.
 const FORMAT: u16 = 0o170_000;
 
-/// The treatment of a symbolic link at the end of a path.
 #[derive(Clone, Copy)]
 pub enum Links {
-    /// The link is followed: the facts are those of the file to which it leads.
     Follow,
     /// The link is not followed: the facts are those of the link itself.
     Stay,
@@ -332,7 +270,6 @@ pub unsafe fn facts_at(path: *const u8, links: Links) -> Result<Facts> {
     }
 }
 
-/// Returns facts about an open file.
 pub fn facts_of(file: i32) -> Facts {
     const AT_EMPTY_PATH: usize = 0x1000;
     // SAFETY: the path is zero-terminated.
@@ -373,8 +310,6 @@ unsafe fn facts(folder: usize, path: *const u8, flags: usize) -> Result<Facts> {
     }
 }
 
-/// Reads a symbolic link to the buffer. Returns the length of its text.
-///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
 pub unsafe fn read_link(path: *const u8, buffer: &mut [u8; 4096]) -> Result<usize> {
@@ -393,7 +328,6 @@ pub unsafe fn read_link(path: *const u8, buffer: &mut [u8; 4096]) -> Result<usiz
     }
 }
 
-/// Gives a new file the permissions, the owner and the group of an old file, as far as this process may do that.
 pub fn keep_owner(old: &Facts, new: i32) {
     const NOBODY: usize = u32::MAX as usize;
     const PERMISSIONS: u16 = 0o777;
@@ -416,8 +350,7 @@ pub fn keep_owner(old: &Facts, new: i32) {
     }
 }
 
-/// Closes a copy of the descriptor, so that the file system reports errors of earlier writes. The descriptor itself
-/// stays open.
+/// Closes a copy of the descriptor, so that the file system reports errors of earlier writes.
 pub fn close_copy(file: i32) -> Result<()> {
     // SAFETY: the call makes a new descriptor, which is closed here.
     match unsafe { checked(number::DUP, [file as usize, 0, 0, 0, 0]) } {
@@ -510,14 +443,12 @@ pub fn unlock(file: i32) {
     let _ = unsafe { call(number::FLOCK, [file as usize, LOCK_UN, 0, 0, 0]) };
 }
 
-/// Sends a signal to this process.
 pub fn raise(signal: i32) {
     // SAFETY: the call has no memory arguments.
     let _ = unsafe { call(number::KILL, [process() as usize, signal as usize, 0, 0, 0]) };
 }
 
-/// Sets the signal that the kernel sends to this process when its parent ends; 0 means none. Returns the previous
-/// setting.
+/// The signal that the kernel sends when the parent ends; 0 means none. Returns the previous setting.
 pub fn set_parent_signal(signal: i32) -> i32 {
     const SET: usize = 1;
     const GET: usize = 2;

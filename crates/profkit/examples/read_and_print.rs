@@ -9,9 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args_os().nth(1).ok_or("give a profile")?;
     let bytes = std::fs::read(path)?;
     match open(&bytes, &ReadOptions::new())? {
-        Profile::InstrRaw(mut reader) => print_counts(&mut *reader)?,
-        Profile::InstrIndexed(profile) => print_counts(&mut profile.records())?,
-        Profile::InstrText(mut reader) => print_counts(&mut *reader)?,
+        Profile::Instr(mut reader) => print_counts(&mut reader)?,
         Profile::Sample(file) => {
             let mut profile = SampleProfile::new();
             file.read_into(&mut profile, 1);
@@ -20,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 println!("{name}: {} samples", function.samples.total);
             }
         }
-        Profile::Mip(profile) => {
+        Profile::Mip(profile, _) => {
             for function in &profile.functions {
                 let name = String::from_utf8_lossy(&function.name);
                 println!("{name}: {} calls", function.calls);

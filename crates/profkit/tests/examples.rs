@@ -143,7 +143,7 @@ fn bare_profile(program: &std::path::Path) -> Vec<u8> {
         endian,
         width,
         version: 10,
-        flags: profkit::abi::variant::IR,
+        flags: profkit::data::instr::raw::variant::IR,
     });
     raw.binary_ids.extend(build_id(&image).unwrap());
     raw.records = vec![RawImageRecord {

@@ -281,7 +281,7 @@ pub const ALL: &[Entry] = &[
             "llvm-profgen-22 --format=text --perfdata=program.data --binary=program -o $OUT",
             "create_llvm_prof --format=text --profile=program.data --binary=program --out=$OUT",
         ],
-        ours: &["$PROFKIT sample --format=text -o $OUT --binary program program.data"],
+        ours: &["$PROFKIT sample --to=text -o $OUT --binary program program.data"],
         faster: 10.0,
         ..BASE
     },

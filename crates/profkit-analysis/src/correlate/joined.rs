@@ -44,7 +44,7 @@ impl Key {
 
 /// The function records (metadata) of programs, by the keys of the raw profiles that need them.
 #[derive(Debug, Default)]
-pub struct Joined {
+pub struct JoinedMetadata {
     /// For each key: the function records (metadata) that were found, or the reason why none were found.
     pub found: FxHashMap<Key, Result<RawMetadata>>,
     /// Whether a profile that has function records of its own gets the function records of the binary in their place.
@@ -52,7 +52,7 @@ pub struct Joined {
     pub replace: bool,
 }
 
-impl RawMetadataSource for Joined {
+impl RawMetadataSource for JoinedMetadata {
     fn metadata(&self, profile: &RawProfile<'_>) -> Result<Option<&RawMetadata>> {
         if !self.replace && !profile.needs_correlation() {
             return Ok(None);

@@ -3,7 +3,7 @@
 mod joined;
 mod plan;
 
-pub use joined::{Joined, Key, profiles_in};
+pub use joined::{JoinedMetadata, Key, profiles_in};
 pub use plan::{Assignment, Match, Plan};
 pub use profkit_object::binaries::Binaries;
 pub use profkit_object::servers::{

@@ -1,5 +1,5 @@
 //! Finds out which binary belongs to which raw profile.
-use super::joined::{Joined, Key, profiles_in};
+use super::joined::{JoinedMetadata, Key, profiles_in};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{
@@ -71,7 +71,7 @@ pub struct Plan {
     /// keys.
     pub assignments: Vec<Assignment>,
     /// The function records that the merge needs.
-    pub joined: Joined,
+    pub joined: JoinedMetadata,
     /// The number of inputs with a profile that does not need a binary.
     pub complete_inputs: u64,
     /// The number of inputs with a profile that needs a binary.
@@ -323,15 +323,9 @@ impl Search<'_> {
             .collect();
         match instrumented.as_slice() {
             [one] => Ok(vec![(*one).clone()]),
-            [] => Err(Error::new(
-                ErrorKind::MissingCorrelation,
-                "the profile states no build id, and no binary was given",
-            )
+            [] => Err(Error::new(ErrorKind::MissingCorrelation, "the profile states no build id, and no binary was given")
             .with_hint("name the binary that wrote it: --binaries PROGRAM")),
-            several => Err(Error::new(
-                ErrorKind::MissingCorrelation,
-                "the profile states no build id, so it is not known which binary wrote it",
-            )
+            several => Err(Error::new(ErrorKind::MissingCorrelation, "the profile states no build id, so it is not known which binary wrote it")
             .found(format_args!("{} binaries: {}", several.len(), named(several.iter().map(|binary| profkit_data::path_text(&binary.path)))))
             .with_hint("merge it alone, with --binaries and the binary that wrote it; profiles of programs that are linked with --build-id do not need this")),
         }
@@ -340,11 +334,9 @@ impl Search<'_> {
     #[cold]
     fn not_found(&self, key: &Key) -> Error {
         let ids = named(key.ids.iter());
-        let error = Error::new(
-            ErrorKind::MissingCorrelation,
-            "none of the binaries has the profile's build id",
-        )
-        .expected(ids);
+        let error = ErrorKind::MissingCorrelation
+            .error("none of the binaries has the profile's build id")
+            .expected(ids);
         let with_ids = self
             .0
             .index
@@ -444,10 +436,7 @@ impl Wanted<'_> {
         if len.abs_diff(self.counter_bytes) <= COUNTER_SLACK {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::CannotCorrelate,
-            "the counter section of the binary does not have the size of the profile's counters",
-        )
+        Err(Error::new(ErrorKind::CannotCorrelate, "the counter section of the binary does not have the size of the profile's counters")
         .found(format_args!("{len} bytes of counters"))
         .expected(format_args!("{} bytes", self.counter_bytes))
         .with_hint("the binary is of another build, even if its build id is right: give the binary that ran"))
@@ -455,11 +444,9 @@ impl Wanted<'_> {
 
     #[cold]
     fn wrong_machine(&self) -> Error {
-        Error::new(
-            ErrorKind::CannotCorrelate,
-            "the binary is for another kind of machine than the profile, or damaged",
-        )
-        .with_hint("give the binary that wrote the profile")
+        ErrorKind::CannotCorrelate
+            .error("the binary is for another kind of machine than the profile, or damaged")
+            .with_hint("give the binary that wrote the profile")
     }
 
     fn sections(&self, image: &Image<'_>) -> Result<Correlated> {
@@ -490,21 +477,15 @@ const COUNTER_SLACK: u64 = 8;
 
 #[cold]
 fn unreadable(error: &std::io::Error) -> Error {
-    Error::new(
-        ErrorKind::CannotCorrelate,
-        format!(
-            "the binary cannot be read: {}",
-            profkit_merge::files::system_text(error)
-        ),
-    )
+    ErrorKind::CannotCorrelate.error(format!(
+        "the binary cannot be read: {}",
+        profkit_merge::files::system_text(error)
+    ))
 }
 
 #[cold]
 fn two_binaries(key: &Key, first: &Path, second: &Path) -> Error {
-    Error::new(
-        ErrorKind::CannotCorrelate,
-        "two binaries state the same build id, but describe different functions",
-    )
+    Error::new(ErrorKind::CannotCorrelate, "two binaries state the same build id, but describe different functions")
     .within(named(key.ids.iter()))
     .found(format_args!("{} and {}", profkit_data::path_text(first), profkit_data::path_text(second)))
     .with_hint("leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ")

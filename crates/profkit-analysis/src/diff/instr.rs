@@ -21,7 +21,6 @@ const UNLIKE: [InstrKind; 4] = [
     InstrKind::FUNCTION_ENTRY_ONLY,
 ];
 
-/// One of the two profiles.
 struct Side<'p> {
     index: InstrIndex<'p>,
     /// The sum of all counters of each stage: first the stage without context sensitivity, then the context-sensitive
@@ -82,8 +81,6 @@ fn sum(record: &RecordRef<'_>) -> u128 {
     counts(record).iter().map(|&count| u128::from(count)).sum()
 }
 
-/// A function that changed. The blocks and call targets that changed are not stored: [`Comparison::details`] finds
-/// them.
 struct Row<'p> {
     function: FunctionRef<'p>,
     change: Change,
@@ -235,7 +232,6 @@ impl<'p> Comparison<'p> {
         self.totals.get(stage).copied().unwrap_or_default()
     }
 
-    /// Compares two records of a function that have the same hash.
     fn pair(&mut self, function: FunctionRef<'p>, old: &RecordRef<'p>, new: &RecordRef<'p>) {
         self.found.common += 1;
         let stage = stage(self.two_stages, old.func_hash);
@@ -366,7 +362,6 @@ impl<'p> Comparison<'p> {
     }
 }
 
-/// Pairs the counters of two records by their indexes.
 fn pairs<'p>(
     old: &RecordRef<'p>,
     new: &RecordRef<'p>,

@@ -8,7 +8,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Identifies a function by its name and its index among the functions with this name.
 type Key<'p> = (&'p [u8], usize);
 
-/// One of the two profiles.
 struct Side<'p> {
     functions: FxHashMap<Key<'p>, &'p Function>,
     /// The functions that were called, in the order of their first calls.
@@ -38,7 +37,6 @@ impl<'p> Side<'p> {
     }
 }
 
-/// Returns the offsets of the blocks that ran.
 fn ran(function: &Function) -> FxHashSet<u32> {
     let blocks = function.blocks.iter().filter(|block| block.runs > 0);
     blocks.map(|block| block.offset).collect()

@@ -236,7 +236,6 @@ impl ProfileDiff {
     }
 }
 
-/// Sorts rows by `order`, and keeps only the first `most` rows.
 fn keep_first<T>(rows: &mut Vec<T>, most: usize, order: impl Fn(&T, &T) -> Ordering) {
     if most < rows.len() {
         if most > 0 {

@@ -45,13 +45,11 @@ impl<'p> Names<'p> {
     }
 }
 
-/// A node in the tree of contexts: a function below its caller, or without a caller.
 #[derive(Clone, Copy)]
 struct Node<'p> {
     /// The index of the caller's node, and the location of the call in the caller. `None` if the node has no caller.
     parent: Option<(usize, Location)>,
     name: NameRef,
-    /// Whether the function or one of its callers is selected.
     selected: bool,
     sides: [Option<&'p Samples>; 2],
 }
@@ -191,7 +189,6 @@ impl<'p> Tree<'p> {
         below
     }
 
-    /// Adds the functions that are inlined into the function of a node.
     fn add_inlined(&mut self, index: usize, node: &Node<'p>, mut found: Found) {
         for (side, samples) in node.sides.into_iter().enumerate() {
             for inlined in samples.into_iter().flat_map(|it| &it.inlined) {
@@ -364,7 +361,6 @@ impl<'p> Tree<'p> {
     }
 }
 
-/// Pairs the samples of two functions by their lines.
 fn lines(old: &Samples, new: &Samples) -> Vec<(Location, [u64; 2])> {
     let [old, new] = [old, new].map(|samples| {
         let lines = samples

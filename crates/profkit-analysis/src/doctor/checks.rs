@@ -12,16 +12,14 @@ use profkit_data::{Error, ErrorKind, Structure};
 pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
     let expected = NameRef::of(&record.name);
     (record.name_ref != expected).then(|| {
-        Error::new(
-            ErrorKind::Malformed,
-            "the hash that is stored for a function name is not the MD5 of the name",
-        )
-        .at(offset)
-        .within(Structure::HashTable)
-        .within(Structure::IndexedProfile)
-        .found(record.name_ref)
-        .expected(expected)
-        .with_hint("compilers find functions by this hash: merge the raw profiles again")
+        ErrorKind::Malformed
+            .error("the hash that is stored for a function name is not the MD5 of the name")
+            .at(offset)
+            .within(Structure::HashTable)
+            .within(Structure::IndexedProfile)
+            .found(record.name_ref)
+            .expected(expected)
+            .with_hint("compilers find functions by this hash: merge the raw profiles again")
     })
 }
 
@@ -35,24 +33,22 @@ pub fn implausible_counter(record: &Record) -> Option<Error> {
         count > raw::MAX_PLAUSIBLE_COUNT && count < indexed::MAX_COUNT
     })?;
     Some(
-        Error::new(
-            ErrorKind::CounterTooLarge,
-            "a counter is too large to be true",
-        )
-        .within(Structure::Counter(index))
-        .within(Structure::Function(record.name_ref.to_string()))
-        .found(count)
-        .expected("at most 2^56"),
+        ErrorKind::CounterTooLarge
+            .error("a counter is too large to be true")
+            .within(Structure::Counter(index))
+            .within(Structure::Function(record.name_ref.to_string()))
+            .found(count)
+            .expected("at most 2^56"),
     )
 }
 
 /// Computes the summaries of an indexed profile from its records.
 #[derive(Debug, Default)]
-pub struct Resummed {
+pub struct RecordSums {
     stages: [SummaryBuilder; 2],
 }
 
-impl Resummed {
+impl RecordSums {
     pub fn add(&mut self, record: &Record) {
         // Bit 60 of the hash marks context-sensitive functions. LLVM's writer tests only this bit, whatever the kind of
         // the profile. So a front-end function whose hash has the bit by chance is left out of the summary, and a
@@ -107,10 +103,7 @@ fn difference(name: Structure, stated: &Summary, actual: &Summary) -> Option<Err
         ("sum of counters", stated.total_count, actual.total_count),
     ];
     let differs = |what: &str, found: &dyn std::fmt::Display, expected: &dyn std::fmt::Display| {
-        Error::new(
-            ErrorKind::Malformed,
-            format!("the stated {what} does not match the records"),
-        )
+        ErrorKind::Malformed.error(format!("the stated {what} does not match the records"))
         .within(name.clone())
         .within(Structure::IndexedProfile)
         .found(found)
@@ -165,22 +158,21 @@ pub fn section_gaps(
         let next = offset + reaches;
         if end > next {
             errors.push(
-                Error::new(
-                    ErrorKind::Malformed,
-                    "a section overlaps the section after it",
-                )
-                .at(next)
-                .within(section)
-                .within(Structure::IndexedProfile)
-                .found(format_args!("an end at {end:#x}"))
-                .expected(format_args!("at most {next:#x}")),
+                ErrorKind::Malformed
+                    .error("a section overlaps the section after it")
+                    .at(next)
+                    .within(section)
+                    .within(Structure::IndexedProfile)
+                    .found(format_args!("an end at {end:#x}"))
+                    .expected(format_args!("at most {next:#x}")),
             );
         } else if end
             .checked_next_multiple_of(8)
             .is_some_and(|end| end < next)
         {
             errors.push(
-                Error::new(ErrorKind::Malformed, "some bytes belong to no section")
+                ErrorKind::Malformed
+                    .error("some bytes belong to no section")
                     .at(end)
                     .within(Structure::After(Box::new(section)))
                     .within(Structure::IndexedProfile)

@@ -5,7 +5,6 @@ use profkit_data::instr::{InstrKind, Record};
 use profkit_data::releases::{RELEASES, Release, ReleaseFacts};
 use std::ops::RangeInclusive;
 
-/// The oldest LLVM release whose support is reported.
 const FIRST: u8 = 13;
 
 /// Whether one LLVM release can use a file, judged only by the versions of the format.

@@ -3,13 +3,13 @@ use super::compatibility::{self, Support};
 use super::what::{Advice, What};
 use super::{checks, heap, mip, sample};
 use crate::faults::Faults;
-use crate::instr::{Form, InstrFacts, InstrReader};
+use crate::instr::{Form, InstrFacts};
 use profkit_data::ForeignFile;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawDialect, RawProfile};
-use profkit_data::instr::{InstrSource, Record};
+use profkit_data::instr::{InstrReader, InstrSource, Record};
 use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, Structure};
 
@@ -107,7 +107,7 @@ impl Diagnosis {
     /// Adds the fault that only the first bytes of the file could be read; `problem` is the reason. This fault becomes
     /// the first, because it explains the others.
     pub fn cut(&mut self, problem: &str) {
-        let error = Error::new(ErrorKind::Truncated, problem.to_owned());
+        let error = ErrorKind::Truncated.error(problem.to_owned());
         if self.verdict != Verdict::Foreign {
             self.verdict = Verdict::Damaged;
         }
@@ -133,7 +133,7 @@ pub fn unreadable(reason: &std::io::Error, hint: Option<String>) -> Diagnosis {
     };
     let mut diagnosis = Diagnosis::new(None, what);
     let text = profkit_merge::files::system_text(reason);
-    let error = Error::new(ErrorKind::Unsupported, text);
+    let error = ErrorKind::Unsupported.error(text);
     diagnosis.add(match hint {
         Some(hint) => error.with_hint(hint),
         None => error,
@@ -221,32 +221,24 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
     let mut record = Record::default();
     let mut at = reader.profile().map(RawProfile::offset);
     let mut stated = reader.profile().map_or(0, |one| one.header().num_data);
-    loop {
-        match reader.read_record(&mut record) {
-            Ok(false) => break,
-            Ok(true) => {
+    while let Some(read) = reader.next_record(&mut record) {
+        match read {
+            Ok(()) => {
                 if let Some(implausible) = reader.implausible_count() {
-                    let error = Error::new(
-                        ErrorKind::CounterTooLarge,
-                        "a counter is too large to be true",
-                    )
-                    .at(implausible.offset)
-                    .within(Structure::Counter(implausible.index as u64))
-                    .within(Structure::Function(record.name_ref.to_string()))
-                    .found(implausible.count)
-                    .expected("at most 2^56");
+                    let error = ErrorKind::CounterTooLarge
+                        .error("a counter is too large to be true")
+                        .at(implausible.offset)
+                        .within(Structure::Counter(implausible.index as u64))
+                        .within(Structure::Function(record.name_ref.to_string()))
+                        .found(implausible.count)
+                        .expected("at most 2^56");
                     diagnosis.add(error);
                 } else {
                     diagnosis.functions += 1;
                     diagnosis.nameless += u64::from(record.name.is_empty());
                 }
             }
-            Err(error) => {
-                diagnosis.add(error);
-                if !reader.can_resume() {
-                    break;
-                }
-            }
+            Err(error) => diagnosis.add(error),
         }
         let now = reader.profile();
         if let Some(profile) = now
@@ -261,13 +253,11 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
     diagnosis.without_values = reader.records_without_values() as u64;
     diagnosis.binary_ids = reader.binary_ids().unwrap_or_default();
     if diagnosis.nameless > 0 && diagnosis.damage.count == 0 {
-        let error = Error::new(
-            ErrorKind::Malformed,
-            "the name table lacks the names of some functions",
-        )
-        .within(Structure::Names)
-        .within(Structure::RawProfile)
-        .found(format_args!("{} hashes without a name", diagnosis.nameless));
+        let error = ErrorKind::Malformed
+            .error("the name table lacks the names of some functions")
+            .within(Structure::Names)
+            .within(Structure::RawProfile)
+            .found(format_args!("{} hashes without a name", diagnosis.nameless));
         diagnosis.add(error);
     }
 }
@@ -278,12 +268,11 @@ fn indexed(
     data: &[u8],
 ) {
     let profile = reader.profile().clone();
-    let mut resummed = checks::Resummed::default();
+    let mut resummed = checks::RecordSums::default();
     let mut record = Record::default();
-    loop {
-        match reader.read_record(&mut record) {
-            Ok(false) => break,
-            Ok(true) => {
+    while let Some(read) = reader.next_record(&mut record) {
+        match read {
+            Ok(()) => {
                 diagnosis.functions += 1;
                 resummed.add(&record);
                 let offset = reader.record_offset();
@@ -294,12 +283,7 @@ fn indexed(
                     diagnosis.add(error.at(offset));
                 }
             }
-            Err(error) => {
-                diagnosis.add(error);
-                if !reader.can_resume() {
-                    break;
-                }
-            }
+            Err(error) => diagnosis.add(error),
         }
     }
     // The summaries are compared only if all records could be read. Otherwise sums over the records would be too small.
@@ -340,22 +324,16 @@ fn indexed(
 fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource, data: &[u8]) {
     let mut oldest: Release = compatibility::oldest_for_kind(reader.kind());
     let mut record = Record::default();
-    loop {
-        match reader.read_record(&mut record) {
-            Ok(false) => break,
-            Ok(true) => {
+    while let Some(read) = reader.next_record(&mut record) {
+        match read {
+            Ok(()) => {
                 diagnosis.functions += 1;
                 oldest = oldest.max(compatibility::oldest_for_record(&record));
                 if let Some(error) = checks::implausible_counter(&record) {
                     diagnosis.add(error);
                 }
             }
-            Err(error) => {
-                diagnosis.add(error);
-                if !reader.can_resume() {
-                    break;
-                }
-            }
+            Err(error) => diagnosis.add(error),
         }
     }
     if diagnosis.functions == 0 && diagnosis.damage.count > 0 {
@@ -369,7 +347,6 @@ fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource, data: &[u8]) {
     }
 }
 
-/// What the user can do next with an instrumentation profile.
 fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
     // No profile can be read from this text.
     if matches!(diagnosis.what, What::Text) {

@@ -105,9 +105,7 @@ pub struct Group {
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: Vec<Group>,
-    /// For each list of build ids, the indexes of the groups of files with these build ids.
     by_build: FxHashMap<Vec<BuildId>, Vec<usize>>,
-    /// The name of each file, and the index of its group in `groups`.
     files: Vec<(Box<str>, usize)>,
 }
 

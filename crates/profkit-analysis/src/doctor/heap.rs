@@ -38,7 +38,6 @@ pub fn raw(data: &[u8]) -> Diagnosis {
     diagnosis
 }
 
-/// Reads one dump to its end. Returns the number of its contexts.
 fn dump(diagnosis: &mut Diagnosis, dump: &RawDump<'_>) -> profkit_data::Result<u64> {
     for segment in dump.segments()? {
         let id = segment.build_id;

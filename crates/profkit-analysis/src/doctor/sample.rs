@@ -32,17 +32,14 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
     }
     diagnosis.damage.count = report.fault_count;
     if report.outcome.overflows > 0 {
-        diagnosis.add(Error::new(
-            ErrorKind::CounterTooLarge,
-            "the sum of the counts of one line or probe exceeds 64 bits",
-        ));
+        diagnosis.add(
+            ErrorKind::CounterTooLarge
+                .error("the sum of the counts of one line or probe exceeds 64 bits"),
+        );
     }
     if report.outcome.mismatches > 0 {
         diagnosis.add(
-            Error::new(
-                ErrorKind::Malformed,
-                "some functions occur twice with different checksums, or their inlined functions nest too deeply",
-            )
+            Error::new(ErrorKind::Malformed, "some functions occur twice with different checksums, or their inlined functions nest too deeply")
             .found(report.outcome.mismatches),
         );
     }

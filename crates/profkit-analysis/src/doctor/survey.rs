@@ -82,9 +82,6 @@ impl Survey {
 
     /// Examines all files with several threads. `each` gets the diagnoses in the order of the files; paths that do not
     /// exist come last. The thread that has examined a file calls `done` with the size of the file.
-    ///
-    /// # Errors
-    /// Those of `each`.
     pub fn examine(
         &self,
         threads: &Threads,

@@ -17,7 +17,7 @@ pub(super) fn to_f64(number: u64) -> f64 {
 }
 
 /// The number of contexts in a group, and the sums of their allocations and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ContextSum {
     /// The number of contexts.
     pub contexts: u64,

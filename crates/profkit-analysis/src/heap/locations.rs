@@ -5,7 +5,7 @@ use profkit_data::tables::{Frame as TableFrame, StackFlags, Tables};
 use std::borrow::Cow;
 
 /// The size of the source locations of all contexts, for three ways to store them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LocationSizes {
     /// The number of call stacks.
     pub stacks: u64,

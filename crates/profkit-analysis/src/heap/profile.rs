@@ -10,7 +10,7 @@ use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::indexed::IndexedMemProf;
 use profkit_data::memprof::{Frame, FrameId, MemProfile, StackId, canonical_name, guid};
 use profkit_data::releases::Release;
-use profkit_data::{Error, ErrorKind, Result};
+use profkit_data::{ErrorKind, Result};
 use rustc_hash::FxHashSet;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -89,7 +89,7 @@ impl HeapProfile {
         let profile = IndexedProfile::parse(data)?;
         let Some(section) = profile.memprof() else {
             let text = "the profile has no MemProf section";
-            return Err(Error::new(ErrorKind::Unsupported, text));
+            return Err(ErrorKind::Unsupported.error(text));
         };
         let end = usize::try_from(section.offset)
             .unwrap_or(usize::MAX)

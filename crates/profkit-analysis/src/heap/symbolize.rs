@@ -136,10 +136,7 @@ impl BinarySource for IndexedBinaries<'_> {
                 match fitting.as_slice() {
                     [] => Ok(None),
                     [one] => Ok(Some((*one).clone())),
-                    several => Err(Error::new(
-                        ErrorKind::CannotCorrelate,
-                        "the mapping has no build id, and several of the given binaries have the size of the mapping",
-                    )
+                    several => Err(Error::new(ErrorKind::CannotCorrelate, "the mapping has no build id, and several of the given binaries have the size of the mapping")
                     .found(format_args!(
                         "{} and {} more",
                         several.first().map_or_else(String::new, |path| profkit_data::path_text(path)),
@@ -400,7 +397,7 @@ struct Group {
 }
 
 /// A module group (the modules of one binary), with the frames of its addresses if the binary could be read.
-type Answered = (Group, Option<ModuleFrames>);
+type GroupFrames = (Group, Option<ModuleFrames>);
 
 /// The addresses of each module.
 type AddressesOf = IndexVec<ModuleId, Vec<AddressId>>;
@@ -422,7 +419,7 @@ fn answer(
     contexts: &RawContexts,
     of_module: &AddressesOf,
     source: &dyn BinarySource,
-) -> (IndexVec<ModuleId, ModuleReport>, Vec<Answered>) {
+) -> (IndexVec<ModuleId, ModuleReport>, Vec<GroupFrames>) {
     let asked: Vec<_> = contexts
         .modules()
         .entries()
@@ -502,7 +499,6 @@ fn answer(
     (reports, all)
 }
 
-/// Symbolises the addresses of the modules of one binary.
 fn frames_of(
     contexts: &RawContexts,
     of_module: &AddressesOf,
@@ -521,10 +517,7 @@ fn frames_of(
     }
     if !offsets.is_empty() {
         let file = BinaryFile::open(&group.path).map_err(|error| {
-            Error::new(
-                ErrorKind::CannotCorrelate,
-                format!("cannot be opened: {error}"),
-            )
+            ErrorKind::CannotCorrelate.error(format!("cannot be opened: {error}"))
         })?;
         let image = file.image(|_| true)?;
         for range in offsets {
@@ -539,11 +532,9 @@ fn frames_of(
         frames.debug_info(),
         DebugInfo::SymbolsOnly | DebugInfo::Nothing
     ) {
-        let error = Error::new(
-            ErrorKind::CannotCorrelate,
-            "the binary has no debug info and no debug file",
-        )
-        .with_hint(FLAGS_HINT);
+        let error = ErrorKind::CannotCorrelate
+            .error("the binary has no debug info and no debug file")
+            .with_hint(FLAGS_HINT);
         return Err(match files.rejected().first() {
             Some(rejected) => error.found(format_args!(
                 "{}, which belongs to another build: {}",

@@ -1,8 +1,7 @@
 //! Finds the headers and sections of a file.
-use super::reader::InstrReader;
 use profkit_data::Structure;
 use profkit_data::instr::raw::{RawProfile, RawReadOptions, RawReader};
-use profkit_data::instr::{InstrSource, Record};
+use profkit_data::instr::{InstrReader, InstrSource, Record};
 
 /// The header and sections of one profile. A raw file may hold several profiles.
 #[derive(Clone, Debug)]
@@ -64,11 +63,8 @@ fn raw_layouts(data: &[u8]) -> Vec<ProfileLayout> {
     let mut current = reader.profile().cloned();
     let mut record = Record::default();
     loop {
-        let more = match reader.read_record(&mut record) {
-            Ok(more) => more,
-            // Errors are ignored in this pass; they are reported when the records are read for output.
-            Err(_) => reader.can_resume(),
-        };
+        // Errors are ignored in this pass; they are reported when the records are read for output.
+        let more = reader.next_record(&mut record).is_some();
         let entered = reader.profile();
         let left = entered.map(RawProfile::offset) != current.as_ref().map(RawProfile::offset);
         if (left || !more)
@@ -92,7 +88,6 @@ fn raw_layouts(data: &[u8]) -> Vec<ProfileLayout> {
     }
 }
 
-/// The sections of a raw profile that ends at `end`.
 fn raw_sections(profile: &RawProfile<'_>, end: u64) -> Vec<SectionPlace> {
     let sections = profile.sections().named();
     let sections = sections.into_iter().filter_map(|(structure, section)| {

@@ -1,10 +1,9 @@
 //! Reads selected records and sums up all records, in one pass.
-use super::reader::InstrReader;
 use super::totals::Totals;
 use crate::faults::Faults;
 use crate::names;
 use crate::selection::Selection;
-use profkit_data::instr::Record;
+use profkit_data::instr::{InstrReader, InstrSource, Record};
 
 /// Calls `each` with every selected record. Adds all records to `totals`, if it is given. Records that cannot be read
 /// are added to the faults.
@@ -27,9 +26,6 @@ use profkit_data::instr::Record;
 /// assert_eq!((missing, counts, faults.count), (Ok(vec!["gone"]), vec![7], 0));
 /// # Ok::<(), profkit_data::Error>(())
 /// ```
-///
-/// # Errors
-/// Those of `each`.
 pub fn read_selected<'s, E>(
     source: &mut InstrReader<'_>,
     selection: &'s Selection,
@@ -47,17 +43,10 @@ pub fn read_selected<'s, E>(
     }
     let mut found = vec![false; missing.len()];
     let mut record = Record::default();
-    loop {
-        match source.source().read_record(&mut record) {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(error) => {
-                faults.push(error);
-                if !source.source().can_resume() {
-                    break;
-                }
-                continue;
-            }
+    while let Some(read) = source.next_record(&mut record) {
+        if let Err(error) = read {
+            faults.push(error);
+            continue;
         }
         if let Some(totals) = &mut totals {
             totals.add(&record);

@@ -22,7 +22,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Whether the counts of a function in a profile could be used if the binary were compiled again with this profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Yes: a binary has a function with this name and hash. If a binary has no hash of the function, the name is
     /// enough.
@@ -34,6 +35,7 @@ pub enum Outcome {
     /// profiles, which need no hash, such a function is [`Matched`](Self::Matched).
     Inlined,
     /// No: no binary has a function with this name.
+    #[serde(rename = "gone")]
     Unknown,
 }
 
@@ -117,7 +119,6 @@ impl NamedFunctions {
 pub struct BinaryFunctions {
     /// The binaries.
     pub binaries: Vec<Binary>,
-    /// The functions, by name.
     functions: FxHashMap<Vec<u8>, NamedFunctions>,
     /// The names of functions that have no symbol and are inlined, according to debug info.
     inlined: FxHashSet<Vec<u8>>,
@@ -134,7 +135,6 @@ pub struct BinaryFunctions {
     wanted: Option<Family>,
     /// The order of the functions in the profile; `None` if there is no order.
     order: Option<FunctionOrder>,
-    /// The position for the next function that is added.
     position: u32,
     /// Whether the names in the sample profile have the suffix `.__uniq.` of local functions. If not, this suffix is
     /// ignored in the names of the binaries, as in LLVM.
@@ -196,10 +196,7 @@ impl BinaryFunctions {
             }
         }
         if self.binaries.len() + self.skipped.len() == before {
-            let error = Error::new(
-                ErrorKind::CannotCorrelate,
-                "the folder holds no program or library",
-            );
+            let error = ErrorKind::CannotCorrelate.error("the folder holds no program or library");
             return Err(error.with_hint(
                 "give the folder into which the build writes its programs and libraries",
             ));
@@ -286,7 +283,7 @@ impl BinaryFunctions {
             let text = format!(
                 "this profile and the other one are of different kinds: {this} and {other}"
             );
-            return Err(Error::new(ErrorKind::Unsupported, text).with_hint(
+            return Err(ErrorKind::Unsupported.error(text).with_hint(
                 "give two profiles of the same kind, or one profile and the program that it is for",
             ));
         }
@@ -478,10 +475,7 @@ pub(super) fn checksum_of(checksum: u64) -> Option<FuncHash> {
 #[cold]
 fn unreadable(error: &io::Error) -> Error {
     let reason = profkit_merge::files::system_text(error);
-    Error::new(
-        ErrorKind::CannotCorrelate,
-        format!("cannot be read: {reason}"),
-    )
+    ErrorKind::CannotCorrelate.error(format!("cannot be read: {reason}"))
 }
 
 #[cfg(test)]

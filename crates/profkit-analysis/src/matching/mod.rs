@@ -26,7 +26,7 @@ mod shares;
 mod successors;
 
 pub use binary::{Binary, BinaryFunctions, DebugInfo, NamedFunctions, Outcome};
-pub use profile::{FunctionOrder, Known, ProfileFunctions, profile_among};
+pub use profile::{FunctionCounts, FunctionOrder, ProfileFunctions, profile_among};
 pub use profiles::{Profiles, ProfilesError};
 pub use shares::{CountShares, FunctionShares, LostFunction, MatchShares};
 pub use successors::{Successor, SuccessorReason};

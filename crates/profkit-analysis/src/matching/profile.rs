@@ -1,12 +1,13 @@
 //! Reads the functions of a profile, so that they can be compared with those of binaries.
 use super::binary::checksum_of;
+use crate::any::AnyProfile;
 use crate::faults::Faults;
-use crate::instr::{Form, InstrFacts, InstrReader, text_has_records};
-use crate::samples::SampleView;
+use crate::instr::Form;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{BuildId, FuncHash, NameRef};
+use profkit_data::instr::overlap::records;
 use profkit_data::instr::raw::RawMetadataSource;
-use profkit_data::instr::{InstrKind, InstrProfile, Record};
+use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile, InstrReader, RecordRef};
 use profkit_data::mip::{Identity, MipProfile};
 use profkit_data::sample::{SampleName, SampleProfile, Samples};
 use profkit_data::{Error, ErrorKind, Result};
@@ -17,7 +18,7 @@ use std::path::Path;
 /// The counts of a function with one name and one control-flow hash. A profile may have functions of the same name with
 /// different hashes.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct FunctionCounts {
     /// The control-flow hash. `None` for functions of MIP profiles. They have a signature instead, which cannot be
     /// compared with the hashes in binaries.
     pub hash: Option<FuncHash>,
@@ -58,7 +59,7 @@ pub enum FunctionOrder {
 #[derive(Debug, Default)]
 pub struct ProfileFunctions {
     /// For each name, the functions of the profile with this name.
-    pub functions: FxHashMap<Vec<u8>, Vec<Known>>,
+    pub functions: FxHashMap<Vec<u8>, Vec<FunctionCounts>>,
     /// The sum of all counts.
     pub total: u128,
     /// The build ids of the programs that wrote the profile. Empty if the profile states none.
@@ -110,132 +111,87 @@ impl ProfileFunctions {
 
     /// Does the same as [`parse`](Self::parse), but also reads a raw profile that holds only counters: `metadata`
     /// supplies its functions, as for [`AnyProfile::open`](crate::any::AnyProfile::open).
-    ///
-    /// # Errors
-    /// Those of [`parse`](Self::parse).
     pub fn parse_correlated(data: &[u8], metadata: Option<&dyn RawMetadataSource>) -> Result<Self> {
         let kind = detect(data);
-        match kind.family() {
-            Some(Family::MemProf) => Err(heap_only()),
-            Some(Family::Sample) => {
-                let SampleView {
-                    profile, report, ..
-                } = SampleView::open(data, None)?;
-                let mut profile = Self::of_samples(profile).with_functions()?;
-                let errors = report.faults.into_iter();
-                errors.for_each(|error| profile.damage.push(error));
-                profile.damage.count = report.fault_count;
-                Ok(profile)
+        if kind.is_memprof() {
+            return Err(heap_only());
+        }
+        match AnyProfile::open_as(kind, data, metadata)? {
+            AnyProfile::Sample(view) => {
+                let damage = view.faults();
+                Self::of_samples(view.profile).with_damage(damage)
             }
-            Some(Family::Mip) if kind != FileKind::MipMap => {
-                Self::of_mip(&MipProfile::open(data)?.0).with_functions()
-            }
-            _ => {
-                let mut reader = InstrReader::open_correlated(data, metadata)?;
-                let profile = Self::read(&mut reader)?;
-                if profile.functions.is_empty()
-                    && profile.instrumentation.contains(InstrKind::MEMPROF)
+            profile => Self::of(&profile),
+        }
+    }
+
+    /// Reads the functions of an open profile of any kind.
+    ///
+    /// # Errors
+    /// If the profile holds counters only, or has no functions.
+    pub fn of(profile: &AnyProfile<'_>) -> Result<Self> {
+        let functions = match profile {
+            AnyProfile::Sample(view) => Self::of_samples(view.profile.clone()),
+            AnyProfile::Mip(profile, _) => Self::of_mip(profile),
+            AnyProfile::Instr(table) => {
+                table.check()?;
+                let is_raw = table.facts.form == Form::Raw;
+                let functions = Self::of_records(&table.profile, table.records(), is_raw);
+                if functions.functions.is_empty()
+                    && functions.instrumentation.contains(InstrKind::MEMPROF)
                 {
                     return Err(heap_only());
                 }
-                profile.with_functions()
+                functions
             }
-        }
+        };
+        functions.with_damage(profile.faults())
     }
 
     /// Returns an error if the profile has no functions. Without this check, an empty profile would match completely,
     /// whatever `--fail-under` demands.
-    fn with_functions(self) -> Result<Self> {
+    fn with_damage(mut self, damage: Faults) -> Result<Self> {
+        self.damage = damage;
         if self.functions.is_empty() {
-            let error = Error::new(
-                ErrorKind::Empty,
-                "the profile has no functions, so nothing can be compared",
-            );
+            let error =
+                ErrorKind::Empty.error("the profile has no functions, so nothing can be compared");
             return Err(error.with_hint("`profkit doctor FILE` shows what the profile contains"));
         }
         Ok(self)
     }
 
-    /// Reads all records. Damaged records are skipped; their errors are kept in [`damage`](Self::damage).
-    ///
-    /// # Errors
-    /// If the profile holds counters only.
-    pub fn read(source: &mut InstrReader<'_>) -> Result<Self> {
-        let facts = InstrFacts::of(source);
-        let is_raw = facts.form == Form::Raw;
-        let mut profile = ProfileFunctions {
-            instrumentation: facts.instrumentation,
-            order: is_raw.then_some(FunctionOrder::File),
-            ..ProfileFunctions::default()
-        };
-        let mut record = Record::default();
-        let mut position = 0;
-        let reader = source.source();
-        loop {
-            match reader.read_record(&mut record) {
-                Ok(false) => {
-                    // If the build ids cannot be read, they are left empty. The comparison does not need them.
-                    profile.build_ids = reader.binary_ids().unwrap_or_default();
-                    profile.add_calls(source);
-                    return Ok(profile);
-                }
-                Ok(true) => {
-                    let counts = record.counts.iter();
-                    let count = counts.fold(0u64, |sum, &n| sum.saturating_add(n));
-                    let place = is_raw.then_some(position);
-                    profile.add(&record.name, Some(record.func_hash), count, place);
-                    position = position.saturating_add(1);
-                }
-                Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
-                Err(error) if reader.can_resume() => profile.damage.push(error),
-                Err(error) if profile.functions.is_empty() => return Err(error),
-                Err(error) => {
-                    profile.damage.push(error);
-                    return Ok(profile);
-                }
-            }
-        }
-    }
-
     /// Reads the functions of an instrumentation profile in memory, such as the result of a merge. The count of a
     /// function is the sum of its counters.
     pub fn of_instr(instr: &InstrProfile) -> Self {
+        Self::of_records(instr, records(instr), false)
+    }
+
+    /// `records` are those of the profile. If `in_file_order` is set, they have the order of the functions in the
+    /// program.
+    fn of_records<'p>(
+        instr: &'p InstrProfile,
+        records: impl IntoIterator<Item = (FunctionRef<'p>, RecordRef<'p>)>,
+        in_file_order: bool,
+    ) -> Self {
         let mut profile = ProfileFunctions {
             instrumentation: instr.kind,
             build_ids: instr.binary_ids.clone(),
+            order: in_file_order.then_some(FunctionOrder::File),
             ..ProfileFunctions::default()
         };
-        for function in instr.tables.iter().flat_map(|table| table.functions()) {
-            for record in function.records() {
-                let counts = record.counts.iter();
-                let count = counts.fold(0u64, |sum, &n| sum.saturating_add(n));
-                profile.add(function.name(), Some(record.func_hash), count, None);
-            }
+        let mut names: FxHashMap<NameRef, &[u8]> = FxHashMap::default();
+        for (position, (function, record)) in (0..).zip(records) {
+            let counts = record.counts.iter();
+            let count = counts.fold(0u64, |sum, &n| sum.saturating_add(n));
+            let place = in_file_order.then_some(position);
+            profile.add(function.name(), Some(record.func_hash), count, place);
+            names.insert(function.name_ref(), function.name());
         }
-        let Some(trace) = instr.traces.traces.first() else {
-            return profile;
-        };
-        let names: FxHashMap<NameRef, &[u8]> = instr
-            .tables
-            .iter()
-            .flat_map(|table| table.functions())
-            .map(|function| (function.name_ref(), function.name()))
-            .collect();
-        let called = trace.functions.iter();
-        profile.set_calls(called.map(|one| names.get(one).copied()));
+        if let Some(trace) = instr.traces.traces.first() {
+            let called = trace.functions.iter();
+            profile.set_calls(called.map(|one| names.get(one).copied()));
+        }
         profile
-    }
-
-    /// Sets the order of the functions to the order of calls in the first temporal trace, if there is one. Damaged
-    /// traces are left out.
-    fn add_calls(&mut self, source: &mut InstrReader<'_>) {
-        let traces = source.source().temporal_traces().unwrap_or_default().traces;
-        let Some(trace) = traces.first() else {
-            return;
-        };
-        let called = trace.functions.iter();
-        let called: Vec<_> = called.map(|&function| source.name_of(function)).collect();
-        self.set_calls(called.into_iter());
     }
 
     /// Sets the order of the functions to the order of `called`, the names of a temporal trace. `None` stands for a
@@ -288,7 +244,7 @@ impl ProfileFunctions {
         let known = self.functions.entry(name.to_vec()).or_default();
         match known.iter_mut().find(|known| known.hash == hash) {
             Some(known) => known.count = known.count.saturating_add(count),
-            None => known.push(Known {
+            None => known.push(FunctionCounts {
                 hash,
                 count,
                 position,
@@ -339,7 +295,6 @@ pub fn profile_among<'p>(data: &[u8], binaries: &'p [std::path::PathBuf]) -> Opt
     binaries.find(|path| is_program && is_profile(path))
 }
 
-/// Whether a file is a profile. Text counts only if it has a record that can be read.
 fn is_profile(path: &Path) -> bool {
     open_profile(path).is_some()
 }
@@ -349,16 +304,14 @@ pub(super) fn open_profile(path: &Path) -> Option<(Family, Result<ProfileFunctio
     let input = Input::open(path).ok()?;
     let kind = detect(&input);
     let family = kind.family()?;
-    let is_profile = kind != FileKind::InstrText || text_has_records(&input).is_ok();
+    let is_text = || InstrReader::open(&input).is_ok_and(|reader| reader.check_text().is_ok());
+    let is_profile = kind != FileKind::InstrText || is_text();
     is_profile.then(|| (family, ProfileFunctions::parse(&input)))
 }
 
 #[cold]
 fn heap_only() -> Error {
-    Error::new(
-        ErrorKind::Unsupported,
-        "this is a heap profile without counts of functions, so nothing can be compared with a binary",
-    )
+    Error::new(ErrorKind::Unsupported, "this is a heap profile without counts of functions, so nothing can be compared with a binary")
     .with_hint(
         "give an instrumentation, sample or MIP profile; `profkit show FILE --binaries PROGRAM` shows a heap profile",
     )

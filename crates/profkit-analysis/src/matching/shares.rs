@@ -1,6 +1,6 @@
 //! Computes for what share of the functions, and of the counts, a profile matches binaries.
 use super::binary::{BinaryFunctions, NamedFunctions, Outcome, checksum_of, fits};
-use super::profile::{Known, ProfileFunctions, each_function, own_samples, sample_name};
+use super::profile::{FunctionCounts, ProfileFunctions, each_function, own_samples, sample_name};
 use super::successors::{Successor, find_successors};
 use profkit_data::ids::FuncHash;
 use profkit_data::sample::{NameId, SampleName, SampleProfile, Samples};
@@ -15,7 +15,7 @@ const HOT_SHARE: f64 = 0.99;
 /// profile, and those that the profile lacks. Each name is counted once. A binary has functions that no profile
 /// contains, such as `_start`. So fewer than 100 percent of its functions match even if the profile is fresh.
 /// [`CountShares`] has no such gap, because it starts from the functions of the profile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FunctionShares {
     /// The number of all functions in the binaries.
     pub total: u64,
@@ -40,7 +40,7 @@ impl FunctionShares {
 /// ([`Origin::Sections`](profkit_object::functions::Origin::Sections),
 /// [`Origin::DebugInfo`](profkit_object::functions::Origin::DebugInfo)). If the binary has only symbols, only names are
 /// compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CountShares {
     /// The sum of all counts.
     pub total: u128,
@@ -165,7 +165,6 @@ impl MatchShares {
     }
 }
 
-/// A function of the profile, with its count and its outcome.
 struct Counted<'p> {
     count: u64,
     name: Cow<'p, [u8]>,
@@ -277,7 +276,7 @@ fn functions<'b>(
     }
     // Collects the functions that have a different name in the binaries than in the profile. For example, the name of a
     // local function may lack the source file in the binaries.
-    let others: FxHashMap<&[u8], &[Known]> = (profile.functions.iter())
+    let others: FxHashMap<&[u8], &[FunctionCounts]> = (profile.functions.iter())
         .filter_map(|(name, known)| {
             let (there, _) = binaries.named(name)?;
             (there != name).then_some((there, known.as_slice()))
@@ -287,7 +286,7 @@ fn functions<'b>(
     for (name, named) in binaries.functions() {
         functions.total += 1;
         let hashes = &named.hashes;
-        let same = |known: &Known| fits(hashes, known.hash);
+        let same = |known: &FunctionCounts| fits(hashes, known.hash);
         let known = profile.functions.get(name).map(Vec::as_slice);
         match known.or_else(|| others.get(name).copied()) {
             Some(known) if known.iter().any(same) => functions.matched += 1,

@@ -20,7 +20,8 @@ pub struct Successor {
 }
 
 /// The reason why a function is probably the successor of a lost function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SuccessorReason {
     /// The successor has the same name and a different hash: the function has changed.
     OtherHash,
@@ -89,7 +90,6 @@ pub(super) fn find_successors(
 /// The functions that have the same hash as a lost function.
 #[derive(Default)]
 struct WithHash {
-    /// The indexes of the new functions with this hash.
     new: Vec<usize>,
     /// The numbers of functions with this hash: in the profile, and in the binaries.
     known: [usize; 2],

@@ -155,7 +155,6 @@ struct Signatures {
 }
 
 impl Signatures {
-    /// Gives the utility nodes of a group new indexes without gaps.
     fn new<F>(nodes: &mut [Node<F>], weights: &[f32]) -> Self {
         const UNUSED: u32 = u32::MAX;
         let mut numbers = vec![0u32; weights.len()];
@@ -219,7 +218,6 @@ impl Signatures {
         }
     }
 
-    /// Moves a function to the other half.
     fn move_node<F>(&mut self, node: &mut Node<F>) {
         for &utility in &node.utilities {
             if let Some((left, right)) = self.members.get_mut(utility as usize) {

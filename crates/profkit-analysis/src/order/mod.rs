@@ -12,7 +12,7 @@ mod tests;
 
 pub use balanced::{Partitioning, balanced};
 pub use pages::{Footprint, footprint};
-pub use startup::{Added, Startup, StartupOrder, StartupText};
+pub use startup::{Startup, StartupInput, StartupOrder, StartupText};
 pub use traces::{RunError, Trace, Utilities, page_fault_area, trace, traces_of_run, utilities};
 
 use profkit_data::mip::{Function, FunctionId, MipProfile};

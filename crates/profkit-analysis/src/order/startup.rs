@@ -1,11 +1,10 @@
 //! The start-up order of a program, from temporal traces, MIP profiles and other order files.
 use super::{OrderFile, Partitioning, Trace, balanced, trace};
-use crate::faults::Faults;
-use crate::instr::{InstrReader, text_has_records};
+use crate::any::AnyProfile;
+use crate::instr::InstrTable;
 use crate::names::without_file;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::Record;
 use profkit_data::mip::MipProfile;
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::code_symbols::CodeSymbol;
@@ -16,7 +15,7 @@ const MOST_LINES: usize = 3;
 
 /// The traces that a file added, and the faults of the file.
 #[derive(Clone, Debug, Default)]
-pub struct Added {
+pub struct StartupInput {
     /// The number of traces.
     pub traces: usize,
     /// The first lines of an order file that are not symbol names: for each, its line number and its text.
@@ -27,7 +26,6 @@ pub struct Added {
     pub damage: Vec<Error>,
 }
 
-/// A function in a trace.
 #[derive(Clone, Debug)]
 struct Symbol {
     name: Vec<u8>,
@@ -74,28 +72,43 @@ impl Startup {
     ///
     /// # Errors
     /// If the file is none of these, or holds no traces.
-    pub fn add(&mut self, data: &[u8]) -> Result<Added> {
+    pub fn add(&mut self, data: &[u8]) -> Result<StartupInput> {
         let kind = detect(data);
         match kind.family() {
-            Some(Family::Mip) if kind != FileKind::MipMap => self.add_mip(data),
-            Some(Family::Instr)
-                if kind != FileKind::InstrText || text_has_records(data).is_ok() =>
-            {
-                self.add_instr(data)
-            }
-            Some(Family::Instr) | None => self.add_lines(data),
+            Some(Family::Mip) if kind != FileKind::MipMap => {}
+            Some(Family::Instr) => {}
+            None => return self.add_lines(data),
             Some(_) => {
-                let error = Error::new(ErrorKind::Unsupported, "the file has no order of calls");
-                Err(error.found(kind.description()).with_hint(NEEDED))
+                let error = ErrorKind::Unsupported.error("the file has no order of calls");
+                return Err(error.found(kind.description()).with_hint(NEEDED));
+            }
+        }
+        match AnyProfile::open_as(kind, data, None) {
+            Ok(profile) => self.add_profile(&profile),
+            Err(_) if kind == FileKind::InstrText => self.add_lines(data),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds the traces of an open profile, as [`add`](Self::add) does.
+    ///
+    /// # Errors
+    /// If the profile holds no traces.
+    pub fn add_profile(&mut self, profile: &AnyProfile<'_>) -> Result<StartupInput> {
+        match profile {
+            AnyProfile::Instr(table) => self.add_instr(table),
+            AnyProfile::Mip(profile, _) => self.add_mip(profile),
+            AnyProfile::Sample(_) => {
+                let error = ErrorKind::Unsupported.error("the profile has no order of calls");
+                Err(error.with_hint(NEEDED))
             }
         }
     }
 
-    fn add_mip(&mut self, data: &[u8]) -> Result<Added> {
-        let profile = MipProfile::parse(data)?;
-        let order = trace(&profile).functions;
+    fn add_mip(&mut self, profile: &MipProfile) -> Result<StartupInput> {
+        let order = trace(profile).functions;
         if order.is_empty() {
-            let error = Error::new(ErrorKind::Empty, "no run recorded the order of its calls");
+            let error = ErrorKind::Empty.error("no run recorded the order of its calls");
             return Err(error.with_hint(
                 "a program that was built with `profkit mip cc --mode calls` records it",
             ));
@@ -106,46 +119,35 @@ impl Startup {
         });
         let functions = functions.collect();
         self.traces.push(Trace::new(functions));
-        Ok(Added {
+        Ok(StartupInput {
             traces: 1,
-            ..Added::default()
+            ..StartupInput::default()
         })
     }
 
-    fn add_instr(&mut self, data: &[u8]) -> Result<Added> {
-        let mut reader = InstrReader::open(data)?;
-        let mut damage = Faults::default();
-        let mut record = Record::default();
-        let mut names: FxHashMap<NameRef, Vec<u8>> = FxHashMap::default();
-        loop {
-            match reader.source().read_record(&mut record) {
-                Ok(true) => {
-                    names.insert(record.name_ref, record.name.clone());
-                }
-                Ok(false) => break,
-                Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
-                Err(error) => {
-                    damage.push(error);
-                    if !reader.source().can_resume() {
-                        break;
-                    }
-                }
-            }
+    fn add_instr(&mut self, table: &InstrTable<'_>) -> Result<StartupInput> {
+        table.check_metadata()?;
+        if let Some(error) = &table.traces_error {
+            return Err(error.clone());
         }
-        let traces = reader.source().temporal_traces()?.traces;
+        let traces = &table.profile.traces.traces;
         if traces.is_empty() {
-            let error = Error::new(ErrorKind::Empty, "the profile has no temporal traces");
+            let error = ErrorKind::Empty.error("the profile has no temporal traces");
             return Err(error.with_hint("clang records them with -fprofile-generate -mllvm -pgo-temporal-instrumentation; a merge keeps them"));
         }
-        let added = Added {
+        let added = StartupInput {
             traces: traces.len(),
-            damage: damage.first,
-            ..Added::default()
+            damage: table.damage.first.clone(),
+            ..StartupInput::default()
         };
+        let functions = table.profile.tables.iter().flat_map(|it| it.functions());
+        let names: FxHashMap<NameRef, &[u8]> = functions
+            .map(|function| (function.name_ref(), function.name()))
+            .collect();
         for trace in traces {
             for &function in &trace.functions {
-                let name = names.get(&function).map(Vec::as_slice);
-                if let Some(name) = name.or_else(|| reader.name_of(function)) {
+                let name = names.get(&function).copied();
+                if let Some(name) = name.or_else(|| table.name_of(function)) {
                     let symbol = without_file(name).to_vec();
                     self.symbols.entry(function).or_insert(Symbol {
                         name: symbol,
@@ -154,7 +156,7 @@ impl Startup {
                 }
             }
             self.traces.push(Trace {
-                functions: trace.functions,
+                functions: trace.functions.clone(),
                 weight: trace.weight,
             });
         }
@@ -162,8 +164,8 @@ impl Startup {
         Ok(added)
     }
 
-    fn add_lines(&mut self, data: &[u8]) -> Result<Added> {
-        let mut added = Added::default();
+    fn add_lines(&mut self, data: &[u8]) -> Result<StartupInput> {
+        let mut added = StartupInput::default();
         let mut functions = Vec::new();
         for (number, line) in (1..).zip(data.split(|&byte| byte == b'\n')) {
             let line = line.trim_ascii();
@@ -332,7 +334,7 @@ fn pages(start: u64, size: u64, page_size: u64) -> impl Iterator<Item = u64> {
 }
 
 /// The size of some functions of a start-up order: in bytes, in pages of the binary, and in pages after ordering.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct StartupText {
     /// The number of the functions that the binary has.
     pub functions: usize,

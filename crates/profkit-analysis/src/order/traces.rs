@@ -83,7 +83,6 @@ pub fn traces_of_run(
     Ok(traces)
 }
 
-/// The functions of a run in the order of the ordinals in its records.
 fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace<FunctionId> {
     let word = |offset: u64| -> Option<u32> {
         let offset = usize::try_from(offset).ok()?;
@@ -121,7 +120,7 @@ pub struct Utilities<F> {
 /// call to the end of the trace, since its pages stay in use. If `leave_out` is true, two sorts of nodes are left out
 /// because they add nothing: nodes with only one function, and nodes with more than half of all functions.
 pub fn utilities<F: Copy + Ord + Hash>(traces: &[Trace<F>], leave_out: bool) -> Utilities<F> {
-    struct Known<F> {
+    struct FunctionNodes<F> {
         function: F,
         earliest: usize,
         /// The index of the last trace in which the function was found.
@@ -130,7 +129,7 @@ pub fn utilities<F: Copy + Ord + Hash>(traces: &[Trace<F>], leave_out: bool) -> 
     }
     let least = traces.iter().map(|trace| trace.weight).min();
     let mut ids: FxHashMap<F, usize> = FxHashMap::default();
-    let mut known: Vec<Known<F>> = Vec::new();
+    let mut known: Vec<FunctionNodes<F>> = Vec::new();
     let mut weights: Vec<f32> = Vec::new();
     let mut first = Vec::new();
     for (number, trace) in traces.iter().enumerate() {
@@ -142,7 +141,7 @@ pub fn utilities<F: Copy + Ord + Hash>(traces: &[Trace<F>], leave_out: bool) -> 
                 cutoff = place.saturating_mul(2);
             }
             let id = *ids.entry(function).or_insert_with(|| {
-                known.push(Known {
+                known.push(FunctionNodes {
                     function,
                     earliest: place,
                     seen_in: usize::MAX,

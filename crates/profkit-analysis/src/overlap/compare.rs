@@ -1,29 +1,23 @@
 //! Compares profiles of any family, two at a time.
+use crate::any::AnyProfile;
 use crate::faults::Faults;
 use crate::heap::{HeapProfile, NoBinaries, is_heap_alone, load_heap};
-use crate::instr::InstrReader;
-use crate::samples::SampleView;
 use profkit_abi::value_kind;
 use profkit_data::detect::{Family, FileKind, detect};
-use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::overlap::{
-    CountSums, InstrIndex, InstrOverlap, Stage, Tested, Verdict, records,
+    CountSums, InstrIndex, InstrOverlap, Stage, TestRecord, Verdict, records,
 };
-use profkit_data::instr::{
-    FunctionId, FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record, RecordId,
-    RecordRef,
-};
+use profkit_data::instr::{InstrKind, InstrProfile, RecordRef};
 use profkit_data::memprof::{Field, Frame};
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::overlap::{
     HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold,
 };
-use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, context_name, summarize};
-use profkit_data::{Error, ErrorKind, Result, share};
+use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, context_name};
+use profkit_data::{ErrorKind, Result, share};
 use profkit_merge::{MergeError, RunOptions};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::hash_map::Entry;
 use std::fmt;
 
 /// The share of all samples, in millionths, that hot lines have together.
@@ -58,24 +52,10 @@ impl ComparedProfile {
         let kind = detect(data);
         let mut damage = Faults::default();
         let content = match kind.family() {
-            Some(Family::Sample) => {
-                let view = SampleView::open(data, None)?;
-                view.report
-                    .faults
-                    .iter()
-                    .cloned()
-                    .for_each(|error| damage.push(error));
-                let summary = (view.report.summary).unwrap_or_else(|| summarize(&view.profile));
-                Content::Sample {
-                    threshold: hot_threshold(&summary, HOT_CUTOFF).unwrap_or(u64::MAX),
-                    profile: view.profile,
-                }
-            }
-            Some(Family::Mip) if kind != FileKind::MipMap => Content::Mip(MipProfile::parse(data)?),
             Some(Family::MemProf) if kind == FileKind::MemProfRaw => {
                 let text =
                     "a raw heap profile cannot be compared: it has addresses instead of functions";
-                let error = Error::new(ErrorKind::Unsupported, text);
+                let error = ErrorKind::Unsupported.error(text);
                 return Err(error.with_hint("`profkit merge FILE --binaries PROGRAM -o heap.profdata` turns it into a profile that can be compared"));
             }
             Some(Family::MemProf) => {
@@ -88,7 +68,7 @@ impl ComparedProfile {
                 });
                 let loaded = loaded.map_err(|error| {
                     let text = "the heap profile was not read";
-                    error.unwrap_or_else(|| Error::new(ErrorKind::Malformed, text))
+                    error.unwrap_or_else(|| ErrorKind::Malformed.error(text))
                 })?;
                 let heap = HeapProfile::from_loaded(loaded);
                 damage.first.clone_from(&heap.damage.first);
@@ -99,7 +79,24 @@ impl ComparedProfile {
                 let heap = HeapProfile::from_indexed(data)?;
                 Content::Heap(Box::new(heap))
             }
-            _ => Content::Instr(read_instr(data, &mut damage)?),
+            _ => return Self::of(AnyProfile::open_as(kind, data, None)?),
+        };
+        Ok(ComparedProfile { content, damage })
+    }
+
+    /// Takes a profile that is already open.
+    pub fn of(profile: AnyProfile<'_>) -> Result<Self> {
+        let damage = profile.faults();
+        let content = match profile {
+            AnyProfile::Instr(table) => {
+                table.check()?;
+                Content::Instr(table.into_united())
+            }
+            AnyProfile::Mip(profile, _) => Content::Mip(*profile),
+            AnyProfile::Sample(view) => Content::Sample {
+                threshold: hot_threshold(&view.summary(), HOT_CUTOFF).unwrap_or(u64::MAX),
+                profile: view.profile,
+            },
         };
         Ok(ComparedProfile { content, damage })
     }
@@ -188,69 +185,6 @@ pub struct ProfileSize {
     pub functions: u64,
     /// The sum of the counts.
     pub total: u128,
-}
-
-/// Reads all sound records. Records of one function with the same hash are added up.
-fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
-    let mut reader = InstrReader::open(data)?;
-    let source: &mut dyn InstrSource = reader.source();
-    let mut table = FunctionTable::new();
-    let mut functions: FxHashMap<NameRef, FunctionId> = FxHashMap::default();
-    let mut seen: FxHashMap<(NameRef, FuncHash), RecordId> = FxHashMap::default();
-    let mut record = Record::default();
-    let full = || {
-        Error::new(
-            ErrorKind::LimitExceeded,
-            "the profile has too many functions",
-        )
-    };
-    loop {
-        match source.read_record(&mut record) {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
-            Err(error) => {
-                damage.push(error);
-                if source.can_resume() {
-                    continue;
-                }
-                break;
-            }
-        }
-        let name = record.name_ref;
-        let function = match functions.entry(name) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(free) => {
-                let added = table.push_function(&record.name, name, 0);
-                *free.insert(added.ok_or_else(full)?)
-            }
-        };
-        if let Some(&known) = seen.get(&(name, record.func_hash)) {
-            let counts = table.counts_mut(known).into_iter().flatten();
-            for (sum, &count) in counts.zip(&record.counts) {
-                *sum = sum.saturating_add(count);
-            }
-            continue;
-        }
-        let added = NewRecord {
-            func_hash: record.func_hash,
-            counts: &record.counts,
-            values: (!record.values.is_empty()).then_some(&record.values),
-            ..NewRecord::default()
-        };
-        let added = table.push_record(function, added).ok_or_else(full)?;
-        seen.insert((name, record.func_hash), added);
-    }
-    if functions.is_empty()
-        && let Some(error) = damage.first.first()
-    {
-        return Err(error.clone());
-    }
-    Ok(InstrProfile {
-        kind: source.kind(),
-        tables: vec![table],
-        ..InstrProfile::default()
-    })
 }
 
 /// Why two profiles cannot be compared.
@@ -429,7 +363,7 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
         if !stage.includes(test.kind, record.func_hash) {
             continue;
         }
-        let tested = Tested {
+        let tested = TestRecord {
             name: function.name_ref(),
             func_hash: record.func_hash,
             counts: record.counts,
@@ -652,14 +586,13 @@ fn of_heap(base: &HeapProfile, test: &HeapProfile, detail: bool) -> PairOverlap 
 }
 
 fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
-    /// A function of one profile: whether it ran, and which of its blocks ran.
     #[derive(Default)]
-    struct Ran<'p> {
+    struct Coverage<'p> {
         covered: bool,
         blocks: FxHashSet<(u32, &'p [u8])>,
     }
-    fn ran(profile: &MipProfile) -> FxHashMap<&[u8], Ran<'_>> {
-        let mut functions: FxHashMap<&[u8], Ran<'_>> = FxHashMap::default();
+    fn ran(profile: &MipProfile) -> FxHashMap<&[u8], Coverage<'_>> {
+        let mut functions: FxHashMap<&[u8], Coverage<'_>> = FxHashMap::default();
         for function in &profile.functions {
             let ran = functions.entry(&function.name).or_default();
             ran.covered |= function.is_covered();
@@ -670,7 +603,7 @@ fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
         functions
     }
     let (in_base, in_test) = (ran(base), ran(test));
-    let covered = |functions: &FxHashMap<&[u8], Ran<'_>>| {
+    let covered = |functions: &FxHashMap<&[u8], Coverage<'_>>| {
         functions.values().filter(|it| it.covered).count() as u64
     };
     let (base_covered, test_covered) = (covered(&in_base), covered(&in_test));

@@ -10,7 +10,7 @@ mod compare;
 pub(crate) use compare::Content;
 pub use compare::{CannotCompare, ComparedProfile, FunctionDifference, PairOverlap, ProfileSize};
 pub use profkit_data::instr::overlap::{
-    CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict,
+    CountSums, InstrIndex, InstrOverlap, Shares, Stage, TestRecord, Verdict,
 };
 pub use profkit_data::sample::overlap::{
     FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold,

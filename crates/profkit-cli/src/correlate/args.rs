@@ -8,7 +8,6 @@ use profkit_object::index::{BinaryIndex, IndexCache};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The options that name the binaries of raw profiles without metadata.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Binaries")]
 pub struct BinaryArgs {
@@ -47,16 +46,12 @@ pub struct BinaryArgs {
 }
 
 impl BinaryArgs {
-    /// Whether the options name binaries, or ask for debuginfod servers.
     pub fn is_used(&self) -> bool {
         !self.binaries.is_empty() || self.debuginfod
     }
 
     /// Indexes the binaries. Problems with single files or with the cache are added to `notes`. With `progress`,
     /// downloads show their progress on a terminal.
-    ///
-    /// # Errors
-    /// If a path of `--binaries` does not exist, or is a file that is not a binary.
     pub fn index(&self, notes: &mut Vec<String>, progress: bool) -> Result<Binaries> {
         let mut cache = match cache_file() {
             Some(file) if !self.no_index_cache => IndexCache::open(&file),

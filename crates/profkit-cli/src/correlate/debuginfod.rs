@@ -8,9 +8,6 @@ use std::time::Duration;
 
 /// Makes a client for debuginfod servers. The servers and limits come from the environment variables of debuginfod.
 /// With `progress`, the client shows downloads on stderr if stderr is a terminal.
-///
-/// # Errors
-/// If the value of a variable is wrong, or if this program was built without a client.
 pub fn from_environment(
     budget: Option<Duration>,
     progress: bool,
@@ -24,7 +21,6 @@ pub fn from_environment(
 
 const DRAWS_PER_SECOND: u8 = 10;
 
-/// A line on the terminal that is shown during a download.
 fn shown() -> DownloadProgress {
     let bar =
         ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));

@@ -1,8 +1,8 @@
 //! `profkit match`: how much of a profile the functions of a binary, or of a newer profile, can use.
 
 use crate::exit::{self, Failure, Status};
-use crate::io::warn_of_front;
-use crate::print::{self, AnnotateArgs, Format, StandardOutput};
+use crate::io::{add_binaries, warn_of_front};
+use crate::print::{self, AnnotateArgs, Format};
 use clap::Args;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::matching::{
@@ -14,8 +14,6 @@ use profkit_merge::files::{Input, InputList, InputNote, system_text};
 use profkit_report::annotations::Annotations;
 use profkit_report::matching::{MatchList, MatchReport};
 use profkit_report::quoted;
-use serde::Serialize;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -48,7 +46,6 @@ Examples:
   profkit match train.profdata build/app --fail-under 90 --annotate github
   profkit match runs/ build/app --fail-under 90";
 
-/// Arguments of `profkit match`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MatchArgs {
@@ -81,10 +78,6 @@ pub struct MatchArgs {
     mangled: bool,
 }
 
-/// Runs `profkit match`.
-///
-/// # Errors
-/// If the profile or a binary cannot be read.
 pub fn run(args: &MatchArgs) -> exit::Result {
     args.annotate.failure("profkit match", compare(args))
 }
@@ -123,7 +116,7 @@ fn compare_one(args: &MatchArgs, input: &Input) -> exit::Result {
     let is_damaged = warn_of_damage(others.chain([(input.name(), &profile.damage)]));
     let mut report = MatchReport::new(input.name(), &profile, &binaries, args.top);
     report.mangled = args.mangled;
-    print(args, |out| report.text(out), &report)?;
+    print::answer(&report, args.format)?;
     let reason = args.fail_under.and_then(|least| report.gate(least));
     finish(args, report.annotations(), reason.as_slice(), is_damaged)
 }
@@ -162,7 +155,7 @@ fn compare_all(args: &MatchArgs, list: &InputList) -> exit::Result {
                 all.push(report);
             }
             Err(reason) => {
-                let _ = writeln!(print::stderr(), "warning: {}: {reason}", file.name);
+                print::say(format_args!("warning: {}: {reason}", file.name));
                 all.push_unreadable(file.name.clone(), reason);
             }
         }
@@ -173,7 +166,7 @@ fn compare_all(args: &MatchArgs, list: &InputList) -> exit::Result {
             all.from()
         )));
     }
-    print(args, |out| all.text(out), &all)?;
+    print::answer(&all, args.format)?;
     let reasons = args
         .fail_under
         .map(|least| all.gate(least))
@@ -188,11 +181,7 @@ fn compare_all(args: &MatchArgs, list: &InputList) -> exit::Result {
 
 fn open_binaries(args: &MatchArgs, profile: &ProfileFunctions) -> exit::Result<BinaryFunctions> {
     let mut binaries = BinaryFunctions::for_profile(profile);
-    for path in &args.binaries {
-        exit::must_exist(path)?;
-        let opened = binaries.open(path);
-        opened.map_err(|error| Failure::file(path_text(path), &error))?;
-    }
+    add_binaries(&mut binaries, &args.binaries)?;
     Ok(binaries)
 }
 
@@ -202,32 +191,12 @@ fn warn_of_damage<'a>(profiles: impl IntoIterator<Item = (&'a str, &'a Faults)>)
     for (name, damage) in profiles {
         is_damaged |= damage.count > 0;
         for error in &damage.first {
-            // A failed write is ignored. It means that stderr is closed.
-            let _ = writeln!(print::stderr(), "warning: {name}: {error}");
+            print::say(format_args!("warning: {name}: {error}"));
         }
     }
     is_damaged
 }
 
-fn print(
-    args: &MatchArgs,
-    text: impl FnOnce(&mut StandardOutput) -> io::Result<()>,
-    json: &impl Serialize,
-) -> exit::Result<()> {
-    let printed = match args.format {
-        Format::Text => {
-            let mut out = print::stdout();
-            text(&mut out).and_then(|()| out.flush())
-        }
-        Format::Json => {
-            let json = serde_json::to_string_pretty(json);
-            writeln!(print::json_stdout(), "{}", json.unwrap_or_default())
-        }
-    };
-    printed.map_err(|error| Failure::print(&error))
-}
-
-/// Writes the annotations, and fails if the condition of `--fail-under` is not met.
 fn finish(
     args: &MatchArgs,
     annotations: Annotations,
@@ -240,13 +209,8 @@ fn finish(
             list.error("profkit match: --fail-under", reason);
         }
     });
-    for reason in reasons {
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = writeln!(print::stderr(), "gate: {reason}");
-    }
-    Ok(match reasons {
-        [] if is_damaged => Status::InputBad,
-        [] => Status::Done,
-        _ => Status::GateFailed,
-    })
+    Ok(exit::gate(reasons).unwrap_or(match is_damaged {
+        true => Status::InputBad,
+        false => Status::Done,
+    }))
 }

@@ -5,7 +5,6 @@ use profkit_merge::files::{Content, Input, Output};
 use profkit_report::flame::HeapWeight;
 use std::path::Path;
 
-/// The weight of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Weight {
     /// Bytes allocated
@@ -34,9 +33,6 @@ impl From<Weight> for HeapWeight {
 
 /// Writes a flame graph. `svg` is `None` if there is nothing to draw because the sum of all weights is 0. `nothing` is
 /// the name of the weight, for the error message.
-///
-/// # Errors
-/// If there is nothing to draw, or if the file cannot be written.
 pub fn write(
     path: &Path,
     input: &Input,
@@ -54,7 +50,6 @@ pub fn write(
     Ok(())
 }
 
-/// The name of a file in the title of a flame graph, without folders.
 pub fn title(input: &Input) -> String {
     let file = Path::new(input.name()).file_name();
     file.map_or(input.name().into(), |name| name.to_string_lossy())

@@ -1,6 +1,7 @@
 //! Heap profiles of any form: opens them, and reports their errors.
 use crate::correlate::args::BinaryArgs;
-use crate::exit::{self, Failure, Status, must_exist};
+use crate::exit::{self, Failure};
+use crate::io::add_binaries;
 use crate::print::{grouped, plural};
 use clap::Args;
 use profkit_analysis::heap::{HeapProfile, IndexedBinaries, LoadedHeap, load_heap};
@@ -13,7 +14,6 @@ use profkit_merge::files::{Input, SingleInput};
 use profkit_merge::{MergeError, RunOptions};
 use profkit_report::heap::HeapView;
 
-/// The limits that decide which contexts are cold or hot.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Heap profiles")]
 pub struct ThresholdArgs {
@@ -31,7 +31,6 @@ pub struct ThresholdArgs {
 }
 
 impl ThresholdArgs {
-    /// Returns the limits as the type that profkit-data uses.
     pub fn thresholds(&self) -> Thresholds {
         Thresholds {
             cold_density: self.cold_density,
@@ -49,10 +48,6 @@ pub struct Heap {
 
 impl Heap {
     /// Opens a heap profile of any form.
-    ///
-    /// # Errors
-    /// If the file is not a heap profile, if nothing of the profile can be read, or if the profile is raw and its
-    /// binaries are not given.
     pub fn open(binaries: &BinaryArgs, input: &Input) -> Result<Self, Failure> {
         if detect(input.bytes()) == FileKind::InstrIndexed {
             let mut heap = Self::open_indexed(input)?;
@@ -95,19 +90,12 @@ impl Heap {
     }
 
     /// Gives names to functions for which the profile has only hashes. The names come from the binaries that the user named.
-    ///
-    /// # Errors
-    /// If a binary cannot be read.
     fn add_names(&mut self, binaries: &BinaryArgs) -> Result<(), Failure> {
         if binaries.binaries.is_empty() {
             return Ok(());
         }
         let mut functions = BinaryFunctions::for_names();
-        for path in &binaries.binaries {
-            must_exist(path)?;
-            let opened = functions.open(path);
-            opened.map_err(|error| Failure::file(profkit_data::path_text(path), &error))?;
-        }
+        add_binaries(&mut functions, &binaries.binaries)?;
         let (named, unnamed) = self.heap.add_names(&functions);
         if named + unnamed > 0 {
             self.notes.push(format!(
@@ -138,7 +126,6 @@ impl Heap {
         }
     }
 
-    /// The heap profile as the type that profkit-report prints.
     pub fn view<'a>(&'a self, input: &'a Input, spelling: Spelling) -> HeapView<'a> {
         HeapView {
             path: input.name(),
@@ -151,27 +138,10 @@ impl Heap {
 
     /// Ends a command that has printed the sound parts of its files: reports the errors of each file, with the file's
     /// name.
-    ///
-    /// # Errors
-    /// If a file has errors.
     pub fn finish(files: &[(&Input, &Heap)]) -> exit::Result {
-        let mut failure: Option<Failure> = None;
-        for (input, shown) in files {
-            let damage = &shown.heap.damage;
-            let first = damage.first.iter().map(ToString::to_string);
-            let more = damage.more();
-            let more = (more > 0).then(|| format!("and {more} more errors"));
-            for error in first.chain(more) {
-                let line = format!("{}: {error}", input.name());
-                failure = Some(match failure {
-                    Some(failure) => failure.and(line),
-                    None => Failure::input(line),
-                });
-            }
-        }
-        match failure {
-            Some(failure) => Err(failure),
-            None => Ok(Status::Done),
-        }
+        let files = files.iter();
+        let lines =
+            files.flat_map(|(input, shown)| exit::lines_of(input.name(), &shown.heap.damage));
+        exit::done_unless(Failure::inputs(lines))
     }
 }

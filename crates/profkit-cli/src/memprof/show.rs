@@ -3,18 +3,17 @@
 use super::flame::{self, Weight};
 use super::heap::{Heap, ThresholdArgs};
 use crate::exit::{self, Failure, Status};
-use crate::print::{RowFormat, stdout_for};
+use crate::print::{self, RowFormat};
 use crate::show::files::Groups;
 use crate::show::{ShowArgs, Sort};
 use clap::Args;
+use profkit_analysis::heap::ContextOrder;
 use profkit_merge::files::Input;
-use profkit_report::RowForm;
 use profkit_report::flame::{HeapWeight, of_heap, print_folded, unit};
 use profkit_report::heap::HeapShow;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Options of heap profiles.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Heap profiles")]
 pub struct HeapArgs {
@@ -47,22 +46,16 @@ pub struct HeapArgs {
     )]
     pub flamegraph_weight: Weight,
 
-    /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     pub thresholds: ThresholdArgs,
 }
 
 impl HeapArgs {
-    /// Whether the options ask for the heap profile of an indexed profile.
     pub fn asks_for_heap(&self) -> bool {
         self.memory || self.folded.is_some() || self.flamegraph.is_some()
     }
 }
 
-/// Shows a heap profile.
-///
-/// # Errors
-/// If nothing of the profile can be read, or if the profile is raw and its binaries are not given.
 pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
     let (args, format, mangled) = (&show.heap, show.format, show.mangled);
     let shown = Heap::open(&show.correlation, input)?;
@@ -72,7 +65,10 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         view: shown.view(input, show.spelling()),
         contexts: &shown.heap.profile.contexts(),
         thresholds,
-        order: show.sort.and_then(Sort::of_contexts).unwrap_or_default(),
+        order: match show.sort {
+            Some(Sort::Contexts(order)) => order,
+            _ => ContextOrder::default(),
+        },
         most: show.top,
         by: groups.as_ref().map(Groups::grouping),
     };
@@ -94,23 +90,21 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         let file = flame::title(input);
         let svg = of_heap(&shown.heap, &file, drawn, &thresholds, mangled);
         flame::write(path, input, svg, unit(drawn))?;
-        crate::print::notes(&shown.notes);
+        print::notes(&shown.notes);
         return Heap::finish(&[(input, &shown)]);
     }
-    let mut out = stdout_for(format.document());
-    let printed = match (folded, format) {
-        (Some(weight), _) => print_folded(&shown.heap, weight, mangled, &mut out),
-        (None, RowFormat::Text) => view.text(&mut out),
-        (None, RowFormat::Json) => view.json(&mut out),
-        (None, RowFormat::Jsonl) => view.rows(RowForm::JsonLines, &mut out),
-        (None, RowFormat::Csv) => view.rows(RowForm::Csv, &mut out),
-    };
-    printed
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::print(&error))?;
+    match folded {
+        Some(weight) => {
+            let mut out = print::stdout();
+            print_folded(&shown.heap, weight, mangled, &mut out)
+                .and_then(|()| out.flush())
+                .map_err(|error| Failure::print(&error))?;
+        }
+        None => print::answer(&view, format)?,
+    }
     // Text and JSON have the notes in them.
-    if folded.is_some() || matches!(format, RowFormat::Jsonl | RowFormat::Csv) {
-        crate::print::notes(&shown.notes);
+    if folded.is_some() || format.rows().is_some() {
+        print::notes(&shown.notes);
     }
     match format {
         // The errors are part of the JSON, so they are not printed as text.

@@ -33,7 +33,7 @@ repaired or dropped, and why.
 
 More examples:
   profkit merge runs/ --binaries build/bin -o out.profdata
-  profkit merge 3,prod.prof canary.prof --output-format text -o samples.txt
+  profkit merge 3,prod.prof canary.prof --to text -o samples.txt
   profkit merge --strict --report report.json old.profdata -o out.profdata
   profkit merge runs/ --max-dropped 5% --annotate github -o out.profdata";
 
@@ -213,19 +213,16 @@ pub struct FormArgs {
     ///
     /// The default is indexed for instrumentation profiles, and extensible binary for sample profiles.
     #[arg(
-        long,
+        long = "to",
+        alias = "output-format",
         value_enum,
         value_name = "FORMAT",
         help_heading = "Form of the output"
     )]
-    pub(super) output_format: Option<Format>,
+    pub(super) to: Option<Format>,
 
-    /// The same as --output-format text
-    #[arg(
-        long,
-        conflicts_with = "output_format",
-        help_heading = "Form of the output"
-    )]
+    /// The same as --to text
+    #[arg(long, conflicts_with = "to", help_heading = "Form of the output")]
     pub(super) text: bool,
 
     #[command(flatten)]

@@ -17,13 +17,11 @@ static MERGE: Mutex<Merge> = Mutex::new(Merge {
     progress: None,
 });
 
-/// The merge that is running.
 struct Merge {
     report: Option<PathBuf>,
     progress: Option<Arc<Progress>>,
 }
 
-/// Starts to wait for signals. `report` is the file of `--report`.
 pub fn watch(report: Option<&Path>) {
     static STARTED: Once = Once::new();
     MERGE.lock().unwrap_or_else(PoisonError::into_inner).report = report.map(Path::to_owned);
@@ -37,7 +35,6 @@ pub fn watch(report: Option<&Path>) {
     });
 }
 
-/// Sets the counter from which the report about a cancelled merge takes the number of merged inputs.
 pub fn count(progress: &Arc<Progress>) {
     let mut merge = MERGE.lock().unwrap_or_else(PoisonError::into_inner);
     merge.progress = Some(Arc::clone(progress));

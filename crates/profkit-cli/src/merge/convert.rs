@@ -53,10 +53,6 @@ pub struct ConvertArgs {
     sample: SampleArgs,
 }
 
-/// Runs `profkit convert`.
-///
-/// # Errors
-/// If the result cannot be written, for whatever reason.
 pub fn convert(args: ConvertArgs) -> Result {
     check_name(&args)?;
     let report = ("the report", args.report.report.as_deref());
@@ -101,7 +97,6 @@ pub fn convert(args: ConvertArgs) -> Result {
     Run::new(&args.report, replaced(&args)).merge(job, &one)
 }
 
-/// Converts a sample profile.
 fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
     let named = Format::of_name(&args.output).filter(|named| *named != Format::Indexed);
     let chosen = args.version.llvm.is_some() || args.sample.gcc.is_some();
@@ -130,7 +125,6 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
     Run::new(&args.report, replaced(args)).merge(job, &SingleInput(input))
 }
 
-/// Makes a note if the result replaces the input.
 fn replaced(args: &ConvertArgs) -> Vec<String> {
     let note = InputNote::OutputIsInput {
         name: path_text(&args.input),
@@ -139,10 +133,6 @@ fn replaced(args: &ConvertArgs) -> Vec<String> {
     is_replaced.then(|| note.to_string()).into_iter().collect()
 }
 
-/// Returns the form that the extension of an output means for a profile that is not a sample profile.
-///
-/// # Errors
-/// If the extension is that of a sample profile.
 fn format_of_name(path: &Path) -> Result<Option<Format>> {
     match Format::of_name(path) {
         Some(Format::Gcov) => Err(Failure::usage(format_args!(

@@ -1,6 +1,6 @@
 //! Merges and writes instrumentation profiles, and heap profiles that are among the same inputs.
 use super::args::{Format, VersionArgs};
-use super::run::{MergeJob, NoResult, Remarks, finish};
+use super::run::{MergeJob, NoResult, Remarks, StagedProfile};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
@@ -12,78 +12,53 @@ use profkit_data::memprof::MemProfile;
 use profkit_data::releases::{FrontEndScheme, Release};
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
-use profkit_merge::{
-    Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
-};
-use profkit_report::merge::{Written, way_out};
+use profkit_merge::{Inputs, MergeOptions, MergedProfile, Reason, Report, merge_instr};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The oldest indexed version that can be written (LLVM 3.8).
 const OLDEST_WRITTEN: u32 = 3;
 
-/// A merge of instrumentation profiles, with all options resolved.
 pub struct Job<'a> {
-    /// The options for merging the inputs.
     pub options: MergeOptions,
-    /// The version and the fields of the MemProf section that is written.
     pub section: SectionChoice,
-    /// A function that makes one profile of the heap profiles among the inputs.
     pub symbolize: &'a Symbolize<'a>,
     /// The sample profile that corrects the merged profile; `None` if the merged profile is not corrected.
     pub supplement: Option<Supplement>,
     /// Whether functions that never ran are left out.
     pub sparse: bool,
-    /// The form of the profile that is written.
     pub form: Form,
-    /// The file or folder to write.
     pub destination: Destination,
-    /// The file of `--report`, which no profile may replace.
     pub report: Option<PathBuf>,
-    /// Whether the merge fails if anything would be lost in the output.
     pub strict: bool,
 }
 
-/// A function that makes one profile of heap profiles. Raw dumps need their binaries. The function adds messages for
-/// the user to the [`Remarks`].
 pub type Symbolize<'a> = dyn Fn(&HeapParts, &Report, &mut Remarks) -> Result<MemProfile> + 'a;
 
-/// The place where the results of a merge are written.
 #[derive(Debug)]
 pub enum Destination {
-    /// A file for the only result.
     File(PathBuf),
-    /// A folder that gets one result per program.
     Folder(PathBuf),
 }
 
-/// The form of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The text format that this LLVM release can read; `None` is the newest release.
     Text(Option<Release>),
-    /// The indexed format.
     Indexed(Version),
-    /// The heap profile as YAML.
     MemProfYaml,
 }
 
-/// How the version of an indexed result is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// The newest version that fits the LLVM release that wrote the inputs.
     Fitting,
-    /// Exactly this version.
     Exact(u32),
     /// A version that this LLVM release can read.
     Release(Release),
 }
 
 impl Form {
-    /// Returns the form of the output that the options choose.
-    ///
-    /// # Errors
-    /// If a version is given for a form without versions, or if the LLVM release reads no version that can be written.
     pub fn new(format: Format, args: &VersionArgs) -> Result<Self> {
         if !matches!(format, Format::Text | Format::Indexed | Format::MemprofYaml) {
             return Err(Failure::usage(
@@ -134,10 +109,8 @@ impl Form {
     }
 }
 
-/// The result of a merge.
 pub struct Merged {
     profiles: Vec<MergedProfile>,
-    /// The heap profiles among the inputs, until the method [`MergeJob::complete`] merges them into the field `heap`.
     heap_parts: Option<HeapParts>,
     heap: Option<MemProfile>,
 }
@@ -170,30 +143,13 @@ impl MergeJob for Job<'_> {
         &mut self,
         inputs: &dyn Inputs,
     ) -> std::result::Result<(Self::Merged, Report), NoResult> {
-        match merge_instr(inputs, &self.options) {
-            Ok(MergeOutcome {
-                profiles,
-                heap,
-                report,
-            }) => {
-                let merged = Merged {
-                    profiles,
-                    heap_parts: heap,
-                    heap: None,
-                };
-                Ok((merged, report))
-            }
-            Err(error) => {
-                let failure = Failure::input(&error);
-                Err(match error {
-                    MergeError::NothingLeft(report) => NoResult::nothing_left(failure, report),
-                    MergeError::Groups(conflict, report) => {
-                        NoResult::conflict(failure.with_hint(way_out(&conflict)), report)
-                    }
-                    error => failure.with_hints(error.hint()).into(),
-                })
-            }
-        }
+        let outcome = merge_instr(inputs, &self.options)?;
+        let merged = Merged {
+            profiles: outcome.profiles,
+            heap_parts: outcome.heap,
+            heap: None,
+        };
+        Ok((merged, outcome.report))
     }
 
     fn complete(
@@ -215,13 +171,12 @@ impl MergeJob for Job<'_> {
         Ok(())
     }
 
-    fn write(
+    fn encode(
         &mut self,
         merged: Merged,
-        _: &dyn Inputs,
         report: &Report,
         remarks: &mut Remarks,
-    ) -> Result<Vec<Written>> {
+    ) -> Result<Vec<StagedProfile>> {
         let notes = &mut remarks.notes;
         let mut ready = Vec::with_capacity(merged.profiles.len());
         for mut one in merged.profiles {
@@ -252,12 +207,11 @@ impl MergeJob for Job<'_> {
                 self.strict,
             )?);
         }
-        finish(ready, remarks)
+        Ok(ready)
     }
 }
 
 impl Job<'_> {
-    /// Opens the output for one result.
     fn open(&self, merged: &MergedProfile) -> Result<Output> {
         let content = self.form.content();
         Ok(match &self.destination {
@@ -277,7 +231,6 @@ impl Job<'_> {
         })
     }
 
-    /// Chooses how to write a profile. Adds a note if the choice has an effect that the user may not expect.
     fn encoding(&self, report: &Report, kind: InstrKind, notes: &mut Vec<String>) -> Encoding {
         let version = match self.form {
             Form::Indexed(version) => version,

@@ -44,19 +44,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Runs `profkit merge`.
-///
-/// # Errors
-/// If the result cannot be written, for whatever reason.
 pub fn merge(args: MergeArgs) -> Result {
     let annotate = args.report.annotate;
     annotate.failure("profkit merge", run(args, Reporting::Last))
 }
 
-/// Runs `profkit correlate`.
-///
-/// # Errors
-/// The errors of [`merge`].
 pub fn correlate(args: CorrelateArgs) -> Result {
     if !args.merge.correlation.is_used() {
         return Err(Failure::usage("profkit correlate needs the binaries that wrote the raw profiles").with_hint(
@@ -72,18 +64,65 @@ pub fn correlate(args: CorrelateArgs) -> Result {
     annotate.failure("profkit correlate", run(args.merge, reporting))
 }
 
-/// When, and in which report, the user is told which profile belongs to which binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reporting {
-    /// Only the report about binaries is printed, and nothing is merged.
     Only,
-    /// The report is printed before the merge.
     First,
-    /// The report of the merge shows which profile belongs to which binary.
     Last,
 }
 
 fn run(args: MergeArgs, reporting: Reporting) -> Result {
+    let options = options(&args)?;
+    let destination = destination(&args)?;
+    check_named_files(&args)?;
+    let report = args.report.report.as_deref();
+    // Until all inputs are known, a file that is perhaps an input is not replaced by a report about a failure.
+    let early = report.filter(|path| may_become_report(path));
+    cancel::watch(early);
+    let refused = |failure| report::failed(failure, &Report::new(), early);
+    let (inputs, mut notes) = inputs(&args, &refused)?;
+    let format = if args.form.text {
+        Some(Format::Text)
+    } else {
+        args.form.to
+    };
+    notes.extend(note_about_name(&args, format));
+    let progress = Progress::new(inputs.files.len(), !args.report.quiet).verbose(args.verbose);
+    progress.say(format_args!(
+        "found {} among the named files, folders and lists",
+        plural(inputs.files.len() as u64, "input")
+    ));
+    let progress = Arc::new(progress);
+    cancel::count(&progress);
+    let threads = Threads::new(args.threads);
+    let run = RunOptions::new()
+        .threads(threads.clone())
+        .progress(Arc::clone(&progress) as _);
+    let options = options.run(run);
+    let opened = InputStore::new(&inputs);
+    let run = Run {
+        tolerance: args.tolerance.into(),
+        dry_run: args.dry_run,
+        threads: threads.count().min(inputs.files.len()),
+        progress: Some(progress),
+        ..Run::new(&args.report, notes)
+    };
+    if sample_job::are_samples(&opened) {
+        args.supplement.refuse()?;
+        return merge_samples(&args, format, options, &opened, run);
+    }
+    args.sample.refuse()?;
+    let merge = InstrMerge {
+        args: &args,
+        reporting,
+        refused: &refused,
+        inputs: &inputs,
+        opened: &opened,
+    };
+    merge.run(options, destination, format.unwrap_or(Format::Indexed), run)
+}
+
+fn options(args: &MergeArgs) -> Result<MergeOptions> {
     let (filter, no_filter) = (
         pattern("--function", args.function.as_deref())?,
         pattern("--no-function", args.no_function.as_deref())?,
@@ -110,181 +149,205 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
                     .is_some_and(|filter| filter.is_match(name))
         });
     }
-    if let Some(path) = &args.remapping_file {
-        options = options.remapping(read_remapping(path)?);
+    Ok(match &args.remapping_file {
+        Some(path) => options.remapping(read_remapping(path)?),
+        None => options,
+    })
+}
+
+fn destination(args: &MergeArgs) -> Result<Destination> {
+    match (&args.destination.output, &args.destination.by_build_id) {
+        (Some(file), _) => Ok(Destination::File(file.clone())),
+        (None, Some(folder)) => Ok(Destination::Folder(folder.clone())),
+        (None, None) if args.dry_run => Ok(Destination::File(PathBuf::from("-"))),
+        (None, None) => Err(Failure::usage("an output is needed")
+            .with_hint("use -o FILE, or --by-build-id DIR for one profile per program")),
     }
-    let destination = match (&args.destination.output, &args.destination.by_build_id) {
-        (Some(file), _) => Destination::File(file.clone()),
-        (None, Some(folder)) => Destination::Folder(folder.clone()),
-        (None, None) if args.dry_run => Destination::File(PathBuf::from("-")),
-        (None, None) => {
-            return Err(Failure::usage("an output is needed")
-                .with_hint("use -o FILE, or --by-build-id DIR for one profile per program"));
-        }
-    };
-    let format = if args.form.text {
-        Some(Format::Text)
-    } else {
-        args.form.output_format
-    };
+}
+
+/// The files that the command writes, each with the words for it in messages.
+fn outputs(args: &MergeArgs) -> [(&'static str, Option<&Path>); 2] {
     let output = args.destination.output.as_deref();
-    let report = args.report.report.as_deref();
-    let outputs = [
+    [
         ("the profile", output.filter(|_| !args.dry_run)),
-        ("the report", report),
-    ];
+        ("the report", args.report.report.as_deref()),
+    ]
+}
+
+fn check_named_files(args: &MergeArgs) -> Result<()> {
     let read = args.input_files.iter().chain(&args.remapping_file);
     let read = read.chain(&args.supplement.supplement_with);
     let read = read.chain(&args.sample.symbol_list);
-    check_outputs(&outputs, read.chain(&args.correlation.binaries))?;
+    check_outputs(&outputs(args), read.chain(&args.correlation.binaries))?;
     if args.inputs.is_empty() && args.input_files.is_empty() {
         return Err(Failure::usage("no inputs")
             .with_hint("name profiles, folders of profiles, or a list of them with -f LIST"));
     }
-    // Until all inputs are known, a file that is perhaps an input is not replaced by a report about a failure.
-    let early = report.filter(|path| may_become_report(path));
-    cancel::watch(early);
-    let refused = |failure| report::failed(failure, &Report::new(), early);
+    Ok(())
+}
+
+/// Returns the inputs that are named, and notes about them.
+fn inputs(
+    args: &MergeArgs,
+    refused: &dyn Fn(Failure) -> Failure,
+) -> Result<(InputList, Vec<String>)> {
+    let output = args.destination.output.as_deref();
     let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)
         .map_err(|error| refused(error.into()))?;
-    if let Some(path) = report {
+    if let Some(path) = &args.report.report {
         inputs.leave_out_report(path);
         let files = inputs.files.iter().map(|file| &file.path);
-        check_outputs(&[("the report", report)], files)?;
+        check_outputs(&[("the report", Some(path.as_path()))], files)?;
     }
     let mut notes: Vec<_> = inputs.notes.iter().map(ToString::to_string).collect();
     if let Some(only) = args.only {
         let others = keep_family(&mut inputs, only.family());
         notes.extend((others > 0).then(|| only.note(others)));
     }
-    if inputs.files.is_empty() {
-        let failure = Failure::input("the named folders and lists hold no files to merge");
-        let failure = if notes.is_empty() {
-            failure.with_hint("add the paths of profiles to the list, one per line")
-        } else {
-            failure
+    if !inputs.files.is_empty() {
+        return Ok((inputs, notes));
+    }
+    let failure = Failure::input("the named folders and lists hold no files to merge");
+    let failure = if notes.is_empty() {
+        failure.with_hint("add the paths of profiles to the list, one per line")
+    } else {
+        failure
+    };
+    Err(refused(notes.iter().fold(failure, Failure::with_hint)))
+}
+
+fn note_about_name(args: &MergeArgs, format: Option<Format>) -> Option<String> {
+    let path = args.destination.output.as_deref()?;
+    let is_text = format.is_none() && Format::of_name(path) == Some(Format::Text);
+    let name = profkit_data::path_text(path);
+    is_text.then(|| format!("{name} is the name of a text profile, but merge writes a binary one: for text, add --text"))
+}
+
+/// A merge of inputs that are not sample profiles.
+struct InstrMerge<'a, 's> {
+    args: &'a MergeArgs,
+    reporting: Reporting,
+    refused: &'a dyn Fn(Failure) -> Failure,
+    inputs: &'a InputList,
+    opened: &'a InputStore<'s>,
+}
+
+impl InstrMerge<'_, '_> {
+    fn run(
+        &self,
+        mut options: MergeOptions,
+        destination: Destination,
+        format: Format,
+        mut run: Run<'_>,
+    ) -> Result {
+        let args = self.args;
+        self.refuse_weights()?;
+        let form = Form::new(format, &args.form.version)?;
+        let supplement = args
+            .supplement
+            .load(args.report.strict, &mut run.remarks.notes)?;
+        self.refuse_programs()?;
+        let binaries = self.binaries(&mut run.remarks.notes)?;
+        if let Some((plan, report)) = self.correlate(&binaries, &options.run.threads) {
+            match self.reporting {
+                Reporting::Only => {
+                    return print_only(&plan, &report, &run.remarks.notes, &args.report);
+                }
+                Reporting::First if !args.report.quiet => {
+                    // A failed write is ignored. It means that stderr is closed.
+                    let _ = write!(print::stderr(), "{report}");
+                }
+                _ => {}
+            }
+            options = options.correlation(Arc::new(plan.joined));
+            run.correlation = Some(report);
+        }
+        run.correlation_printed = self.reporting == Reporting::First;
+        let replaced = self.inputs.notes.iter().filter_map(InputNote::replaced);
+        run.sums = replaced.collect();
+        let threads = options.run.threads.clone();
+        let job = Job {
+            options,
+            section: SectionChoice::new()
+                .version(args.memprof_version)
+                .full_schema(args.memprof_full_schema),
+            symbolize: &|parts, report, remarks| {
+                symbolize((args, &binaries), &threads, (parts, report), remarks)
+            },
+            supplement,
+            sparse: args.sparse,
+            form,
+            destination,
+            report: args.report.report.clone(),
+            strict: args.report.strict,
         };
-        return Err(refused(notes.iter().fold(failure, Failure::with_hint)));
+        run.merge(job, self.opened)
     }
-    if let (None, Some(path)) = (format, output)
-        && Format::of_name(path) == Some(Format::Text)
-    {
-        let name = profkit_data::path_text(path);
-        notes.push(format!("{name} is the name of a text profile, but merge writes a binary one: for text, add --text"));
-    }
-    let progress = Progress::new(inputs.files.len(), !args.report.quiet).verbose(args.verbose);
-    progress.say(format_args!(
-        "found {} among the named files, folders and lists",
-        plural(inputs.files.len() as u64, "input")
-    ));
-    let progress = Arc::new(progress);
-    cancel::count(&progress);
-    let run = RunOptions::new()
-        .threads(Threads::new(args.threads))
-        .progress(Arc::clone(&progress) as _);
-    options = options.run(run.clone());
-    let opened = InputStore::new(&inputs);
-    if sample_job::are_samples(&opened) {
-        args.supplement.refuse()?;
-        let run = Run {
-            tolerance: args.tolerance.into(),
-            dry_run: args.dry_run,
-            threads: run.threads.count().min(inputs.files.len()),
-            progress: Some(progress),
-            ..Run::new(&args.report, notes)
+
+    fn refuse_weights(&self) -> Result<()> {
+        let Some(name) = weighted_heap_profile(self.inputs, self.opened) else {
+            return Ok(());
         };
-        return merge_samples(&args, format, options, &opened, run);
-    }
-    args.sample.refuse()?;
-    if let Some(name) = weighted_heap_profile(&inputs, &opened) {
         let failure = format_args!("{name}: a heap profile cannot have a weight");
-        return Err(Failure::usage(failure).with_hint(
+        Err(Failure::usage(failure).with_hint(
             "leave the weight out, or name the file several times to add it several times",
-        ));
+        ))
     }
-    let form = Form::new(format.unwrap_or(Format::Indexed), &args.form.version)?;
-    let supplement = args.supplement.load(args.report.strict, &mut notes)?;
-    let mut correlation = None;
-    let program = program_among(&inputs, &opened, &args.inputs);
-    if let Some(program) = program.filter(|_| args.correlation.is_used()) {
-        return Err(Failure::usage(format_args!(
+
+    fn refuse_programs(&self) -> Result<()> {
+        let program = program_among(self.inputs, self.opened, &self.args.inputs);
+        let Some(program) = program.filter(|_| self.args.correlation.is_used()) else {
+            return Ok(());
+        };
+        Err(Failure::usage(format_args!(
             "{program}: this is a program, not a profile; --binaries takes only the one file after it"
         ))
         .with_hint(format_args!(
             "repeat the option for this program: --binaries {}",
             quoted(&program)
-        )));
+        )))
     }
-    let mut binaries = Binaries::default();
-    let mut rest = Vec::new();
-    if args.correlation.is_used() {
-        let found = args.correlation.index(&mut notes, !args.report.quiet);
-        binaries = found.map_err(refused)?;
-        check_outputs(
-            &outputs,
-            binaries.index.binaries.iter().map(|found| &found.path),
-        )?;
-        rest = not_heap_profiles(&inputs, &opened);
+
+    fn binaries(&self, notes: &mut Vec<String>) -> Result<Binaries> {
+        let args = self.args;
+        if !args.correlation.is_used() {
+            return Ok(Binaries::default());
+        }
+        let found = args.correlation.index(notes, !args.report.quiet);
+        let binaries = found.map_err(self.refused)?;
+        let paths = binaries.index.binaries.iter().map(|found| &found.path);
+        check_outputs(&outputs(args), paths)?;
+        Ok(binaries)
     }
-    if !rest.is_empty() {
-        let paths: Vec<_> = rest
-            .iter()
-            .filter_map(|&index| inputs.files.get(index))
+
+    /// Finds the binary of each raw profile. `None` if no input can need one.
+    fn correlate(
+        &self,
+        binaries: &Binaries,
+        threads: &Threads,
+    ) -> Option<(Plan, CorrelationReport)> {
+        if !self.args.correlation.is_used() {
+            return None;
+        }
+        let rest = not_heap_profiles(self.inputs, self.opened);
+        if rest.is_empty() {
+            return None;
+        }
+        let file = |index: usize| self.inputs.files.get(index);
+        let paths = rest.iter().filter_map(|&index| file(index));
+        let paths: Vec<_> = paths
             .map(|file| (!is_stdio(&file.path)).then(|| file.path.clone()))
             .collect();
-        let correlated = Subset::new(&opened, rest.clone());
-        let plan = run
-            .threads
-            .install(|| Plan::with_paths(&correlated, &paths, &binaries));
+        let correlated = Subset::new(self.opened, rest.clone());
+        let plan = threads.install(|| Plan::with_paths(&correlated, &paths, binaries));
         let report = CorrelationReport::new(&plan, |input| {
-            let file = rest.get(input).and_then(|&index| inputs.files.get(index));
+            let file = rest.get(input).and_then(|&index| file(index));
             file.map_or("", |file| &file.name)
         });
-        match reporting {
-            Reporting::Only => return print_only(&plan, &report, &notes, &args.report),
-            Reporting::First if !args.report.quiet => {
-                // A failed write is ignored. It means that stderr is closed.
-                let _ = write!(print::stderr(), "{report}");
-            }
-            _ => {}
-        }
-        options = options.correlation(Arc::new(plan.joined));
-        correlation = Some(report);
+        Some((plan, report))
     }
-    let threads = run.threads.count().min(inputs.files.len());
-    let job = Job {
-        options,
-        section: SectionChoice::new()
-            .version(args.memprof_version)
-            .full_schema(args.memprof_full_schema),
-        symbolize: &|parts, report, remarks| {
-            symbolize((&args, &binaries), &run.threads, (parts, report), remarks)
-        },
-        supplement,
-        sparse: args.sparse,
-        form,
-        destination,
-        report: args.report.report.clone(),
-        strict: args.report.strict,
-    };
-    let run = Run {
-        correlation,
-        correlation_printed: reporting == Reporting::First,
-        sums: inputs
-            .notes
-            .iter()
-            .filter_map(InputNote::replaced)
-            .collect(),
-        tolerance: args.tolerance.into(),
-        dry_run: args.dry_run,
-        threads,
-        progress: Some(progress),
-        ..Run::new(&args.report, notes)
-    };
-    run.merge(job, &opened)
 }
 
-/// Makes one profile from the heap profiles, and adds notes about addresses that could not be symbolised.
 fn symbolize(
     (args, found): (&MergeArgs, &Binaries),
     threads: &Threads,
@@ -316,7 +379,6 @@ fn symbolize(
     Ok(loaded.profile)
 }
 
-/// Merges sample profiles.
 fn merge_samples(
     args: &MergeArgs,
     format: Option<Format>,
@@ -348,7 +410,6 @@ fn merge_samples(
     run.merge(job, inputs)
 }
 
-/// Ends `correlate --dry-run`: prints the report, and merges nothing.
 fn print_only(
     plan: &Plan,
     correlation: &CorrelationReport,

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 const SHOW_AFTER: Duration = Duration::from_secs(1);
 const DRAWS_A_SECOND: u8 = 10;
 
-/// Counts inputs as they are merged.
 #[derive(Debug)]
 pub struct Progress {
     started: Instant,
@@ -27,7 +26,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Makes a progress bar for a number of inputs. It is shown only if stderr is a terminal and `wanted` is true.
     pub fn new(total: usize, wanted: bool) -> Self {
         Progress {
             started: Instant::now(),
@@ -40,14 +38,12 @@ impl Progress {
         }
     }
 
-    /// Sets whether each step of the merge is printed too.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.kinds = verbose.then(Mutex::default);
         self
     }
 
-    /// Counts one more input as done. `bytes` is its size.
     pub fn step(&self, bytes: u64) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -74,12 +70,10 @@ impl Progress {
         bar.set_position(done.min(self.total));
     }
 
-    /// The number of inputs that are done, and the number of all inputs.
     pub fn counts(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total)
     }
 
-    /// Removes the progress bar. With `--verbose`, prints the kinds and the bytes of the inputs that were read.
     pub fn finish(&self, threads: usize) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
@@ -92,7 +86,6 @@ impl Progress {
         }
     }
 
-    /// Prints a step of the command if `--verbose` is given.
     pub fn say(&self, text: impl std::fmt::Display) {
         if self.kinds.is_some() {
             // A failed write is ignored. It means that stderr is closed.

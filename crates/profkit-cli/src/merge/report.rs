@@ -8,10 +8,6 @@ use serde::Serialize;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Prints a report on stderr if `print` is true, and writes it as JSON if a path is given; `-` is standard output.
-///
-/// # Errors
-/// If the JSON cannot be written.
 pub fn put(report: &MergeReport<'_>, print: bool, json: Option<&Path>) -> Result<()> {
     if print {
         let correlation = report.correlation.filter(|_| !report.correlation_printed);
@@ -41,10 +37,6 @@ pub fn failed(failure: Failure, report: &Report, json: Option<&Path>) -> Failure
     }
 }
 
-/// Writes a report as JSON; `-` is standard output.
-///
-/// # Errors
-/// If the file cannot be written.
 pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
     let mut json = serde_json::to_vec_pretty(report)
         .map_err(|error| Failure::input(format_args!("cannot write the report: {error}")))?;

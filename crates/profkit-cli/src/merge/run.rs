@@ -7,40 +7,28 @@ use crate::exit::{Failure, Result, Status};
 use crate::print::{grouped, plural};
 use profkit_merge::files::{Content, Output, Staged, check_outputs, may_become_report};
 use profkit_merge::report::{Shortfall, Tolerance};
-use profkit_merge::{Inputs, Reason, Report};
-use profkit_report::merge::{CorrelationReport, HeapModule, MergeReport, Written, name_commands};
+use profkit_merge::sample::SampleConflict;
+use profkit_merge::{Inputs, MergeError, Reason, Report};
+use profkit_report::merge::{
+    CorrelationReport, HeapModule, MergeReport, Written, name_commands, way_out,
+};
 use profkit_report::seconds;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A kind of profile that the command merges.
 pub trait MergeJob {
-    /// The result of the library's merge, apart from the report.
     type Merged;
 
-    /// The file for the result, if the result is a single file.
     fn output(&self) -> Option<&Path>;
 
-    /// Checks that results can be written. Called before any input is read.
-    ///
-    /// # Errors
-    /// If a result cannot be written.
     fn check(&mut self) -> Result<()>;
 
-    /// Calls the library to merge the inputs.
-    ///
-    /// # Errors
-    /// If there is no result.
     fn merge(
         &mut self,
         inputs: &dyn Inputs,
     ) -> std::result::Result<(Self::Merged, Report), NoResult>;
 
-    /// Completes the result of the merge. This is called before the command decides whether the result is written.
-    ///
-    /// # Errors
-    /// If there is no result.
     fn complete(
         &mut self,
         merged: &mut Self::Merged,
@@ -51,94 +39,91 @@ pub trait MergeJob {
         Ok(())
     }
 
-    /// Encodes and writes the result. Writes nothing unless everything can be encoded; [`finish`] helps.
-    ///
-    /// # Errors
-    /// If `--strict` forbids a loss, or if an output cannot be written.
-    fn write(
+    /// Encodes the result, and stages each file of it.
+    fn encode(
         &mut self,
         merged: Self::Merged,
-        inputs: &dyn Inputs,
         report: &Report,
         remarks: &mut Remarks,
-    ) -> Result<Vec<Written>>;
+    ) -> Result<Vec<StagedProfile>>;
 }
 
-/// Messages of the command that are not in the library's report.
+/// An encoded profile. The file of its name is not replaced yet.
+#[derive(Debug)]
+pub struct StagedProfile {
+    pub file: Staged,
+    pub written: Written,
+}
+
 #[derive(Debug, Default)]
 pub struct Remarks {
-    /// Notes, one line each.
     pub notes: Vec<String>,
-    /// The modules of raw heap profiles.
     pub heap_modules: Vec<HeapModule>,
-    /// The outputs that were written before another output could not be written.
-    pub written: Vec<Written>,
 }
 
-/// The reason why a merge has no result, and what happened to the inputs until then.
 #[derive(Debug)]
 pub struct NoResult {
-    /// What happened to the inputs until the merge stopped.
     pub report: Box<Report>,
-    /// The failure that stopped the merge.
     pub failure: Failure,
     /// Whether the failure's messages already contain everything that the report would add. The report is then not
     /// printed, but only written as JSON.
     pub says_all: bool,
 }
 
-impl NoResult {
-    /// Makes the result of a merge in which no input could be used. The report is printed too, because it has the
-    /// warnings and hints about single inputs.
-    pub fn nothing_left(failure: Failure, report: Box<Report>) -> Self {
+impl From<Failure> for NoResult {
+    fn from(failure: Failure) -> Self {
         NoResult {
-            report,
             failure,
-            says_all: false,
-        }
-    }
-
-    /// Makes the result of a merge whose inputs cannot be merged with each other.
-    pub fn conflict(failure: Failure, report: Box<Report>) -> Self {
-        NoResult {
-            report,
-            failure,
+            report: Box::new(Report::new()),
             says_all: true,
         }
     }
 }
 
-impl From<Failure> for NoResult {
-    fn from(failure: Failure) -> Self {
-        NoResult::conflict(failure, Box::new(Report::new()))
+impl From<MergeError> for NoResult {
+    fn from(error: MergeError) -> Self {
+        let failure = Failure::input(&error);
+        let says_all = !matches!(error, MergeError::NothingLeft(_));
+        let failure = match &error {
+            // The report has the hints about single inputs.
+            MergeError::NothingLeft(_) => failure,
+            MergeError::Groups(conflict, _) => failure.with_hint(way_out(conflict)),
+            MergeError::Kinds {
+                what: SampleConflict::Contexts,
+                ..
+            } => failure.with_hint(
+                "`profkit convert --layout nest` turns a profile with contexts into one without",
+            ),
+            error => failure.with_hints(error.hint()),
+        };
+        NoResult {
+            failure,
+            report: match error {
+                MergeError::Groups(_, report)
+                | MergeError::NothingLeft(report)
+                | MergeError::Kinds { report, .. } => report,
+                _ => Box::new(Report::new()),
+            },
+            says_all,
+        }
     }
 }
 
-/// The part of a merge's state that does not depend on the kind of profile.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// The options for damaged input and for the report.
     pub args: &'a ReportArgs,
-    /// The messages of the command that were made so far.
     pub remarks: Remarks,
     /// The report of which binary belongs to which raw profile; `None` if no profile needed a binary.
     pub correlation: Option<CorrelationReport>,
-    /// Whether `correlation` has been printed already.
     pub correlation_printed: bool,
-    /// The names of inputs that are also the output: the result replaces these files.
     pub sums: Vec<String>,
-    /// Whether only the report is written, and no profile.
     pub dry_run: bool,
-    /// The limits for the number of dropped inputs.
     pub tolerance: Tolerance,
-    /// The progress bar.
     pub progress: Option<Arc<Progress>>,
-    /// The number of threads, for `--verbose`.
     pub threads: usize,
 }
 
 impl<'a> Run<'a> {
-    /// Starts a run. `notes` were made when the inputs were collected, for example about a file that is named twice.
     pub fn new(args: &'a ReportArgs, notes: Vec<String>) -> Self {
         Run {
             args,
@@ -156,11 +141,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Merges the inputs, writes the result, and reports.
-    ///
-    /// # Errors
-    /// If the result cannot be written, for whatever reason. The report about the inputs has then been printed already,
-    /// if there is one.
     pub fn merge<J: MergeJob>(mut self, mut job: J, inputs: &dyn Inputs) -> Result {
         let profile = job.output().filter(|_| !self.dry_run);
         let outputs = [
@@ -193,25 +173,41 @@ impl<'a> Run<'a> {
             event.reason != Reason::MayCountTwice || !self.sums.contains(&event.file)
         });
         let mut written = Vec::new();
-        let done = merged.and_then(|merged| {
-            self.check_result(&mut job, merged, &report)
-                .and_then(|merged| {
-                    if !self.dry_run {
-                        let start = Instant::now();
-                        let done = job.write(merged, inputs, &report, &mut self.remarks);
-                        written = std::mem::take(&mut self.remarks.written);
-                        written.extend(done?);
-                        if let Some(progress) = &self.progress {
-                            let time = seconds(start.elapsed());
-                            let count = plural(written.len() as u64, "profile");
-                            progress.say(format_args!("encoded and wrote {count} in {time}"));
-                        }
-                    }
-                    self.most_were_dropped(&report, &written)
-                })
-        });
+        let done = merged
+            .and_then(|merged| self.check_result(&mut job, merged, &report))
+            .and_then(|merged| {
+                if !self.dry_run {
+                    self.write(job, merged, &report, &mut written)?;
+                }
+                self.most_were_dropped(&report, &written)
+            });
         self.put(&report, &written, done.as_ref().err(), print)?;
         done.map(|()| Status::Done)
+    }
+
+    /// Writes all files of the result, or none if one of them cannot be encoded. If a file cannot be replaced, `written`
+    /// has those before it.
+    fn write<J: MergeJob>(
+        &mut self,
+        mut job: J,
+        merged: J::Merged,
+        report: &Report,
+        written: &mut Vec<Written>,
+    ) -> Result<()> {
+        let start = Instant::now();
+        for profile in job.encode(merged, report, &mut self.remarks)? {
+            let bytes = profile.file.finish()?;
+            written.push(Written {
+                bytes,
+                ..profile.written
+            });
+        }
+        if let Some(progress) = &self.progress {
+            let time = seconds(start.elapsed());
+            let count = plural(written.len() as u64, "profile");
+            progress.say(format_args!("encoded and wrote {count} in {time}"));
+        }
+        Ok(())
     }
 
     /// Completes the result of the merge, and fails if the result must not be written.
@@ -276,7 +272,6 @@ impl<'a> Run<'a> {
         )))
     }
 
-    /// Prints the report if `print` is true, and writes the JSON of `--report`.
     fn put(
         &self,
         report: &Report,
@@ -305,23 +300,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Replaces the targets of all outputs, when everything is encoded. If one of them fails, [`Remarks::written`] has those
-/// before it.
-///
-/// # Errors
-/// If a target cannot be replaced.
-pub fn finish(outputs: Vec<(Staged, Written)>, remarks: &mut Remarks) -> Result<Vec<Written>> {
-    for (output, written) in outputs {
-        let bytes = output.finish()?;
-        remarks.written.push(Written { bytes, ..written });
-    }
-    Ok(std::mem::take(&mut remarks.written))
-}
-
-/// Fails if the output would lose data and `--strict` forbids that.
-///
-/// # Errors
-/// If `strict` is true and there are losses.
 pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> {
     match losses {
         [first, rest @ ..] if strict => {

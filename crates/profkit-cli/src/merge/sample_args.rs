@@ -1,5 +1,6 @@
 //! Arguments of `profkit merge` and `profkit convert` for sample profiles.
 use super::args::{MergeArgs, VersionArgs};
+use crate::choice::{choice, choices};
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
 use profkit_data::sample::{FsPass, SampleForm, SampleReadOptions};
@@ -23,8 +24,8 @@ pub struct SampleArgs {
     pub(super) trim_cold_contexts: bool,
 
     /// Keep only the discriminator bits of FS-AFDO passes up to this one
-    #[arg(long, value_enum, value_name = "PASS")]
-    pub(super) fs_discriminator_pass: Option<Pass>,
+    #[arg(long, value_parser = choice(PASSES), value_name = "PASS")]
+    pub(super) fs_discriminator_pass: Option<FsPass>,
 
     /// Read text, binary and compact binary profiles as FS-AFDO profiles; these encodings have no flag that marks such
     /// profiles
@@ -65,24 +66,13 @@ pub struct SampleArgs {
 }
 
 impl SampleArgs {
-    /// The options for reading the inputs.
     pub(super) fn read_options(&self) -> SampleReadOptions {
-        let pass = match self.fs_discriminator_pass {
-            Some(Pass::Base) => FsPass::Base,
-            Some(Pass::Pass1) => FsPass::Pass1,
-            Some(Pass::Pass2) => FsPass::Pass2,
-            Some(Pass::Pass3) => FsPass::Pass3,
-            None => FsPass::Last,
-        };
+        let pass = self.fs_discriminator_pass.unwrap_or_default();
         SampleReadOptions::new()
             .fs_pass(pass)
             .assume_fs(self.assume_fs)
     }
 
-    /// Fails if an option for sample profiles was given; called when the inputs are instrumentation profiles.
-    ///
-    /// # Errors
-    /// If one of these options was given.
     pub fn refuse(&self) -> Result<()> {
         let given = [
             (self.layout.is_some(), "--layout"),
@@ -110,10 +100,6 @@ impl SampleArgs {
         }
     }
 
-    /// Fails if an option was given that has no effect in this encoding of the output.
-    ///
-    /// # Errors
-    /// If one of these options was given.
     pub fn refuse_for(&self, form: SampleForm) -> Result<()> {
         let has_hashes = form == SampleForm::CompactBinary;
         let given = [
@@ -137,9 +123,6 @@ impl SampleArgs {
 
 /// Fails if an option of `profkit merge` was given that has no effect on sample profiles; called when the inputs are
 /// sample profiles.
-///
-/// # Errors
-/// If one of these options was given.
 pub fn refuse_others(args: &MergeArgs) -> Result<()> {
     refuse_version(&args.form.version)?;
     let binaries = &args.correlation;
@@ -155,16 +138,11 @@ pub fn refuse_others(args: &MergeArgs) -> Result<()> {
     ])
 }
 
-/// Fails if a version of the indexed format was given; called when the inputs are sample profiles.
-///
-/// # Errors
-/// If the option was given.
 pub fn refuse_version(args: &VersionArgs) -> Result<()> {
     let is_given = args.indexed_version.is_some();
     refuse_given(&[(is_given, "--indexed-version", "instrumentation")])
 }
 
-/// Fails if an option in the list was given. For each option, the list has the profiles for which it is.
 fn refuse_given(options: &[(bool, &str, &str)]) -> Result<()> {
     match options.iter().find(|(given, ..)| *given) {
         Some((_, option, profiles)) => Err(Failure::usage(format_args!(
@@ -174,21 +152,16 @@ fn refuse_given(options: &[(bool, &str, &str)]) -> Result<()> {
     }
 }
 
-/// The last pass of FS-AFDO whose discriminator bits are kept. The fourth pass needs no variant: without the option,
-/// the bits of all four passes are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Pass {
-    /// Only the discriminator bits that were set before the first pass of FS-AFDO
-    Base,
-    /// The first pass
-    Pass1,
-    /// The second pass
-    Pass2,
-    /// The third pass
-    Pass3,
+choices! {
+    /// The last pass of FS-AFDO whose discriminator bits are kept. The fourth pass needs no word: without the option, the
+    /// bits of all four passes are kept.
+    PASSES: FsPass =
+        "base" => FsPass::Base, "Only the discriminator bits that were set before the first pass of FS-AFDO";
+        "pass1" => FsPass::Pass1, "The first pass";
+        "pass2" => FsPass::Pass2, "The second pass";
+        "pass3" => FsPass::Pass3, "The third pass";
 }
 
-/// The layout of a sample profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// Inlined functions are below their callers; there are no calling contexts

@@ -1,6 +1,6 @@
 //! Merges and converts sample profiles.
 use super::args::Format;
-use super::run::{MergeJob, NoResult, Remarks, refuse_losses};
+use super::run::{MergeJob, NoResult, Remarks, StagedProfile, refuse_losses};
 use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result};
 use crate::print::grouped;
@@ -14,19 +14,16 @@ use profkit_data::sample::{
 use profkit_data::sound_family;
 use profkit_data::summary::Thresholds;
 use profkit_merge::files::{Content, Output, read_into};
-use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::sample::{SampleMergeOptions, merge_sample};
 use profkit_merge::{InputStore, Inputs, NameFilter, Report, RunOptions};
-use profkit_report::merge::{Written, left_out, sample_losses, way_out};
+use profkit_report::merge::{Written, left_out, sample_losses};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Whether these bytes are the start of a sample profile.
 pub fn is_sample(data: &[u8]) -> bool {
     detect(data).is_sample()
 }
 
-/// Whether the first sound profile among the inputs is a sample profile. The merge then checks that the other inputs
-/// are sample profiles too.
 pub fn are_samples(inputs: &InputStore<'_>) -> bool {
     // Inputs that cannot be read are skipped here; the merge reports them.
     let first = |family: &dyn Fn(&[u8]) -> Option<Family>| {
@@ -37,9 +34,6 @@ pub fn are_samples(inputs: &InputStore<'_>) -> bool {
 }
 
 /// Returns the encoding that the format, the LLVM release or the GCC release asks for.
-///
-/// # Errors
-/// If these contradict each other.
 pub fn form(format: Option<Format>, llvm: Option<Release>, gcc: Option<u32>) -> Result<SampleForm> {
     let version = match gcc {
         Some(release) => Some(GcovVersion::of_gcc(release).ok_or_else(|| {
@@ -80,7 +74,6 @@ fn content(form: SampleForm) -> Content {
     }
 }
 
-/// The name of the format in the report of a merge. The report calls the text of instrumentation profiles `text` too.
 fn format_name(form: SampleForm) -> &'static str {
     match form {
         SampleForm::Text => "sample text",
@@ -88,19 +81,13 @@ fn format_name(form: SampleForm) -> &'static str {
     }
 }
 
-/// A merge of sample profiles, with all options resolved.
 pub struct SampleJob<'a> {
-    /// The options for sample profiles.
     pub args: &'a SampleArgs,
-    /// The encoding to write.
     pub form: SampleForm,
     /// The LLVM release that shall be able to read the result; `None` if the user did not name one.
     pub llvm: Option<Release>,
-    /// The file to write.
     pub output: PathBuf,
-    /// Whether the merge fails if anything would be lost in the output.
     pub strict: bool,
-    /// Threads, progress display, and cancelling.
     pub run: RunOptions,
     /// The table of new names for functions; `None` if functions are not renamed.
     pub remapping: Option<Remapping>,
@@ -143,41 +130,16 @@ impl MergeJob for SampleJob<'_> {
                 }
             });
         }
-        match merge_sample(inputs, &self.options()) {
-            Ok(outcome) => Ok((outcome.profile, outcome.report)),
-            Err(error) => {
-                let failure = Failure::input(&error);
-                let hint = match &error {
-                    SampleMergeError::Kinds {
-                        what: SampleConflict::Contexts,
-                        ..
-                    } => Some(
-                        "`profkit convert --layout nest` turns a profile with contexts into one without",
-                    ),
-                    error => error.hint(),
-                };
-                let hinted = failure.clone().with_hints(hint);
-                Err(match error {
-                    SampleMergeError::NothingLeft(report) => {
-                        NoResult::nothing_left(failure, report)
-                    }
-                    SampleMergeError::Groups(conflict, report) => {
-                        NoResult::conflict(failure.with_hint(way_out(&conflict)), report)
-                    }
-                    SampleMergeError::Kinds { report, .. } => NoResult::conflict(hinted, report),
-                    _ => hinted.into(),
-                })
-            }
-        }
+        let outcome = merge_sample(inputs, &self.options())?;
+        Ok((outcome.profile, outcome.report))
     }
 
-    fn write(
+    fn encode(
         &mut self,
         mut profile: SampleProfile,
-        _: &dyn Inputs,
         _: &Report,
         remarks: &mut Remarks,
-    ) -> Result<Vec<Written>> {
+    ) -> Result<Vec<StagedProfile>> {
         let name = profkit_data::path_text(&self.output);
         let output = Output::new(&self.output, content(self.form))?;
         self.symbols(&mut profile)?;
@@ -189,25 +151,25 @@ impl MergeJob for SampleJob<'_> {
             refuse_losses(&name, std::slice::from_ref(&nested), self.strict)?;
             remarks.notes.push(nested);
         }
-        let (bytes, losses) = self.encode(&mut profile)?;
+        let (bytes, losses) = self.bytes_of(&mut profile)?;
         refuse_losses(&name, &losses, self.strict)?;
         let functions = profile.functions().len() as u64;
         // The memory is not freed, because the process ends soon and the system then takes all memory back in one step.
         // Freeing each piece would take a tenth of the whole time.
         std::mem::forget(profile);
-        Ok(vec![Written {
+        let written = Written {
             path: name,
-            bytes: output.write(|sink| sink.put(&bytes))?,
             format: format_name(self.form),
             functions,
             losses,
             ..Written::default()
-        }])
+        };
+        let file = output.stage(|sink| sink.put(&bytes))?;
+        Ok(vec![StagedProfile { file, written }])
     }
 }
 
 impl SampleJob<'_> {
-    /// The library's options for this merge.
     fn options(&self) -> SampleMergeOptions {
         let mut options = SampleMergeOptions::new();
         options.read = self.args.read_options();
@@ -243,7 +205,7 @@ impl SampleJob<'_> {
 
     /// Encodes the profile. If the user set a size limit, functions are dropped until the encoded profile is not larger
     /// than this limit. Also returns messages about losses.
-    fn encode(&self, profile: &mut SampleProfile) -> Result<(Vec<u8>, Vec<String>)> {
+    fn bytes_of(&self, profile: &mut SampleProfile) -> Result<(Vec<u8>, Vec<String>)> {
         let name = profkit_data::path_text(&self.output);
         let mut options = FormOptions::for_profile(profile).for_llvm(self.llvm);
         let args = self.args;

@@ -33,7 +33,6 @@ pub struct SupplementArgs {
     supplement_cold: Option<u64>,
 }
 
-/// The sample profile that corrects a merged profile.
 #[derive(Debug)]
 pub struct Supplement {
     name: String,
@@ -42,10 +41,6 @@ pub struct Supplement {
 }
 
 impl SupplementArgs {
-    /// Fails if `--supplement-with` was given; called when the inputs are sample profiles.
-    ///
-    /// # Errors
-    /// If `--supplement-with` was given.
     pub fn refuse(&self) -> Result<()> {
         match self.supplement_with {
             Some(_) => Err(Failure::usage(
@@ -55,10 +50,6 @@ impl SupplementArgs {
         }
     }
 
-    /// Reads the sample profile. Adds a note for each fault in it.
-    ///
-    /// # Errors
-    /// If nothing of the sample profile can be read. If `strict` is true, also if any part of it cannot be read.
     pub fn load(&self, strict: bool, notes: &mut Vec<String>) -> Result<Option<Supplement>> {
         let Some(path) = &self.supplement_with else {
             return Ok(None);
@@ -88,7 +79,6 @@ impl SupplementArgs {
 }
 
 impl Supplement {
-    /// Corrects a profile, and adds notes about the corrections.
     pub fn correct(&self, profile: &mut InstrProfile, notes: &mut Vec<String>) {
         let done = self.samples.correct(profile, &self.options);
         notes.push(format!(

@@ -1,5 +1,5 @@
 //! Encodes a merged profile and writes it.
-use super::run::refuse_losses;
+use super::run::{StagedProfile, refuse_losses};
 use crate::exit::{Failure, Result};
 use crate::print::plural;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
@@ -9,27 +9,19 @@ use profkit_data::memprof::MemProfile;
 use profkit_data::memprof::indexed::read_section;
 use profkit_data::memprof::yaml::{self, YamlOptions};
 use profkit_merge::Threads;
-use profkit_merge::files::{Output, Staged, write_indexed};
+use profkit_merge::files::{Output, write_indexed};
 use profkit_report::merge::{Written, indexed_losses, text_losses};
 
-/// An output format, with its version and options resolved.
 #[derive(Clone, Debug)]
 pub enum Encoding {
-    /// The text format.
     Text(TextOptions),
-    /// The indexed format.
     Indexed(IndexedWriteOptions),
-    /// The heap profile as YAML. It is taken from a MemProf section that is made first; the options choose the version
-    /// of that section.
     MemProfYaml(IndexedWriteOptions),
 }
 
 /// Encodes a profile, and writes it to a temporary file that replaces the output when it is finished. With `strict`,
 /// losses are errors. `heap` is the heap profile that was merged with the profile; the indexed format and YAML have it in
 /// the MemProf section of `profile`.
-///
-/// # Errors
-/// If `strict` forbids a loss, or if the output cannot be written.
 pub fn write_profile(
     output: Output,
     profile: &InstrProfile,
@@ -37,7 +29,7 @@ pub fn write_profile(
     encoding: &Encoding,
     threads: &Threads,
     strict: bool,
-) -> Result<(Staged, Written)> {
+) -> Result<StagedProfile> {
     let name = output.name().to_owned();
     let mut written = Written {
         path: name.clone(),
@@ -45,7 +37,7 @@ pub fn write_profile(
         build_ids: profile.binary_ids.iter().map(ToString::to_string).collect(),
         ..Written::default()
     };
-    let staged = match encoding {
+    let file = match encoding {
         Encoding::Text(options) => {
             let mut tables = profile.tables.iter();
             let only_heap = tables.all(|table| table.function_count() == 0);
@@ -53,7 +45,7 @@ pub fn write_profile(
                 return Err(Failure::input(format_args!(
                     "{name}: not written: there is only a heap profile, which text cannot represent"
                 ))
-                .with_hint("write it as YAML: `profkit merge --output-format memprof-yaml`, or `profkit convert --to memprof-yaml`"));
+                .with_hint("write it as YAML: `profkit merge --to memprof-yaml`, or `profkit convert --to memprof-yaml`"));
             }
             let kept = |function: &FunctionRef<'_>| !options.sparse || function.has_run();
             let functions = profile.tables.iter().flat_map(|table| table.functions());
@@ -65,9 +57,13 @@ pub fn write_profile(
         Encoding::MemProfYaml(_) => {
             let Some(section) = &profile.memprof else {
                 return Err(Failure::input("the inputs hold no heap profile")
-                    .with_hint("--output-format text writes the counters"));
+                    .with_hint("--to text writes the counters"));
             };
-            let (heap, _) = read_section(section).map_err(|error| Failure::file(&name, &error))?;
+            // The records have the order of a section's hash table, as in LLVM's YAML of an indexed profile.
+            let heap = section
+                .encoded()
+                .and_then(|section| Ok(read_section(&section)?.0))
+                .map_err(|error| Failure::file(&name, &error))?;
             written.format = "memprof-yaml";
             written.functions = heap.records().len() as u64;
             let functions = profile
@@ -95,5 +91,5 @@ pub fn write_profile(
             output.stage(|sink| write_indexed(&plan, threads, sink))?
         }
     };
-    Ok((staged, written))
+    Ok(StagedProfile { file, written })
 }

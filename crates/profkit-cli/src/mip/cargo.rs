@@ -16,7 +16,6 @@ Examples:
 
 The messages and the exit code are those of cargo.";
 
-/// Arguments of `profkit mip cargo`.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct CargoArgs {
@@ -32,10 +31,6 @@ pub struct CargoArgs {
     code: CodeArgs,
 }
 
-/// Runs `profkit mip cargo`: this process becomes cargo.
-///
-/// # Errors
-/// If the options contradict each other, or cargo cannot be started.
 pub fn run(args: &CargoArgs) -> Result {
     let setup = Setup {
         cc: args.code.setup(typed_words("cargo"))?,
@@ -46,13 +41,10 @@ pub fn run(args: &CargoArgs) -> Result {
 }
 
 /// Does the work of the compiler, the linker or rustdoc when cargo starts this program in its place.
-///
-/// # Errors
-/// If a crate cannot be instrumented or linked.
 pub fn run_call(call: &Call) -> Result {
     let setup = call.in_folder(|| {
         let args: CargoArgs = parse_again("cargo", call.words())?;
         args.code.setup(Vec::new())
     })??;
-    Ok(Status::Ran(call.run(&setup)?))
+    Ok(Status::Code(call.run(&setup)?))
 }

@@ -21,7 +21,6 @@ Examples:
 
 The messages and the exit code are those of the compiler.";
 
-/// Arguments of `profkit mip cc`.
 #[derive(Clone, Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct CcArgs {
@@ -34,7 +33,6 @@ pub struct CcArgs {
     code: CodeArgs,
 }
 
-/// The options of the commands that instrument and link.
 #[derive(Clone, Debug, Args)]
 pub struct CodeArgs {
     /// Link this runtime: full, small (one file, without patterns, pools and signals), api (no file), or a FILE
@@ -51,9 +49,6 @@ pub struct CodeArgs {
 
 impl CodeArgs {
     /// Returns the settings of the compiler driver. `words` are these options as the user typed them.
-    ///
-    /// # Errors
-    /// If the options contradict each other, or an ignore list cannot be read.
     pub fn setup(&self, words: Vec<OsString>) -> Result<Setup> {
         Ok(Setup {
             options: self.mode.options()?,
@@ -67,7 +62,6 @@ impl CodeArgs {
     }
 }
 
-/// Returns the words between the subcommand's name and the command that it runs, as they were typed.
 pub fn typed_words(subcommand: &str) -> Vec<OsString> {
     std::env::args_os()
         .skip_while(|word| word != subcommand)
@@ -76,16 +70,12 @@ pub fn typed_words(subcommand: &str) -> Vec<OsString> {
         .collect()
 }
 
-/// Runs `profkit mip cc`. The exit code is the compiler's.
-///
-/// # Errors
-/// If the command line asks for something that cannot be instrumented, or if the instrumentation fails.
 pub fn run(args: &CcArgs) -> Result {
     match Call::parse(&args.command)? {
         Call::PassOn(call) => Err(call.become_compiler().into()),
         Call::Work(call) => {
             let setup = args.code.setup(typed_words("cc"))?;
-            Ok(Status::Ran(call.run(&setup)?))
+            Ok(Status::Code(call.run(&setup)?))
         }
     }
 }
@@ -110,7 +100,6 @@ pub fn parse_again<T: Args>(subcommand: &str, words: &[OsString]) -> Result<T> {
         .map_err(|error| Failure::usage(error.to_string().trim_end()))
 }
 
-/// Runs this program as the assembler that GCC starts.
 pub fn run_assembler(args: Vec<OsString>) -> ExitCode {
     match become_assembler(args) {
         Err(failure) => exit::finish(Err(failure)),

@@ -18,7 +18,6 @@ Examples:
   profkit mip covered -p program.mip --paths | sort -u
   profkit mip covered -p program.mip --debug program --lines -r '^ns::'";
 
-/// Arguments of `profkit mip covered`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CoveredArgs {
@@ -46,10 +45,6 @@ pub struct CoveredArgs {
     mangled: bool,
 }
 
-/// Runs `profkit mip covered`.
-///
-/// # Errors
-/// If the profile or the debug info cannot be read, or if source locations are asked for and there are none.
 pub fn run(args: &CoveredArgs) -> Result {
     let regex = pattern("--regex", args.regex.as_deref())?;
     let mut opened = open(&args.profile)?;
@@ -81,12 +76,15 @@ pub fn run(args: &CoveredArgs) -> Result {
     let counts = list.text(&mut out);
     let counts = counts.and_then(|counts| out.flush().map(|()| counts));
     let counts = counts.map_err(|error| Failure::print(&error))?;
-    // A failed write is ignored. It means that stderr is closed.
-    let mut stderr = print::stderr();
     if counts.without_location > 0 {
         let functions = plural(counts.without_location, "covered function");
-        let _ = writeln!(stderr, "warning: {functions} without a source location");
+        print::say(format_args!(
+            "warning: {functions} without a source location"
+        ));
     }
-    let _ = writeln!(stderr, "{} covered", plural(counts.covered, "function"));
+    print::say(format_args!(
+        "{} covered",
+        plural(counts.covered, "function")
+    ));
     Ok(Status::Done)
 }

@@ -1,5 +1,6 @@
 //! `profkit mip create`: creates an empty profile from a binary or a map.
-use super::profile::{FormatVersion, ImageArgs, make, open, stage};
+use super::profile::{ImageArgs, VERSIONS, make, open, stage};
+use crate::choice::choice;
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use crate::print::plural;
@@ -8,7 +9,6 @@ use profkit_data::mip::ProfileVersion;
 use profkit_data::path_text;
 use profkit_merge::files::check_outputs;
 use profkit_object::build_id::parse_build_id;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -20,7 +20,6 @@ Examples:
   profkit mip create -p program.mip program
   profkit mip create -p program.mip --debug program.debug --build-id 8c2f…01 program.mipmap";
 
-/// Arguments of `profkit mip create`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CreateArgs {
@@ -40,14 +39,10 @@ pub struct CreateArgs {
     build_id: Option<String>,
 
     /// Version of the profile
-    #[arg(long, value_enum, default_value = "9", value_name = "VERSION")]
-    format_version: FormatVersion,
+    #[arg(long, value_parser = choice(VERSIONS), default_value = "9", value_name = "VERSION")]
+    format_version: ProfileVersion,
 }
 
-/// Runs `profkit mip create`.
-///
-/// # Errors
-/// If the input is neither a binary with a map nor a map, or the profile cannot be written.
 pub fn run(args: &CreateArgs) -> Result {
     let read = [&args.input].into_iter().chain(&args.image.debug);
     check_outputs(&[("the profile", Some(&args.profile))], read)?;
@@ -60,7 +55,7 @@ pub fn run(args: &CreateArgs) -> Result {
         })?),
     };
     let made = make(&args.input, &args.image, build_id)?;
-    let version = ProfileVersion::from(args.format_version);
+    let version = args.format_version;
     let output = stage(&args.profile, &made.profile, version)?;
     // What is there may be no profile, or be damaged. Then it has no counts that could be lost.
     let replaced = open(&args.profile).map_or(0, |old| old.profile.runs);
@@ -70,15 +65,13 @@ pub fn run(args: &CreateArgs) -> Result {
         let (name, runs) = (path_text(&args.profile), plural(replaced, "run"));
         print::notes([format!("replaced {name}, which had the counts of {runs}")]);
     }
-    let mut stderr = print::stderr();
     for dropped in &made.dropped {
-        let _ = writeln!(stderr, "warning: {dropped}");
+        print::say(format_args!("warning: {dropped}"));
     }
-    let _ = writeln!(
-        stderr,
-        "wrote {}: an empty profile of {}",
-        path_text(&args.profile),
-        plural(made.profile.function_counts().0, "function")
-    );
+    let functions = plural(made.profile.function_counts().0, "function");
+    let name = path_text(&args.profile);
+    print::say(format_args!(
+        "wrote {name}: an empty profile of {functions}"
+    ));
     Ok(Status::Done)
 }

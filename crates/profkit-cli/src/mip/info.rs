@@ -1,10 +1,9 @@
 //! `profkit mip info`: the numbers of functions and blocks, and how many of these functions and blocks were run.
 use super::profile::open;
-use crate::exit::{Failure, Result, Status};
-use crate::print::{Format, stdout_for};
+use crate::exit::{Result, Status};
+use crate::print::{self, Format};
 use clap::Args;
 use profkit_report::mip::MipInfo;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -12,7 +11,6 @@ Examples:
   profkit mip info -p program.mip
   profkit mip info -p program.mip --format json";
 
-/// Arguments of `profkit mip info`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InfoArgs {
@@ -25,21 +23,9 @@ pub struct InfoArgs {
     format: Format,
 }
 
-/// Runs `profkit mip info`.
-///
-/// # Errors
-/// If the profile cannot be read.
 pub fn run(args: &InfoArgs) -> Result {
     let opened = open(&args.profile)?;
     let info = MipInfo::new(&opened.profile, opened.version);
-    let mut out = stdout_for(args.format);
-    match args.format {
-        Format::Text => info.text(&mut out),
-        Format::Json => serde_json::to_writer_pretty(&mut out, &info)
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(out)),
-    }
-    .and_then(|()| out.flush())
-    .map_err(|error| Failure::print(&error))?;
+    print::answer(&info, args.format)?;
     Ok(Status::Done)
 }

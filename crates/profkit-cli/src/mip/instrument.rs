@@ -5,7 +5,6 @@ use crate::print;
 use clap::{Args, ValueEnum};
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_mip::instrument::{Target, instrument};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -14,7 +13,6 @@ Examples:
   rustc -O --emit asm -o - foo.rs | profkit mip instrument - -o foo.s
   profkit mip instrument --mode calls,block --target x86_64-linux-gnu foo.s -o foo.mip.s";
 
-/// Arguments of `profkit mip instrument`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InstrumentArgs {
@@ -45,7 +43,6 @@ pub struct InstrumentArgs {
     mode: ModeArgs,
 }
 
-/// The code models that change the instrumentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CodeModel {
     /// Every model but the large one: tiny, small, kernel, medium
@@ -55,10 +52,6 @@ enum CodeModel {
     Large,
 }
 
-/// Runs `profkit mip instrument`.
-///
-/// # Errors
-/// If the assembly cannot be read, instrumented or written.
 pub fn run(args: &InstrumentArgs) -> Result {
     check_outputs(&[("the output", Some(&args.output))], [&args.input])?;
     let mut options = args.mode.options()?;
@@ -69,25 +62,16 @@ pub fn run(args: &InstrumentArgs) -> Result {
         instrument(input.bytes(), input.name(), args.target, &options).map_err(Failure::input)?;
     output.write(|sink| sink.put(&made.text))?;
     if args.verbose {
-        let mut stderr = print::stderr();
-        // A failed write is ignored. It means that stderr is closed.
+        let name = input.name();
         for skipped in &made.skipped {
-            let _ = writeln!(
-                stderr,
-                "{}:{}: {} {}",
-                input.name(),
-                skipped.line,
-                skipped.name,
-                skipped.reason
-            );
+            let (line, function, reason) = (skipped.line, &skipped.name, &skipped.reason);
+            print::say(format_args!("{name}:{line}: {function} {reason}"));
         }
-        let _ = writeln!(
-            stderr,
-            "{}: functions instrumented: {}, left alone: {}",
-            input.name(),
+        print::say(format_args!(
+            "{name}: functions instrumented: {}, left alone: {}",
             made.functions,
             made.skipped_functions()
-        );
+        ));
     }
     Ok(Status::Done)
 }

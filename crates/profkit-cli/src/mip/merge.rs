@@ -1,11 +1,13 @@
 //! `profkit mip merge`: merges raw files into the profile of their build.
-use super::profile::{FormatVersion, ImageArgs, make, open, stage};
+use super::profile::{ImageArgs, VERSIONS, make, open, stage};
+use crate::choice::choice;
 use crate::exit::{Failure, Result};
 use crate::merge::args::{ReportArgs, ToleranceArgs};
 use crate::merge::progress::Progress;
-use crate::merge::run::{MergeJob, NoResult, Remarks, Run, finish};
+use crate::merge::run::{MergeJob, NoResult, Remarks, Run, StagedProfile};
 use crate::print::plural;
 use clap::Args;
+use profkit_data::mip::ProfileVersion;
 use profkit_merge::files::{InputList, check_outputs};
 use profkit_merge::mip::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
 use profkit_merge::{Inputs, Report, RunOptions, Threads, Weight};
@@ -26,7 +28,6 @@ Examples:
   profkit mip merge -p program.mip --binary program runs/
   profkit mip merge -p profiles/ --binary bin/ --strict -f list.txt";
 
-/// Arguments of `profkit mip merge`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
@@ -53,8 +54,8 @@ pub struct MergeArgs {
     image: ImageArgs,
 
     /// Version of the profiles that are written; by default that of the existing profile, or 9
-    #[arg(long, value_enum, value_name = "VERSION")]
-    format_version: Option<FormatVersion>,
+    #[arg(long, value_parser = choice(VERSIONS), value_name = "VERSION")]
+    format_version: Option<ProfileVersion>,
 
     #[command(flatten)]
     report: ReportArgs,
@@ -67,10 +68,6 @@ pub struct MergeArgs {
     threads: Option<NonZeroUsize>,
 }
 
-/// Runs `profkit mip merge`.
-///
-/// # Errors
-/// If the result cannot be written, for whatever reason.
 pub fn run(args: &MergeArgs) -> Result {
     let binaries = binaries(&args.binary)?;
     let (profiles, mut notes) = profiles(args, &binaries)?;
@@ -122,11 +119,10 @@ pub fn run(args: &MergeArgs) -> Result {
     run.merge(job, &inputs)
 }
 
-/// A merge of MIP files.
 struct MipJob<'a> {
     profiles: Profiles,
     options: MipMergeOptions,
-    version: Option<FormatVersion>,
+    version: Option<ProfileVersion>,
     report: Option<&'a Path>,
 }
 
@@ -163,13 +159,12 @@ impl MergeJob for MipJob<'_> {
         Ok((targets, report))
     }
 
-    fn write(
+    fn encode(
         &mut self,
         targets: Vec<MipTarget>,
-        _: &dyn Inputs,
         report: &Report,
-        remarks: &mut Remarks,
-    ) -> Result<Vec<Written>> {
+        _: &mut Remarks,
+    ) -> Result<Vec<StagedProfile>> {
         let added = report.mip.as_ref().map(|details| &details.targets);
         let places = self.profiles.places(&targets)?;
         let mut ready = Vec::new();
@@ -184,7 +179,7 @@ impl MergeJob for MipJob<'_> {
                 ("the report", self.report),
             ];
             check_outputs(&outputs, [""; 0])?;
-            let version = self.version.map_or(place.version, Into::into);
+            let version = self.version.unwrap_or(place.version);
             let (functions, covered) = target.profile.function_counts();
             let written = Written {
                 path: profkit_data::path_text(&place.path),
@@ -194,13 +189,13 @@ impl MergeJob for MipJob<'_> {
                 runs: Some(target.profile.runs),
                 ..Written::default()
             };
-            ready.push((stage(&place.path, &target.profile, version)?, written));
+            let file = stage(&place.path, &target.profile, version)?;
+            ready.push(StagedProfile { file, written });
         }
-        finish(ready, remarks)
+        Ok(ready)
     }
 }
 
-/// Opens the profiles that exist and makes empty ones of the binaries. Also returns notes for the user.
 fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<String>)> {
     let mut profiles = Profiles::new(&args.profile)?;
     for path in profiles.files().to_vec() {
@@ -219,16 +214,4 @@ fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<Str
         notes.push("the profile that -p names does not exist yet: to create it, give the profiled program with --binary BINARY, or add an existing profile of that program (.mip) to the inputs".to_owned());
     }
     Ok((profiles, notes))
-}
-
-impl From<profkit_mip::profiles::Error> for Failure {
-    #[cold]
-    fn from(error: profkit_mip::profiles::Error) -> Self {
-        let failure = if error.is_usage() {
-            Failure::usage(&error)
-        } else {
-            Failure::input(&error)
-        };
-        failure.with_hints(error.hint())
-    }
 }

@@ -14,12 +14,9 @@ mod show;
 mod use_;
 mod yaml;
 
-pub use options::ModeArgs;
-
 use crate::exit::Result;
 use clap::{ArgMatches, Args, Subcommand};
 
-/// Arguments of `profkit mip`.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -69,10 +66,6 @@ enum MipCommand {
     FromYaml(yaml::FromYamlArgs),
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// The errors of the subcommand.
 pub fn run(args: MipArgs, matches: &ArgMatches) -> Result {
     let matches = matches
         .subcommand()

@@ -4,7 +4,6 @@ use clap::{Args, ValueEnum};
 use profkit_mip::instrument::{Counter, IgnoreList, Mode, Options};
 use std::path::PathBuf;
 
-/// The instrumentation options.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "What is recorded")]
 pub struct ModeArgs {
@@ -64,10 +63,6 @@ enum CounterArg {
 }
 
 impl ModeArgs {
-    /// The instrumenter's options.
-    ///
-    /// # Errors
-    /// If the options contradict each other, or an ignore list cannot be read.
     pub fn options(&self) -> Result<Options> {
         let asks = |mode| self.mode.contains(&mode);
         let mut options = Options::default();

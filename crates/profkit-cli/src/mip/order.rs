@@ -1,17 +1,17 @@
 //! `profkit mip order`: the order in which a linker should lay out functions.
 use super::profile;
+use crate::choice::choice;
 use crate::exit::{Failure, Result};
-use crate::order::{Linker, write};
+use crate::order::{LINKERS, write};
 use crate::print::{self, Format};
 use crate::spelling::pattern;
 use clap::{Args, ValueEnum};
 use profkit_analysis::order::{
-    Partitioning, RunError, Trace, balanced, by_mean, trace, traces_of_run,
+    OrderFile, Partitioning, RunError, Trace, balanced, by_mean, trace, traces_of_run,
 };
 use profkit_data::mip::{FunctionId, MipProfile};
 use profkit_merge::files::{Content, Output, check_outputs, is_stdio};
-use profkit_report::order::MipOrderReport;
-use std::io::Write as _;
+use profkit_report::order::{MipOrderReport, Order};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -22,7 +22,6 @@ Examples:
       then: clang -fuse-ld=gold -ffunction-sections -Wl,--section-ordering-file=sections.txt …
   profkit mip order app.mip --algorithm balanced run1.mipraw run2.mipraw -o order.txt";
 
-/// Arguments of `profkit mip order`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct OrderArgs {
@@ -43,8 +42,8 @@ pub struct OrderArgs {
     algorithm: Algorithm,
 
     /// The linker that is to read the file
-    #[arg(long = "for", value_enum, default_value_t, value_name = "LINKER")]
-    linker: Linker,
+    #[arg(long = "for", value_parser = choice(LINKERS), default_value = "lld", value_name = "LINKER")]
+    linker: OrderFile,
 
     /// List only functions whose name has a match of this regular expression
     #[arg(short, long, value_name = "REGEX")]
@@ -69,10 +68,6 @@ enum Algorithm {
     Balanced,
 }
 
-/// Runs `profkit mip order`.
-///
-/// # Errors
-/// If a file cannot be read, if a run is of another build, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> Result {
     let read = args.runs.iter().chain([&args.profile]);
     check_outputs(&[("the order", Some(&args.output))], read)?;
@@ -95,10 +90,9 @@ pub fn run(args: &OrderArgs) -> Result {
     if let Some(regex) = &regex {
         order.retain(|&id| regex.is_match(&profile.functions[id].name));
     }
-    let report = MipOrderReport::new(&profile, &order, args.linker.into(), args.page_size);
+    let report = MipOrderReport::new(&profile, &order, args.linker, args.page_size);
     if order.is_empty() {
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = write!(print::stderr(), "{report}");
+        let _ = report.document().print(&mut print::stderr());
         let failure = Failure::input("no function is left to order, so nothing is written");
         return Err(failure.with_hint(match regex {
             Some(_) => "--regex is matched against mangled names, as `profkit mip show --mangled` prints them",

@@ -1,8 +1,9 @@
 //! Code that the commands on MIP profiles share: opens profiles, creates them from binaries or maps, and finds source
 //! locations.
+use crate::choice::choices;
 use crate::exit::{Failure, Result};
 use crate::print;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use profkit_data::ErrorKind;
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{
@@ -10,30 +11,16 @@ use profkit_data::mip::{
 };
 use profkit_merge::files::{Content, Input, Output, Staged};
 use profkit_mip::create::{self, CreateOptions, create};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A version of the profile's format that can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatVersion {
-    /// The format of LLVM's unreleased MIP tool, for profiles that were created from maps of that format
-    #[value(name = "8")]
-    V8,
-    /// profkit's own format
-    #[value(name = "9")]
-    V9,
+choices! {
+    /// The words of `--format-version`.
+    pub VERSIONS: ProfileVersion =
+        "8" => ProfileVersion::V8,
+            "The format of LLVM's unreleased MIP tool, for profiles that were created from maps of that format";
+        "9" => ProfileVersion::V9, "profkit's own format";
 }
 
-impl From<FormatVersion> for ProfileVersion {
-    fn from(version: FormatVersion) -> Self {
-        match version {
-            FormatVersion::V8 => ProfileVersion::V8,
-            FormatVersion::V9 => ProfileVersion::V9,
-        }
-    }
-}
-
-/// The options for reading maps and debug info.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ImageArgs {
     /// Take source locations from this program or debug file, instead of from the binary itself
@@ -53,40 +40,28 @@ impl ImageArgs {
     }
 }
 
-/// A MIP profile, with the name of its file and its version.
 #[derive(Debug)]
-pub struct Opened {
+pub struct MipFile {
     pub name: String,
     pub profile: MipProfile,
     pub version: ProfileVersion,
 }
 
-/// Opens a profile.
-///
-/// # Errors
-/// If the file cannot be read, or is not a MIP profile.
-pub fn open(path: &Path) -> Result<Opened> {
+pub fn open(path: &Path) -> Result<MipFile> {
     of(&crate::io::open(path)?)
 }
 
 /// Opens a profile, its YAML, or a map. A map becomes an empty profile. Returns the name of the file too.
-///
-/// # Errors
-/// If the file cannot be read, or is none of these.
 pub fn open_any(path: &Path) -> Result<(String, MipProfile, MipForm)> {
     let input = crate::io::open(path)?;
     let opened = MipProfile::open(&input).map_err(|error| failure(input.name(), &error));
     opened.map(|(profile, form)| (input.name().to_owned(), profile, form))
 }
 
-/// Reads the profile in an input that is already open.
-///
-/// # Errors
-/// If it is not a MIP profile, or is damaged.
-pub fn of(input: &Input) -> Result<Opened> {
+pub fn of(input: &Input) -> Result<MipFile> {
     let opened = MipProfile::parse_versioned(input);
     let (profile, version) = opened.map_err(|error| failure(input.name(), &error))?;
-    Ok(Opened {
+    Ok(MipFile {
         name: input.name().to_owned(),
         profile,
         version,
@@ -103,10 +78,6 @@ fn failure(name: &str, error: &profkit_data::Error) -> Failure {
     failure
 }
 
-/// Encodes a profile, and writes it to a temporary file that replaces the file at `path` when it is finished.
-///
-/// # Errors
-/// If the version cannot represent the profile, or if the file cannot be written.
 pub fn stage(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Result<Staged> {
     let output = Output::new(path, Content::Binary)?;
     let mut bytes = Vec::new();
@@ -119,24 +90,19 @@ pub fn stage(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Resu
     Ok(output.stage(|sink| sink.put(&bytes))?)
 }
 
-/// An empty profile, with messages about its creation.
 #[derive(Debug)]
-pub struct Made {
+pub struct NewProfile {
     pub profile: MipProfile,
     pub notes: Vec<String>,
     /// Messages about functions that were left out.
     pub dropped: Vec<String>,
 }
 
-/// Creates an empty profile from a binary or a map. A map does not hold a build id; `build_id` supplies it.
-///
-/// # Errors
-/// If the file is damaged, or is neither a binary nor a map.
-pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<Made> {
+pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<NewProfile> {
     let made = create(path, &args.options().build_id(build_id))?;
     let name = profkit_data::path_text(path);
     let dropped = made.dropped.iter();
-    Ok(Made {
+    Ok(NewProfile {
         notes: made.notes.iter().map(ToString::to_string).collect(),
         dropped: dropped
             .map(|error| format!("{name}: left out: {error}"))
@@ -145,24 +111,10 @@ pub fn make(path: &Path, args: &ImageArgs, build_id: Option<BuildId>) -> Result<
     })
 }
 
-/// Finds the source locations where the functions of a profile begin, and makes them those of the profile. Prints
-/// warnings about them.
-///
-/// # Errors
-/// If the file is not a program or debug file, or is from another build.
 pub fn locate(profile: &mut MipProfile, path: &Path, arch: Option<&str>) -> Result<()> {
     let located = create::locate(profile, path, arch)?;
     for note in located.apply(profile) {
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = writeln!(print::stderr(), "warning: {note}");
+        print::say(format_args!("warning: {note}"));
     }
     Ok(())
-}
-
-impl From<create::Error> for Failure {
-    #[cold]
-    fn from(error: create::Error) -> Self {
-        let failure = Failure::input(&error);
-        failure.with_hints(error.hint())
-    }
 }

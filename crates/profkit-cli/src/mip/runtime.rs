@@ -11,7 +11,6 @@ Examples:
   profkit mip runtime --kind small --target aarch64-linux-gnu -o libprofkit_rt.a
   RUSTC=/opt/rust/bin/rustc profkit mip runtime --target armv7-unknown-linux-gnueabihf -o rt.o";
 
-/// Arguments of `profkit mip runtime`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RuntimeArgs {
@@ -32,10 +31,6 @@ pub struct RuntimeArgs {
     output: PathBuf,
 }
 
-/// Runs `profkit mip runtime`.
-///
-/// # Errors
-/// If the target has no runtime, its compiler fails, or the output cannot be written.
 pub fn run(args: &RuntimeArgs) -> Result {
     let variant = variant_of(args.kind.as_ref()).unwrap_or_default();
     let Some(bytes) = runtime::file(&args.output, args.target.as_deref(), variant) else {
@@ -48,16 +43,4 @@ pub fn run(args: &RuntimeArgs) -> Result {
     let bytes = bytes?;
     output.write(|sink| sink.put(&bytes))?;
     Ok(Status::Done)
-}
-
-impl From<runtime::Error> for Failure {
-    #[cold]
-    fn from(error: runtime::Error) -> Self {
-        let failure = if error.is_usage() {
-            Failure::usage(&error)
-        } else {
-            Failure::input(&error)
-        };
-        failure.with_hints(error.hint())
-    }
 }

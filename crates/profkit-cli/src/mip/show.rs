@@ -1,13 +1,13 @@
 //! `profkit mip show`: the results of the runs, function by function.
 use super::profile::{ImageArgs, locate, open_any};
-use crate::exit::{Failure, Result, Status};
-use crate::print::{Format, stdout_for};
-use crate::show::By;
+use crate::choice::choice;
+use crate::exit::{Result, Status};
+use crate::print::{self, Format};
+use crate::show::BY;
 use crate::spelling::pattern;
 use clap::Args;
 use profkit_analysis::ranking::GroupBy;
 use profkit_report::mip::MipFunctions;
-use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -19,7 +19,6 @@ Examples:
   profkit mip show -p program.mip --by file
   profkit mip show -p program.mip --format json | jq '.functions[] | select(.called_runs > 0)'";
 
-/// Arguments of `profkit mip show`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
@@ -32,8 +31,8 @@ pub struct ShowArgs {
     regex: Option<String>,
 
     /// Show sums for groups of functions: by source file, by Rust crate, or by namespace or module
-    #[arg(long, value_enum, value_name = "WHAT")]
-    by: Option<By>,
+    #[arg(long, value_parser = choice(BY), value_name = "WHAT")]
+    by: Option<GroupBy>,
 
     #[command(flatten)]
     image: ImageArgs,
@@ -47,10 +46,6 @@ pub struct ShowArgs {
     format: Format,
 }
 
-/// Runs `profkit mip show`.
-///
-/// # Errors
-/// If the profile or the debug info cannot be read, or if the output cannot be printed.
 pub fn run(args: &ShowArgs) -> Result {
     let regex = pattern("--regex", args.regex.as_deref())?;
     let (name, mut profile, form) = open_any(&args.profile)?;
@@ -67,14 +62,9 @@ pub fn run(args: &ShowArgs) -> Result {
                 .is_none_or(|regex| regex.is_match(&function.name))
         },
         mangled: args.mangled,
-        by: args.by.map(|by| GroupBy::from(by).into()),
+        by: args.by.map(Into::into),
+        most: usize::MAX,
     };
-    let mut out = stdout_for(args.format);
-    match args.format {
-        Format::Text => view.text(&mut out),
-        Format::Json => view.json(&mut out),
-    }
-    .and_then(|()| out.flush())
-    .map_err(|error| Failure::print(&error))?;
+    print::answer(&view, args.format)?;
     Ok(Status::Done)
 }

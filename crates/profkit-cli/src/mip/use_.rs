@@ -1,8 +1,9 @@
 //! `profkit mip use`: turns a MIP profile into files that unmodified compilers can use.
 use super::profile;
+use crate::choice::{choice, choices};
 use crate::exit::{Failure, Result, Status};
 use crate::print::{self, Format};
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use profkit_analysis::names::printable;
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::{FormOptions, SampleForm};
@@ -13,7 +14,6 @@ use profkit_mip::use_::sample::{MadeProfile, sample_profile};
 use profkit_object::binary::BinaryFile;
 use profkit_object::symbolize::Options;
 use profkit_report::merge::{output_name, sample_losses};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -25,7 +25,6 @@ Examples:
       built with -g -fdebug-info-for-profiling
       then: clang -O2 -g -fdebug-info-for-profiling -fprofile-sample-use=app.prof …";
 
-/// Arguments of `profkit mip use`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("what").required(true))]
 pub struct UseArgs {
@@ -50,8 +49,14 @@ pub struct UseArgs {
     output: PathBuf,
 
     /// The encoding of a sample profile; compbinary is for LLVM 7 to 16
-    #[arg(long, value_enum, default_value_t, value_name = "ENCODING")]
-    encoding: Encoding,
+    #[arg(
+        long = "to",
+        alias = "encoding",
+        value_parser = choice(ENCODINGS),
+        default_value = "text",
+        value_name = "FORMAT"
+    )]
+    to: SampleForm,
 
     /// The LLVM release that reads the list of blocks (15 or later)
     #[arg(long, value_name = "N", default_value_t = 22)]
@@ -66,35 +71,14 @@ pub struct UseArgs {
     format: Format,
 }
 
-/// The encodings of sample profiles that LLVM reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Encoding {
-    /// Text
-    #[default]
-    Text,
-    /// Binary without sections
-    Binary,
-    /// Binary without sections, with hashes instead of names
-    Compbinary,
-    /// Extensible binary, with sections
-    Extbinary,
+choices! {
+    ENCODINGS: SampleForm =
+        "text" => SampleForm::Text, "Text";
+        "binary" => SampleForm::Binary, "Binary without sections";
+        "compbinary" => SampleForm::CompactBinary, "Binary without sections, with hashes instead of names";
+        "extbinary" => SampleForm::ExtBinary, "Extensible binary, with sections";
 }
 
-impl From<Encoding> for SampleForm {
-    fn from(encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::Text => SampleForm::Text,
-            Encoding::Binary => SampleForm::Binary,
-            Encoding::Compbinary => SampleForm::CompactBinary,
-            Encoding::Extbinary => SampleForm::ExtBinary,
-        }
-    }
-}
-
-/// Runs `profkit mip use`.
-///
-/// # Errors
-/// If the profile or the binary cannot be read, if they do not fit together, or if the result cannot be written.
 pub fn run(args: &UseArgs) -> Result {
     let read = [&args.profile, &args.binary].into_iter().chain(&args.debug);
     check_outputs(&[("the output", Some(&args.output))], read)?;
@@ -104,12 +88,12 @@ pub fn run(args: &UseArgs) -> Result {
             args.llvm
         ))
     })?;
-    let content = match args.encoding {
-        Encoding::Text => Content::Text,
+    let content = match args.to {
+        SampleForm::Text => Content::Text,
         _ => Content::Binary,
     };
     if args.blocks && content == Content::Binary {
-        return Err(Failure::usage("--encoding works only with --sample"));
+        return Err(Failure::usage("--to works only with --sample"));
     }
     let output = Output::new(&args.output, content)?;
     let profile = profile::open(&args.profile)?.profile;
@@ -132,8 +116,6 @@ fn blocks(args: &UseArgs, profile: &MipProfile, version: ListVersion, output: Ou
 
 fn report_blocks(list: &BlockList<'_>, format: Format) {
     let (cold, cold_bytes) = (list.cold_blocks(), list.cold_bytes());
-    // A failed write is ignored. It means that stderr is closed.
-    let mut stderr = print::stderr();
     let names = |names: &[&[u8]]| -> Vec<String> {
         names
             .iter()
@@ -155,14 +137,13 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
             "without_blocks": list.without_blocks,
             "without_ids": list.without_ids,
         });
-        let _ = writeln!(stderr, "{report:#}");
+        print::say(format_args!("{report:#}"));
         return;
     }
-    let _ = writeln!(
-        stderr,
+    print::say(format_args!(
         "{} functions split: {cold} cold blocks with {cold_bytes} bytes",
         list.functions.len()
-    );
+    ));
     for (count, what) in [
         (list.whole, "without a cold block"),
         (list.never_called, "never called, and not listed"),
@@ -170,7 +151,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         (list.without_ids, "without block ids in the binary"),
     ] {
         if count > 0 {
-            let _ = writeln!(stderr, "{count} functions {what}");
+            print::say(format_args!("{count} functions {what}"));
         }
     }
     for (which, what) in [
@@ -182,7 +163,11 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         (&list.ambiguous, "names that several functions have"),
     ] {
         if !which.is_empty() {
-            let _ = writeln!(stderr, "{} {what}: {}", which.len(), first_names(which));
+            print::say(format_args!(
+                "{} {what}: {}",
+                which.len(),
+                first_names(which)
+            ));
         }
     }
 }
@@ -213,7 +198,7 @@ fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     }
     let samples = sample_profile(profile, &symbolizer, records);
     let made = &samples.profile;
-    let (form, mut bytes) = (SampleForm::from(args.encoding), Vec::new());
+    let (form, mut bytes) = (args.to, Vec::new());
     let losses = form
         .write(made, &FormOptions::for_profile(made), &mut bytes)
         .map_err(|error| Failure::file(output.name(), &error))?;
@@ -229,8 +214,6 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, losses: &[String],
         .iter()
         .filter(|function| function.is_covered())
         .count();
-    // A failed write is ignored. It means that stderr is closed.
-    let mut stderr = print::stderr();
     if args.format == Format::Json {
         let report = serde_json::json!({
             "schema": "profkit-mip-use-samples",
@@ -242,18 +225,17 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, losses: &[String],
             "edges_without_lines": samples.edges_without_lines,
             "losses": losses,
         });
-        let _ = writeln!(stderr, "{report:#}");
+        print::say(format_args!("{report:#}"));
         return;
     }
     let name = profkit_data::path_text(&args.output);
     for loss in losses {
-        let _ = writeln!(stderr, "warning: {}: {loss}", output_name(&name));
+        print::say(format_args!("warning: {}: {loss}", output_name(&name)));
     }
-    let _ = writeln!(
-        stderr,
+    print::say(format_args!(
         "{} functions in the sample profile, of {called} that were called",
         samples.profile.functions().len()
-    );
+    ));
     for (count, what) in [
         (
             samples.without_lines,
@@ -269,7 +251,7 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, losses: &[String],
         ),
     ] {
         if count > 0 {
-            let _ = writeln!(stderr, "{count} {what}");
+            print::say(format_args!("{count} {what}"));
         }
     }
 }
@@ -279,7 +261,6 @@ fn open(path: &Path) -> Result<BinaryFile> {
         .map_err(|error| Failure::io("cannot be read", profkit_data::path_text(path), &error))
 }
 
-/// Makes the failure for a binary that cannot be used, with a hint.
 fn failure(path: &Path, error: BinaryError) -> Failure {
     let name = profkit_data::path_text(path);
     match &error {

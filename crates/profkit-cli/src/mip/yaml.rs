@@ -1,12 +1,12 @@
 //! `profkit mip mip2yaml` and `yaml2mip`: convert profiles to YAML and back.
-use super::profile::{FormatVersion, ImageArgs, locate, open, stage};
+use super::profile::{ImageArgs, VERSIONS, locate, open, stage};
+use crate::choice::choice;
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use crate::print::plural;
 use clap::Args;
-use profkit_data::mip::{MipWriteOptions, yaml};
+use profkit_data::mip::{MipWriteOptions, ProfileVersion, yaml};
 use profkit_merge::files::{Content, Output, check_outputs};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const TO_EXAMPLES: &str = "\
@@ -21,7 +21,6 @@ Examples:
   profkit mip yaml2mip -p program.mip program.yaml
   sed 's/old/new/' program.yaml | profkit mip yaml2mip -p program.mip";
 
-/// Arguments of `profkit mip mip2yaml`.
 #[derive(Debug, Args)]
 #[command(after_help = TO_EXAMPLES)]
 pub struct ToYamlArgs {
@@ -37,7 +36,6 @@ pub struct ToYamlArgs {
     image: ImageArgs,
 }
 
-/// Arguments of `profkit mip yaml2mip`.
 #[derive(Debug, Args)]
 #[command(after_help = FROM_EXAMPLES)]
 pub struct FromYamlArgs {
@@ -50,14 +48,10 @@ pub struct FromYamlArgs {
     profile: PathBuf,
 
     /// Version of the profile; by default the version that the keys of the YAML belong to
-    #[arg(long, value_enum, value_name = "VERSION")]
-    format_version: Option<FormatVersion>,
+    #[arg(long, value_parser = choice(VERSIONS), value_name = "VERSION")]
+    format_version: Option<ProfileVersion>,
 }
 
-/// Runs `profkit mip mip2yaml`.
-///
-/// # Errors
-/// If the profile cannot be read, or if the YAML cannot be written.
 pub fn to_yaml(args: &ToYamlArgs) -> Result {
     let read = [&args.profile].into_iter().chain(&args.image.debug);
     check_outputs(&[("the YAML", Some(&args.output))], read)?;
@@ -77,23 +71,15 @@ pub fn to_yaml(args: &ToYamlArgs) -> Result {
     Ok(Status::Done)
 }
 
-/// Runs `profkit mip yaml2mip`.
-///
-/// # Errors
-/// If the YAML is not a MIP profile, or if the profile cannot be written.
 pub fn from_yaml(args: &FromYamlArgs) -> Result {
     check_outputs(&[("the profile", Some(&args.profile))], [&args.input])?;
     let input = crate::io::open(&args.input)?;
     let (profile, version) =
         yaml::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
-    let version = args.format_version.map_or(version, Into::into);
+    let version = args.format_version.unwrap_or(version);
     stage(&args.profile, &profile, version)?.finish()?;
-    // A failed write is ignored. It means that stderr is closed.
-    let _ = writeln!(
-        print::stderr(),
-        "wrote {}: a profile of {}",
-        profkit_data::path_text(&args.profile),
-        plural(profile.functions.len() as u64, "function")
-    );
+    let name = profkit_data::path_text(&args.profile);
+    let functions = plural(profile.functions.len() as u64, "function");
+    print::say(format_args!("wrote {name}: a profile of {functions}"));
     Ok(Status::Done)
 }

@@ -5,7 +5,6 @@ use clap::{Args, ValueEnum};
 use profkit_report::annotations::Annotations;
 use std::io::Write;
 
-/// The option of the commands that annotate.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct AnnotateArgs {
     /// Write problems to standard error also in the form that a build server shows beside the job
@@ -16,7 +15,6 @@ pub struct AnnotateArgs {
     annotate: Option<Annotate>,
 }
 
-/// A build server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Annotate {
     /// GitHub Actions
@@ -32,14 +30,10 @@ impl AnnotateArgs {
         };
         let mut list = Annotations::default();
         fill(&mut list);
-        // A failed write is ignored. It means that stderr is closed.
         let _ = write!(print::stderr(), "{list}");
     }
 
     /// Writes annotations if the command failed. Returns `result` unchanged.
-    ///
-    /// # Errors
-    /// The failure in `result`.
     pub fn failure(self, title: &str, result: Result) -> Result {
         if let Err(failure) = &result {
             self.write(|list| {

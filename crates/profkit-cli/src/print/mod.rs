@@ -5,8 +5,8 @@ mod outputs;
 mod pager;
 
 pub use annotate::AnnotateArgs;
-pub use outputs::{StandardOutput, json_stderr, json_stdout, notes, stderr, stdout, stdout_for};
-pub use profkit_report::{Console, grouped, percent, plural};
+pub use outputs::{answer, json_stderr, notes, say, stderr, stdout, stdout_for};
+pub use profkit_report::{Console, grouped, plural};
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
@@ -15,7 +15,6 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
-/// The output options, which all commands have.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct OutputArgs {
     /// Colour text: auto (on a terminal; NO_COLOR and CLICOLOR_FORCE change this), always or never
@@ -35,7 +34,6 @@ pub struct OutputArgs {
     no_pager: bool,
 }
 
-/// When text is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum When {
     /// On a terminal
@@ -67,7 +65,6 @@ fn uses_pager() -> bool {
 }
 
 impl OutputArgs {
-    /// Applies the options to all outputs of this process.
     pub fn apply(self) {
         self.color.set();
         // The result can be ignored: the command line is parsed only once, so `PAGES` is not set yet.
@@ -92,7 +89,6 @@ pub fn apply_colour(args: &[OsString]) {
     }
 }
 
-/// Returns how text on standard output looks: its colours, the width of its lines, and the characters of its bars.
 fn stdout_look() -> Look {
     let stdout = io::stdout();
     let width = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
@@ -111,7 +107,6 @@ fn stderr_look() -> Look {
     }
 }
 
-/// The characters of bars on standard output: blocks if it is a terminal with a UTF-8 locale.
 fn bar_style() -> BarStyle {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
@@ -125,7 +120,6 @@ fn bar_style() -> BarStyle {
     }
 }
 
-/// The form of the output of a command that can print rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RowFormat {
     /// For people
@@ -158,7 +152,15 @@ impl RowFormat {
     }
 }
 
-/// The form of a command's output.
+impl From<Format> for RowFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Text => RowFormat::Text,
+            Format::Json => RowFormat::Json,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people

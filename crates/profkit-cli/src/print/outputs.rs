@@ -1,7 +1,9 @@
 //! Standard output and standard error. Both escape control characters, so that control characters from a file never
 //! reach a terminal.
 use super::pager::Pager;
-use super::{Console, Format, stderr_look, stdout_look};
+use super::{Console, Format, RowFormat, stderr_look, stdout_look};
+use crate::exit::{Failure, Result};
+use profkit_report::Answer;
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write as _};
 
@@ -11,17 +13,14 @@ const BUFFER: usize = 256 << 10;
 /// Standard output. The text goes through a pager if standard output is a terminal and the text is long.
 pub type StandardOutput = Console<BufWriter<Pager>>;
 
-/// Standard output for text. [`Failure::print`](crate::exit::Failure::print) turns its errors into failures.
 pub fn stdout() -> StandardOutput {
     Console::text(paged_stdout(), stdout_look())
 }
 
-/// Standard output for JSON.
 pub fn json_stdout() -> StandardOutput {
     Console::json(paged_stdout())
 }
 
-/// Standard output for a command whose output has this format.
 pub fn stdout_for(format: Format) -> StandardOutput {
     match format {
         Format::Text => stdout(),
@@ -33,22 +32,38 @@ fn paged_stdout() -> BufWriter<Pager> {
     BufWriter::with_capacity(BUFFER, Pager::new())
 }
 
-/// Standard error for messages.
 pub fn stderr() -> Console<io::StderrLock<'static>> {
     Console::text(io::stderr().lock(), stderr_look())
 }
 
-/// Standard error for a JSON document.
 pub fn json_stderr() -> Console<io::StderrLock<'static>> {
     Console::json(io::stderr().lock())
 }
 
-/// Prints notes on standard error.
+/// Prints a line, or several lines, on standard error. If standard error is closed, nothing is printed: the exit code
+/// still says how the command ended.
+pub fn say(text: impl Display) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
 pub fn notes(notes: impl IntoIterator<Item = impl Display>) {
     for note in notes {
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = writeln!(stderr(), "note: {note}");
+        say(format_args!("note: {note}"));
     }
+}
+
+/// Prints an answer on standard output.
+pub fn answer(answer: &impl Answer, format: impl Into<RowFormat>) -> Result<()> {
+    let format = format.into();
+    let mut out = stdout_for(format.document());
+    let printed = match (format.rows(), format.document()) {
+        (Some(form), _) => answer.rows(form).write(form, &mut out),
+        (None, Format::Text) => answer.text(&mut out),
+        (None, Format::Json) => answer.json(&mut out),
+    };
+    printed
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::print(&error))
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ const NOT_FOUND: i32 = 127;
 /// fewer bytes, so after this number the pager must have been found and have read some of the text.
 const MOST_KEPT: usize = 2 << 20;
 
-/// Standard output, or a pager in front of it.
 #[derive(Debug)]
 pub struct Pager {
     stdout: StdoutLock<'static>,
@@ -168,7 +167,7 @@ impl Pager {
         if let Some(text) = kept
             && pager.wait()?.code() == Some(NOT_FOUND)
         {
-            let _ = writeln!(super::stderr(), "note: $PAGER names no program");
+            super::say("note: $PAGER names no program");
             return self.stdout.write_all(&text);
         }
         self.state = State::Left { pager };

@@ -1,8 +1,9 @@
 //! Arguments of `profkit show`.
+use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::memprof::show::HeapArgs;
 use crate::print::RowFormat;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use profkit_analysis::heap::ContextOrder;
 use profkit_analysis::names::Spelling;
 use profkit_analysis::ranking::{FunctionOrder, GroupBy};
@@ -11,10 +12,8 @@ use profkit_report::show::Details;
 use profkit_report::typed::between;
 use std::path::PathBuf;
 
-/// The largest value of --top.
 const MOST_ROWS: usize = 1_000_000_000;
 
-/// The number of functions that are listed if --top is not given.
 const MOST_FUNCTIONS: usize = 10;
 
 const EXAMPLES: &str = "\
@@ -39,69 +38,33 @@ Examples:
   profkit show --flamegraph heap.svg heap.memprofraw --binaries program";
 
 /// An order of functions or contexts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// Functions: the largest sum of counters or samples first
-    Sum,
-    /// Functions: the largest counter, or the hottest line, first
-    Max,
-    /// Functions: most calls first, by the first counter or the samples of the entry
-    Entry,
-    /// Functions: by name
-    Name,
-    /// Contexts: most bytes first
-    Bytes,
-    /// Contexts: shortest average lifetime first
-    ShortLife,
-    /// Contexts: fewest accesses per byte and second first
-    Cold,
+    Functions(FunctionOrder),
+    Contexts(ContextOrder),
 }
 
-impl Sort {
-    /// The order of functions; `None` for an order of contexts.
-    pub fn of_functions(self) -> Option<FunctionOrder> {
-        match self {
-            Sort::Sum => Some(FunctionOrder::Sum),
-            Sort::Max => Some(FunctionOrder::Max),
-            Sort::Entry => Some(FunctionOrder::Entry),
-            Sort::Name => Some(FunctionOrder::Name),
-            Sort::Bytes | Sort::ShortLife | Sort::Cold => None,
-        }
-    }
-
-    /// The order of contexts; `None` for an order of functions.
-    pub fn of_contexts(self) -> Option<ContextOrder> {
-        match self {
-            Sort::Bytes => Some(ContextOrder::Bytes),
-            Sort::ShortLife => Some(ContextOrder::ShortLife),
-            Sort::Cold => Some(ContextOrder::Cold),
-            Sort::Sum | Sort::Max | Sort::Entry | Sort::Name => None,
-        }
-    }
+choices! {
+    /// The words of `--sort`.
+    pub SORT: Sort =
+        "sum" => Sort::Functions(FunctionOrder::Sum), "Functions: the largest sum of counters or samples first";
+        "max" => Sort::Functions(FunctionOrder::Max), "Functions: the largest counter, or the hottest line, first";
+        "entry" => Sort::Functions(FunctionOrder::Entry),
+            "Functions: most calls first, by the first counter or the samples of the entry";
+        "name" => Sort::Functions(FunctionOrder::Name), "Functions: by name";
+        "bytes" => Sort::Contexts(ContextOrder::Bytes), "Contexts: most bytes first";
+        "short-life" => Sort::Contexts(ContextOrder::ShortLife), "Contexts: shortest average lifetime first";
+        "cold" => Sort::Contexts(ContextOrder::Cold), "Contexts: fewest accesses per byte and second first";
 }
 
-/// What functions are grouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    /// Source file
-    File,
-    /// Rust crate
-    Crate,
-    /// C++ namespace or Rust module, with the types in it
-    Namespace,
+choices! {
+    /// The words of `--by`.
+    pub BY: GroupBy =
+        "file" => GroupBy::File, "Source file";
+        "crate" => GroupBy::Crate, "Rust crate";
+        "namespace" => GroupBy::Namespace, "C++ namespace or Rust module, with the types in it";
 }
 
-impl From<By> for GroupBy {
-    fn from(by: By) -> Self {
-        match by {
-            By::File => GroupBy::File,
-            By::Crate => GroupBy::Crate,
-            By::Namespace => GroupBy::Namespace,
-        }
-    }
-}
-
-/// Arguments of `profkit show`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
@@ -165,7 +128,7 @@ pub struct ShowArgs {
     pub top: Option<usize>,
 
     /// Sort the functions, or the contexts of a heap profile
-    #[arg(long, value_enum, value_name = "ORDER")]
+    #[arg(long, value_parser = choice(SORT), value_name = "ORDER")]
     pub sort: Option<Sort>,
 
     /// Show sums for each source file, Rust crate, or namespace (C++ namespaces and Rust modules, with the types in them)
@@ -173,8 +136,8 @@ pub struct ShowArgs {
     /// The group of a function comes from its name. Profiles name the source files of local functions only, but raw
     /// heap profiles name those of all functions that allocate. With --by file, --binaries names programs whose debug
     /// info gives the source files of all other functions.
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub by: Option<By>,
+    #[arg(long, value_parser = choice(BY), value_name = "WHAT")]
+    pub by: Option<GroupBy>,
 
     /// Show the instances of a Rust function separately, with the hashes of their names
     ///
@@ -200,17 +163,14 @@ pub struct ShowArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: RowFormat,
 
-    /// Options of heap profiles.
     #[command(flatten)]
     pub heap: HeapArgs,
 
-    /// The options that name the binaries of raw profiles without metadata, and of raw heap profiles.
     #[command(flatten)]
     pub correlation: BinaryArgs,
 }
 
 impl ShowArgs {
-    /// The functions to print.
     pub fn selection(&self) -> Selection {
         Selection {
             all: self.functions || (self.shows_functions() || self.by.is_some()) && !self.filters(),
@@ -220,7 +180,6 @@ impl ShowArgs {
         }
     }
 
-    /// Whether an option selects functions by name.
     pub fn filters(&self) -> bool {
         !self.function.is_empty() || !self.function_contains.is_empty()
     }
@@ -239,12 +198,13 @@ impl ShowArgs {
         self.functions || self.filters() || self.asks_for_details()
     }
 
-    /// The order of functions.
     pub fn order(&self) -> Option<FunctionOrder> {
-        self.sort.and_then(Sort::of_functions)
+        match self.sort? {
+            Sort::Functions(order) => Some(order),
+            Sort::Contexts(_) => None,
+        }
     }
 
-    /// How names are printed.
     pub fn spelling(&self) -> Spelling {
         if self.keep_hashes {
             Spelling::WithHashes
@@ -268,7 +228,6 @@ impl ShowArgs {
         }
     }
 
-    /// Whether all records have to be read.
     pub fn needs_all_records(&self) -> bool {
         !self.filters()
             || self.functions

@@ -2,14 +2,11 @@
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{Failure, Result};
 use crate::print;
-use profkit_analysis::correlate::{Joined, Plan};
+use profkit_analysis::correlate::{JoinedMetadata, Plan};
 use profkit_merge::files::{Input, SingleInput};
 
 /// Finds the binaries of the profiles in a file. Warnings about the binaries go to standard error.
-///
-/// # Errors
-/// If a binary that was named cannot be read, or if no binary is found for a profile.
-pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
+pub fn join(args: &BinaryArgs, input: &Input) -> Result<JoinedMetadata> {
     let mut notes = Vec::new();
     let binaries = args.index(&mut notes, true)?;
     let plan = Plan::new(&SingleInput(input), &binaries);

@@ -1,5 +1,5 @@
 //! The source files of functions, from the debug info of binaries: `--by file --binaries`.
-use super::args::{By, ShowArgs};
+use super::args::ShowArgs;
 use crate::exit::{Failure, Result, must_exist};
 use crate::print;
 use profkit_analysis::ranking::GroupBy;
@@ -21,23 +21,18 @@ pub struct Groups {
 impl Groups {
     /// Reads the debug info of the binaries if `--by file` is given with binaries. `None` if `--by` is not given. Files
     /// that could not be read are reported on standard error.
-    ///
-    /// # Errors
-    /// If a binary cannot be read, or if no binary has debug info.
     pub fn of(args: &ShowArgs) -> Result<Option<Self>> {
         let Some(by) = args.by else {
             return Ok(None);
         };
         let binaries = &args.correlation.binaries;
         let declarations = match by {
-            By::File if !binaries.is_empty() => Some(read(args)?),
+            GroupBy::File if !binaries.is_empty() => Some(read(args)?),
             _ => None,
         };
-        let by = GroupBy::from(by);
         Ok(Some(Groups { by, declarations }))
     }
 
-    /// How functions are grouped.
     pub fn grouping(&self) -> Grouping<'_> {
         Grouping {
             by: self.by,

@@ -1,11 +1,12 @@
 //! Which options fit which kind of profile.
-use super::{By, ShowArgs};
+use super::args::{SORT, ShowArgs, Sort};
 use crate::exit::{Failure, Result};
 use crate::memprof::flame::Weight;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, ValueEnum};
 use profkit_analysis::heap::is_heap_alone;
-use profkit_data::detect::{Family, FileKind, detect};
+use profkit_analysis::ranking::GroupBy;
+use profkit_data::detect::{Family, FileKind};
 use profkit_merge::files::Input;
 
 /// A kind of profile. Each kind accepts its own set of options.
@@ -22,8 +23,8 @@ pub enum Kind {
 
 impl Kind {
     /// The kind of a file. Returns `None` if this command cannot show the file.
-    pub fn of(args: &ShowArgs, input: &Input) -> Option<Self> {
-        match detect(input.bytes()) {
+    pub fn of(args: &ShowArgs, found: FileKind, input: &Input) -> Option<Self> {
+        match found {
             FileKind::InstrIndexed if args.heap.asks_for_heap() => Some(Kind::Heap),
             FileKind::InstrIndexed if args.fits_all_kinds() && is_heap_alone(input.bytes()) => {
                 Some(Kind::Heap)
@@ -32,7 +33,7 @@ impl Kind {
             FileKind::InstrRaw => Some(Kind::Raw),
             FileKind::InstrText => Some(Kind::Text),
             kind if kind.family() == Some(Family::Sample) => Some(Kind::Sample),
-            FileKind::MipProfile => Some(Kind::Mip),
+            FileKind::MipProfile | FileKind::MipYaml => Some(Kind::Mip),
             FileKind::PerfData => Some(Kind::Recording),
             kind if kind.is_memprof() => Some(Kind::Heap),
             _ => None,
@@ -102,16 +103,12 @@ const FITS: [(&str, &[Kind]); 30] = [
 /// The options that fit all kinds of profiles if `--by file` is given.
 const FOR_FILES: [&str; 2] = ["binaries", "debug-file-directory"];
 
-/// Whether an option is on the command line.
 pub fn is_given(matches: &ArgMatches, option: &str) -> bool {
     let id = option.replace('-', "_");
     matches.value_source(&id) == Some(ValueSource::CommandLine)
 }
 
 /// Refuses options that do not fit the kind of the profile.
-///
-/// # Errors
-/// The first such option.
 pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -> Result<()> {
     if kind != Kind::Recording {
         check_sort(args, kind, input)?;
@@ -119,7 +116,7 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
     }
     check_rows(args, matches)?;
     let wrong = FITS.iter().find(|(option, kinds)| {
-        let names_files = args.by == Some(By::File) && FOR_FILES.contains(option);
+        let names_files = args.by == Some(GroupBy::File) && FOR_FILES.contains(option);
         !kinds.contains(&kind) && !names_files && is_given(matches, option)
     });
     let Some((option, kinds)) = wrong else {
@@ -179,14 +176,20 @@ fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
         return Ok(());
     };
     let (fits, orders) = match kind {
-        Kind::Heap => (sort.of_contexts().is_some(), "bytes, short-life or cold"),
-        _ => (sort.of_functions().is_some(), "sum, max, entry or name"),
+        Kind::Heap => (
+            matches!(sort, Sort::Contexts(_)),
+            "bytes, short-life or cold",
+        ),
+        _ => (
+            matches!(sort, Sort::Functions(_)),
+            "sum, max, entry or name",
+        ),
     };
     if fits {
         return Ok(());
     }
-    let word = sort.to_possible_value();
-    let word = word.as_ref().map_or("", |word| word.get_name());
+    let word = SORT.iter().find(|(_, order, _)| *order == sort);
+    let word = word.map_or("", |(word, ..)| word);
     Err(Failure::usage(format_args!(
         "{}: --sort {word} does not fit a {}",
         input.name(),
@@ -195,7 +198,6 @@ fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     .with_hint(format_args!("--sort can be {orders} for a {}", kind.name())))
 }
 
-/// Refuses a weight that does not fit the kind of the profile.
 fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     let heap = &args.heap;
     let drawn = heap.flamegraph.as_ref().map(|_| heap.flamegraph_weight);
@@ -225,7 +227,6 @@ fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     Err(Failure::usage(what).with_hint(hint))
 }
 
-/// Refuses options for parts of the output that do not exist in the format that is asked for.
 fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
     const WITHOUT_ROWS: [&str; 8] = [
         "traces",
@@ -256,7 +257,6 @@ fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
     }
 }
 
-/// Joins words: "a, b and c".
 fn in_words(words: &[String], and: &str) -> String {
     match words.split_last() {
         Some((last, [])) => last.clone(),

@@ -7,61 +7,55 @@ mod kinds;
 pub mod recording;
 mod sample;
 
-pub use args::{By, ShowArgs, Sort};
+pub use args::{BY, ShowArgs, Sort};
 pub use kinds::is_given;
 
 use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;
-use crate::mip::profile::of as mip_profile;
-use crate::print::{Format, RowFormat, stdout_for};
+use crate::print::{self, Format, RowFormat, stdout_for};
 use clap::ArgMatches;
 use kinds::Kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::{ContextSum, HeapProfile};
-use profkit_analysis::instr::{
-    InstrFacts, InstrReader, Totals, layouts, numbers, read_selected, sort_records,
-    text_has_records,
-};
+use profkit_analysis::instr::{InstrFacts, Totals, layouts, numbers, read_selected, sort_records};
 use profkit_analysis::names::Spelling;
 use profkit_analysis::ranking::{Groups, Ranking};
 use profkit_analysis::selection::Selection;
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::RawMetadataSource;
-use profkit_data::instr::{InstrKind, Record};
+use profkit_data::instr::{InstrKind, InstrReader, InstrSource, Record, not_an_instr_profile};
+use profkit_data::{Profile, ReadOptions, open_as};
 use profkit_merge::files::{Input, check_outputs};
 use profkit_report::Grouping;
 use profkit_report::mip::{MipForm, MipFunctions, MipShow};
 use profkit_report::show::json::JsonPrinter;
 use profkit_report::show::text::TextPrinter;
-use profkit_report::show::{Context, Layout, Printer, RecordView, RowPrinter};
-use std::io;
+use profkit_report::show::{Head, Layout, Printer, Rest, RowPrinter};
+use std::io::{self, Write};
 
-/// Shows a profile. `matches` shows which options are on the command line.
-///
-/// # Errors
-/// If the file cannot be opened, if an option does not fit the kind of the profile, or if nothing of the profile can be
-/// read. If only a later part of the file is damaged, the result is not an error, but [`Status::InputBad`].
 pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let drawn = ("the flame graph", args.heap.flamegraph.as_deref());
     let read = args.correlation.binaries.iter().chain([&args.file]);
     check_outputs(&[drawn], read)?;
     let head = recording::head_of_folder(&args.file);
     let input = crate::io::open(head.as_deref().unwrap_or(&args.file))?;
-    let kind = Kind::of(args, &input);
+    let found = detect(&input);
+    let kind = Kind::of(args, found, &input);
     if let Some(kind) = kind {
         kinds::check(args, matches, kind, &input)?;
     }
     match kind {
         Some(Kind::Heap) => return heap::run(args, &input),
         Some(Kind::Sample) => return sample::run(args, &input),
-        Some(Kind::Mip) => return mip(args, &input),
+        Some(Kind::Mip) => return mip(args, found, &input),
         Some(Kind::Recording) => return recording::run(args, &input),
         _ => {}
     }
     let out = stdout_for(args.format.document());
     let spelling = args.spelling();
-    let mut printer: Box<dyn Printer> = match (args.format.rows(), args.format.document()) {
+    let printer: Box<dyn Printer> = match (args.format.rows(), args.format.document()) {
         (Some(form), _) => Box::new(RowPrinter::new(out, form, args.by.is_some(), spelling)),
         (None, Format::Text) => Box::new(TextPrinter::new(out, spelling)),
         (None, Format::Json) => Box::new(JsonPrinter::new(out, spelling)),
@@ -74,123 +68,106 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let metadata = joined
         .as_ref()
         .map(|joined| joined as &dyn RawMetadataSource);
-    let source = match InstrReader::open_correlated(&input, metadata) {
+    let source = match InstrReader::salvage(found, &input, metadata) {
         Ok(source) => source,
         Err(error) => {
-            header_alone(args, &input, &mut *printer).map_err(|error| Failure::print(&error))?;
+            header_alone(args, &input).map_err(|error| Failure::print(&error))?;
             return Err(Failure::file(input.name(), &error));
         }
     };
-    if let InstrReader::Text(_) = &source {
-        text_has_records(input.bytes()).map_err(|error| Failure::file(input.name(), &error))?;
-    }
+    let checked = source.check_text();
+    checked.map_err(|error| Failure::file(input.name(), &error))?;
     let groups = files::Groups::of(args)?;
-    let mut show = Show {
+    let show = Show {
         args,
         by: groups.as_ref().map(files::Groups::grouping),
         input: &input,
-        printer: &mut *printer,
+        printer,
         faults: Faults::default(),
     };
     let selection = args.selection();
-    let missing = show
+    let (faults, missing) = show
         .everything(source, &selection)
         .map_err(|error| Failure::print(&error))?;
-    let faults = std::mem::take(&mut show.faults);
     finish(args, &input, &faults, &missing)
 }
 
-/// Shows a MIP profile.
-fn mip(args: &ShowArgs, input: &Input) -> exit::Result {
-    let opened = mip_profile(input)?;
+fn mip(args: &ShowArgs, found: FileKind, input: &Input) -> exit::Result {
+    let opened = open_as(found, input, &ReadOptions::new());
+    let (profile, version) = match opened {
+        Ok(Profile::Mip(profile, version)) => (profile, version),
+        Ok(_) => return Err(Failure::file(input.name(), &not_an_instr_profile(found))),
+        Err(error) => return Err(Failure::file(input.name(), &error)),
+    };
     if let Some(groups) = files::Groups::of(args)? {
         let show = MipFunctions {
             path: input.name(),
-            profile: &opened.profile,
-            form: MipForm::Profile(opened.version),
+            profile: &profile,
+            form: match found {
+                FileKind::MipYaml => MipForm::Yaml(version),
+                _ => MipForm::Profile(version),
+            },
             wanted: &|_| true,
             mangled: args.mangled,
             by: Some(groups.grouping()),
+            most: args.top.unwrap_or(usize::MAX),
         };
-        let mut out = stdout_for(args.format.document());
-        match (args.format.rows(), args.format.document()) {
-            (Some(form), _) => show.group_rows(form, args.top.unwrap_or(usize::MAX), out),
-            (None, Format::Text) => show.text(&mut out),
-            (None, Format::Json) => show.json(&mut out),
-        }
-        .map_err(|error| Failure::print(&error))?;
+        print::answer(&show, args.format)?;
         return Ok(Status::Done);
     }
     let show = MipShow {
         path: input.name(),
         size: input.len() as u64,
-        profile: &opened.profile,
-        version: opened.version,
+        profile: &profile,
+        version,
         spelling: args.spelling(),
         order: args.order().unwrap_or_default(),
         top: args.top,
     };
-    let mut out = stdout_for(args.format.document());
-    match (args.format.rows(), args.format.document()) {
-        (Some(form), _) => show.rows(form, out),
-        (None, Format::Text) => show.text(&mut out),
-        (None, Format::Json) => show.json(&mut out),
-    }
-    .map_err(|error| Failure::print(&error))?;
+    print::answer(&show, args.format)?;
     Ok(Status::Done)
 }
 
 /// Shows only the header, which can often be read even if the rest of the file is damaged.
-fn header_alone(args: &ShowArgs, input: &Input, printer: &mut dyn Printer) -> io::Result<()> {
+fn header_alone(args: &ShowArgs, input: &Input) -> io::Result<()> {
     let Ok(header) = IndexedHeader::parse(input) else {
         return Ok(());
     };
-    if args.header && args.format == RowFormat::Text {
-        let facts = InstrFacts::of_indexed(&header);
-        printer.file(input.name(), input.len() as u64, &facts)?;
-        printer.layout(&Layout {
+    if !args.header || args.format != RowFormat::Text {
+        return Ok(());
+    }
+    let head = Head {
+        name: input.name(),
+        size: input.len() as u64,
+        facts: &InstrFacts::of_indexed(&header),
+        layouts: vec![Layout {
             index: None,
             offset: 0,
             header: Some(header.named_fields()),
             sections: None,
-        })?;
-        printer.end(&Faults::default())?;
-    }
-    Ok(())
+        }],
+    };
+    let mut out = print::stdout();
+    head.document().print(&mut out)?;
+    out.flush()
 }
 
+/// Reports the errors of the file, which JSON has in it, and the functions that were asked for and do not exist.
 fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> exit::Result {
-    let mut failure: Option<Failure> = None;
-    if args.format != RowFormat::Json {
-        for error in &faults.first {
-            let line = format!("{}: {error}", input.name());
-            failure = Some(match failure {
-                Some(failure) => failure.and(line),
-                None => Failure::input(line),
-            });
-        }
-        let more = faults.more();
-        failure = failure.map(|failure| {
-            let failure = match more {
-                0 => failure,
-                more => failure.and(format_args!("{}: and {more} more errors", input.name())),
-            };
-            let hint = faults.first.iter().find_map(|error| error.hint());
-            failure.with_hints(hint)
-        });
-    }
-    for name in missing {
-        let line = format!("{}: there is no function `{name}`", input.name());
-        failure = Some(match failure {
-            Some(failure) => failure.and(line),
-            None => Failure::input(line)
-                .with_hint("--function-contains TEXT finds functions whose name contains the text"),
-        });
-    }
-    match failure {
-        Some(failure) => Err(failure),
-        None if faults.count > 0 => Ok(Status::InputBad),
-        None => Ok(Status::Done),
+    let name = input.name();
+    let shown = Some(faults).filter(|_| args.format != RowFormat::Json);
+    let lines = shown
+        .into_iter()
+        .flat_map(|faults| exit::lines_of(name, faults));
+    let none = |function| format!("{name}: there is no function `{function}`");
+    let failure = Failure::inputs(lines.chain(missing.iter().map(none)));
+    let hint = match shown.filter(|faults| faults.count > 0) {
+        Some(faults) => faults.first.iter().find_map(|error| error.hint()),
+        None => Some("--function-contains TEXT finds functions whose name contains the text"),
+    };
+    match exit::done_unless(failure.with_hints(hint))? {
+        Status::Done if faults.count > 0 => Ok(Status::InputBad),
+        status => Ok(status),
     }
 }
 
@@ -198,24 +175,26 @@ struct Show<'a> {
     args: &'a ShowArgs,
     by: Option<Grouping<'a>>,
     input: &'a Input,
-    printer: &'a mut dyn Printer,
+    printer: Box<dyn Printer>,
     faults: Faults,
 }
 
 impl Show<'_> {
-    /// Prints all parts that the options ask for. Returns the names of functions that were asked for but do not exist.
+    /// Prints all parts that the options ask for. Returns the errors of the file, and the names of functions that were
+    /// asked for but do not exist.
     fn everything<'s>(
-        &mut self,
+        mut self,
         mut source: InstrReader<'_>,
         selection: &'s Selection,
-    ) -> io::Result<Vec<&'s str>> {
-        let args = self.args;
+    ) -> io::Result<(Faults, Vec<&'s str>)> {
+        let (args, by) = (self.args, self.by);
         let facts = InstrFacts::of(&source);
-        self.printer
-            .file(self.input.name(), self.input.len() as u64, &facts)?;
-        if args.header || args.sections {
-            self.layouts(&source)?;
-        }
+        self.printer.head(&Head {
+            name: self.input.name(),
+            size: self.input.len() as u64,
+            facts: &facts,
+            layouts: self.layouts(&source),
+        })?;
         let order = args.order().unwrap_or_default();
         // Instances of a generic function are united only in text for people, unless the options ask for all instances.
         let unite = args.format == RowFormat::Text && args.spelling() == Spelling::Demangled;
@@ -224,7 +203,6 @@ impl Show<'_> {
             facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),
         );
         let (details, printer) = (args.details(), &mut *self.printer);
-        let by = self.by;
         let mut groups = Groups::default();
         // If the functions are sorted, or only the first rows are wanted, all records have to be read before one is
         // printed.
@@ -243,7 +221,7 @@ impl Show<'_> {
                 } else if keeps {
                     kept.push(record.clone());
                 } else {
-                    printer.record(&RecordView { record }, details, &Context { source })?;
+                    printer.record(record, details, source)?;
                 }
                 Ok::<(), io::Error>(())
             },
@@ -251,77 +229,87 @@ impl Show<'_> {
         sort_records(&mut kept, order);
         kept.truncate(first.unwrap_or(usize::MAX));
         for record in &kept {
-            let context = Context { source: &source };
-            printer.record(&RecordView { record }, details, &context)?;
+            printer.record(record, details, &source)?;
         }
-        if let Some(by) = by {
-            let groups = groups.into_sorted(order);
-            let total = groups.iter().map(|group| group.sum).sum();
-            let most = args.top.unwrap_or(groups.len()).min(groups.len());
-            printer.groups(groups.get(..most).unwrap_or_default(), by, total)?;
-            printer.end(&self.faults)?;
-            return Ok(missing);
-        }
-        if args.shows_functions() {
-            self.printer.records_end()?;
-        }
+        let groups = groups.into_sorted(order);
+        let mut rest = match by {
+            Some(by) => {
+                let total = groups.iter().map(|group| group.sum).sum();
+                let most = args.top.unwrap_or(groups.len()).min(groups.len());
+                let shown = groups.get(..most).unwrap_or_default();
+                Rest {
+                    groups: Some((shown, by, total)),
+                    ..Rest::default()
+                }
+            }
+            None => self.rest(&mut source, &facts, totals),
+        };
+        rest.faults = self.faults;
+        self.printer.rest(&rest, &source)?;
+        Ok((rest.faults, missing))
+    }
+
+    fn rest<'r>(
+        &mut self,
+        source: &mut InstrReader<'_>,
+        facts: &InstrFacts,
+        mut totals: Totals,
+    ) -> Rest<'r> {
+        let args = self.args;
+        let mut rest = Rest {
+            functions: args.shows_functions(),
+            detailed: args.detailed_summary,
+            ..Rest::default()
+        };
         if args.is_overview() {
-            let ids = source.source().binary_ids();
-            let ids = self.faults.or_default(ids);
-            let readers = Readers::of(&facts, totals.oldest_text_reader);
-            self.printer.origin(&ids, &readers)?;
+            let ids = self.faults.or_default(source.binary_ids());
+            rest.origin = Some((ids, Readers::of(facts, totals.oldest_text_reader)));
         }
         if args.traces {
-            let traces = source.source().temporal_traces();
-            let traces = self.faults.or_default(traces);
-            self.printer.traces(&traces, &Context { source: &source })?;
+            let traces = source.temporal_traces();
+            rest.traces = Some(self.faults.or_default(traces));
         }
         if args.binary_ids {
-            let ids = source.source().binary_ids();
-            let ids = self.faults.or_default(ids);
-            self.printer.binary_ids(&ids)?;
+            let ids = source.binary_ids();
+            rest.binary_ids = Some(self.faults.or_default(ids));
         }
         if args.shows_summary() {
-            let (first, second) = totals.finish();
-            self.printer
-                .summaries(&first, second.as_ref(), &totals, args.detailed_summary)?;
+            rest.summaries = Some(totals.finish());
         }
         // Counters of single-byte coverage show only whether a block ran, so their sums do not show which functions are
         // hot.
         let counts = !facts
             .instrumentation
             .contains(InstrKind::SINGLE_BYTE_COVERAGE);
-        if args.is_overview() && counts {
-            self.printer.shares(&totals)?;
-        }
+        rest.shares = args.is_overview() && counts;
         let asks = args.top.is_some() || args.sort.is_some() && !args.shows_functions();
         if asks || args.is_overview() && counts && totals.sum > 0 {
             let mut hot = std::mem::take(&mut totals.ranking).into_sorted();
             hot.retain(|function| function.numbers.sum > 0);
-            self.printer.hot(&hot, order, totals.sum)?;
+            rest.hot = Some((hot, args.order().unwrap_or_default()));
         }
         if args.is_overview() && facts.instrumentation.contains(InstrKind::MEMPROF) {
             let heap = HeapProfile::from_indexed(self.input.bytes());
-            if let Some(heap) = self.faults.or_none(heap) {
-                self.printer
-                    .heap(ContextSum::of(&heap.profile.contexts()))?;
-            }
+            let heap = self.faults.or_none(heap);
+            rest.heap = heap.map(|heap| ContextSum::of(&heap.profile.contexts()));
         }
-        self.printer.end(&self.faults)?;
-        Ok(missing)
+        rest.totals = totals;
+        rest
     }
 
-    fn layouts(&mut self, source: &InstrReader<'_>) -> io::Result<()> {
+    fn layouts(&self, source: &InstrReader<'_>) -> Vec<Layout> {
+        let (header, sections) = (self.args.header, self.args.sections);
+        if !header && !sections {
+            return Vec::new();
+        }
         let found = layouts(source, self.input);
         let several = found.len() > 1;
-        for (index, layout) in (1..).zip(found) {
-            self.printer.layout(&Layout {
-                index: several.then_some(index),
-                offset: layout.offset,
-                header: self.args.header.then_some(layout.header),
-                sections: self.args.sections.then_some(layout.sections),
-            })?;
-        }
-        Ok(())
+        let found = (1..).zip(found).map(|(index, layout)| Layout {
+            index: several.then_some(index),
+            offset: layout.offset,
+            header: header.then_some(layout.header),
+            sections: sections.then_some(layout.sections),
+        });
+        found.collect()
     }
 }

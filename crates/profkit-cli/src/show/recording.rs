@@ -1,7 +1,7 @@
 //! `profkit show` of a recording of Linux perf.
 use super::ShowArgs;
-use crate::exit::{self, Failure, Status};
-use crate::print::{Format, stdout_for};
+use crate::exit::{self, Failure};
+use crate::print;
 use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::Input;
 use profkit_perf::Recording;
@@ -41,10 +41,6 @@ pub fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
         .collect()
 }
 
-/// Shows a recording.
-///
-/// # Errors
-/// If it cannot be opened. If records are damaged, the sound ones are shown and the damage is reported.
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
     let parts = if args.file.is_dir() {
         parts(&args.file)?
@@ -67,19 +63,8 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
         figures: &figures,
         top: args.top,
     };
-    let mut out = stdout_for(args.format.document());
-    match (args.format.rows(), args.format.document()) {
-        (Some(form), _) => show.rows(form, out),
-        (None, Format::Text) => show.text(&mut out),
-        (None, Format::Json) => show.json(&mut out),
-    }
-    .map_err(|error| Failure::print(&error))?;
-    let mut damage = recording_damage(&figures.losses).into_iter();
-    let Some(first) = damage.next() else {
-        return Ok(Status::Done);
-    };
-    let failure = Failure::input(format_args!("{name}: {first}"));
-    Err(damage.fold(failure, |failure, more| {
-        failure.and(format_args!("{name}: {more}"))
-    }))
+    print::answer(&show, args.format)?;
+    let damage = recording_damage(&figures.losses).into_iter();
+    let damage = damage.map(|damage| format!("{name}: {damage}"));
+    exit::done_unless(Failure::inputs(damage))
 }

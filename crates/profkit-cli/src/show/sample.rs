@@ -3,18 +3,13 @@ use super::args::ShowArgs;
 use super::files::Groups;
 use crate::exit::{self, Failure};
 use crate::memprof::flame;
-use crate::print::{self, Format};
+use crate::print;
 use profkit_analysis::samples::SampleView;
 use profkit_merge::files::Input;
 use profkit_report::flame::{of_samples, print_folded_samples};
 use profkit_report::show::sample::{SampleParts, SampleShow};
 use std::io::Write;
 
-/// Shows a sample profile.
-///
-/// # Errors
-/// If nothing of the profile can be read, if an option names a function that is not in the profile, or if the output
-/// cannot be printed.
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
     let drawn = args.heap.flamegraph.is_some() || args.heap.folded.is_some();
     let lazy = !args.needs_all_records() && !args.symbols && !drawn;
@@ -50,17 +45,10 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
             by: groups.as_ref().map(Groups::grouping),
         },
     };
-    let mut out = print::stdout_for(args.format.document());
-    let printed = match (args.format.rows(), args.format.document()) {
-        (Some(form), _) => show.rows(form, out),
-        (None, Format::Text) => show.text(&mut out),
-        (None, Format::Json) => show.json(&mut out),
-    };
-    printed.map_err(|error| Failure::print(&error))?;
+    print::answer(&show, args.format)?;
     finish(args, input, &view)
 }
 
-/// Reports the errors of the file, and the names that no function has.
 fn finish(args: &ShowArgs, input: &Input, view: &SampleView<'_>) -> exit::Result {
     super::finish(args, input, &view.faults(), &view.missing(&args.function))
 }

@@ -112,7 +112,7 @@ fn commands_for_heap_profiles() {
     let program = folder.path().join("PROGRAM");
     std::fs::copy(fixtures.join("heap.debug"), &program).expect("a program");
     run_all("heap.memprofraw", &raw, folder.path());
-    let convert = "profkit merge heap.memprofraw --binaries PROGRAM --output-format memprof-yaml -o heap.yaml \
+    let convert = "profkit merge heap.memprofraw --binaries PROGRAM --to memprof-yaml -o heap.yaml \
         && profkit merge heap.yaml -o heap.profdata";
     let converted = sh(convert, folder.path());
     assert!(converted.status.success(), "{converted:?}");

@@ -191,7 +191,7 @@ fn dumps_of_older_releases_are_symbolised_without_build_ids() {
                     &raw,
                     "--binaries",
                     kind,
-                    "--output-format",
+                    "--to",
                     "memprof-yaml",
                     "-o",
                     "ours.yaml",
@@ -231,7 +231,7 @@ fn two_dumps_add_up_and_go_with_counters_and_yaml() {
         let sizes: Vec<u64> = sizes.map(|size| size.trim().parse().unwrap()).collect();
         (sizes.len(), sizes.iter().sum::<u64>())
     };
-    let yaml = ["--output-format", "memprof-yaml", "-o"];
+    let yaml = ["--to", "memprof-yaml", "-o"];
     let merge = |inputs: &[&str], output: &str| {
         let mut args = vec!["merge", "-q"];
         args.extend(inputs);
@@ -381,7 +381,7 @@ fn libraries_are_symbolised_each_with_its_own_debug_info() {
             "liblibrary.so",
             "--binaries",
             "libsecond.so",
-            "--output-format",
+            "--to",
             "memprof-yaml",
             "-o",
             "out.yaml",

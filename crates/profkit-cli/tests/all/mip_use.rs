@@ -250,7 +250,7 @@ fn clang_takes_the_sample_profile() {
         let used = succeed(profkit(folder.path()).args([
             "use",
             "--sample",
-            "--encoding",
+            "--to",
             encoding,
             "program.mip",
             "program",

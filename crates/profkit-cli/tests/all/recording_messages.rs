@@ -283,7 +283,7 @@ fn samples_are_weighed_by_period_on_request() {
     std::fs::write(folder.path().join("perf.data"), recording).unwrap();
     std::fs::copy(app(), folder.path().join("app")).unwrap();
     let text = |more: &[&str]| {
-        let arguments = ["sample", "perf.data", "--binary", "app", "--format", "text"];
+        let arguments = ["sample", "perf.data", "--binary", "app", "--to", "text"];
         let said = profkit(folder.path(), &[&arguments, more, &["-o", "-"]].concat());
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         said

@@ -93,7 +93,7 @@ impl Machine {
     fn sample(&self, arguments: &[&str]) -> String {
         let mut command = self.profkit();
         command.arg("sample").args(arguments);
-        succeed(command.args(["--format", "text", "-o", "out"]));
+        succeed(command.args(["--to", "text", "-o", "out"]));
         std::fs::read_to_string(self.path("out")).unwrap()
     }
 }
@@ -127,7 +127,7 @@ fn all_binaries_of_a_folder_are_found_at_once() {
     // In a folder, each binary has a profile of its own.
     let mut each = machine.profkit();
     each.args(["sample", "perf.data", "--binaries", "builds"]);
-    succeed(each.args(["--format", "text", "-o", "each/"]));
+    succeed(each.args(["--to", "text", "-o", "each/"]));
     for (index, name) in ["app", "other", "walked.so"].into_iter().enumerate() {
         let read = |name: &str| std::fs::read_to_string(machine.path(name)).unwrap();
         assert_eq!(

@@ -157,9 +157,6 @@ impl<'data> Cursor<'data> {
     }
 
     /// Returns a new cursor over the next `len` bytes, and moves past these bytes.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     pub fn window(&mut self, len: u64) -> Result<Cursor<'data>> {
         let base = self.offset();
         let data = self.take_u64(len)?;
@@ -172,9 +169,6 @@ impl<'data> Cursor<'data> {
     }
 
     /// Reads a fixed number of bytes as an array.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         match self.rest().first_chunk::<N>() {
@@ -187,36 +181,24 @@ impl<'data> Cursor<'data> {
     }
 
     /// Reads one byte.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u8(&mut self) -> Result<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
     /// Reads a 16-bit number in the cursor's byte order.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u16(&mut self) -> Result<u16> {
         self.array().map(|bytes| self.endian.u16(bytes))
     }
 
     /// Reads a 32-bit number in the cursor's byte order.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u32(&mut self) -> Result<u32> {
         self.array().map(|bytes| self.endian.u32(bytes))
     }
 
     /// Reads a 64-bit number in the cursor's byte order.
-    ///
-    /// # Errors
-    /// The errors of [`take`](Self::take).
     #[inline]
     pub fn u64(&mut self) -> Result<u64> {
         self.array().map(|bytes| self.endian.u64(bytes))
@@ -236,11 +218,9 @@ impl<'data> Cursor<'data> {
             let low = u64::from(byte & 0x7f);
             let fits = shift < 64 && (low << shift) >> shift == low;
             if !fits && low != 0 {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    "a ULEB128 number does not fit 64 bits",
-                )
-                .at(start));
+                return Err(ErrorKind::Malformed
+                    .error("a ULEB128 number does not fit 64 bits")
+                    .at(start));
             }
             if shift < 64 {
                 value |= low << shift;
@@ -261,7 +241,8 @@ impl<'data> Cursor<'data> {
 
     #[cold]
     fn truncated(&self, wanted: u64) -> Error {
-        Error::new(ErrorKind::Truncated, "the data are too short here")
+        ErrorKind::Truncated
+            .error("the data are too short here")
             .at(self.offset())
             .found(format_args!("{} left", Bytes(self.remaining())))
             .expected(Bytes(wanted))

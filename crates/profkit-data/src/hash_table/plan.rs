@@ -1,7 +1,7 @@
 use super::Lengths;
 use crate::bytes::assert_planned;
 use crate::index_vec::Id;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 crate::id_type! {
     /// The index of an item in the order of insertion into the hash table.
@@ -16,7 +16,6 @@ crate::id_type! {
 /// item.
 #[derive(Clone, Debug)]
 pub struct TablePlan {
-    /// The items in the order in which they are written.
     order: Vec<ItemId>,
     /// The position of the first item of each bucket. One more element at the end is the number of all items.
     bucket_starts: Vec<u32>,
@@ -45,11 +44,9 @@ impl TablePlan {
     ) -> Result<Self> {
         let count = hashes.len();
         let Some(count_u32) = u32::try_from(count).ok().filter(|&count| count < u32::MAX) else {
-            return Err(Error::new(
-                ErrorKind::CannotRepresent,
-                "a hash table has too many items",
-            )
-            .found(count));
+            return Err(ErrorKind::CannotRepresent
+                .error("a hash table has too many items")
+                .found(count));
         };
         let grown = grown_buckets(count);
         let (mut order, mut bucket_starts) = grow(hashes, count_u32, grown);
@@ -68,12 +65,10 @@ impl TablePlan {
         for bucket in bucket_starts.windows(2) {
             let &[start, end] = bucket else { continue };
             if end - start > u32::from(u16::MAX) {
-                return Err(Error::new(
-                    ErrorKind::CannotRepresent,
-                    "a bucket of the hash table has too many items",
-                )
-                .found(end - start)
-                .expected(format_args!("at most {}", u16::MAX)));
+                return Err(ErrorKind::CannotRepresent
+                    .error("a bucket of the hash table has too many items")
+                    .found(end - start)
+                    .expected(format_args!("at most {}", u16::MAX)));
             }
             for position in start..end {
                 offsets.push(offset);

@@ -29,7 +29,6 @@ pub struct Walk<'data> {
 /// An item whose hash matches its key, and the number of items that remain in its bucket according to the file.
 type Step<'data> = (Entry<'data>, u16);
 
-/// The reason why no item can be read at a position.
 struct Fault {
     error: Error,
     /// Whether the item would run beyond the start of the table of buckets, where all items must have ended.
@@ -111,22 +110,18 @@ impl<'data> Walk<'data> {
             next: None,
         })?;
         let error = match self.budget.checked_sub(entry.key.len() as u64) {
-            None => Error::new(
-                ErrorKind::LimitExceeded,
-                "the hash table is too damaged: the search for more items ended",
-            ),
+            None => ErrorKind::LimitExceeded
+                .error("the hash table is too damaged: the search for more items ended"),
             Some(budget) => {
                 self.budget = budget;
                 let hash = NameRef::of(entry.key);
                 if hash.0 == entry.hash {
                     return Ok((entry, left));
                 }
-                Error::new(
-                    ErrorKind::Malformed,
-                    "the stored hash of a key is not the hash of the key",
-                )
-                .found(NameRef(entry.hash))
-                .expected(hash)
+                ErrorKind::Malformed
+                    .error("the stored hash of a key is not the hash of the key")
+                    .found(NameRef(entry.hash))
+                    .expected(hash)
             }
         };
         Err(Fault {
@@ -142,18 +137,15 @@ impl<'data> Walk<'data> {
         let left = self.table.index.saturating_sub(position);
         let mut items = cursor_at(self.table.file, position)?.window(left)?;
         let past = |_, wanted| {
-            Error::new(
-                ErrorKind::Malformed,
-                "an item runs past the end of the table",
-            )
-            .at(position)
-            .found(format_args!("{} left", Bytes(left)))
-            .expected(Bytes(wanted))
+            ErrorKind::Malformed
+                .error("an item runs past the end of the table")
+                .at(position)
+                .found(format_args!("{} left", Bytes(left)))
+                .expected(Bytes(wanted))
         };
         self.table.lengths.item(&mut items, |_| Ok(()), past)
     }
 
-    /// Moves to the position at which reading can continue after an error. If there is no such position, the walk ends.
     fn skip(&mut self, fault: &Fault) {
         if let Some((next, left)) = fault.next
             && (self.is_end(next) || self.step(next, left).is_ok())

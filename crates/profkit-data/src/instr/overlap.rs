@@ -174,7 +174,7 @@ impl<'p> InstrIndex<'p> {
 
 /// A function record of the second profile, which is compared with the first profile.
 #[derive(Clone, Copy, Debug)]
-pub struct Tested<'r> {
+pub struct TestRecord<'r> {
     /// The hash of the function's name.
     pub name: NameRef,
     /// The function hash.
@@ -185,10 +185,10 @@ pub struct Tested<'r> {
     pub values: Option<&'r ValueData>,
 }
 
-impl<'r> Tested<'r> {
+impl<'r> TestRecord<'r> {
     /// Makes a record to compare from a record that a reader returned.
     pub fn record(record: &'r Record) -> Self {
-        Tested {
+        TestRecord {
             name: record.name_ref,
             func_hash: record.func_hash,
             counts: &record.counts,
@@ -273,7 +273,7 @@ impl InstrOverlap {
         let index = InstrIndex::new(base);
         for (function, record) in records(test) {
             if stage.includes(test.kind, record.func_hash) {
-                let tested = Tested {
+                let tested = TestRecord {
                     name: function.name_ref(),
                     func_hash: record.func_hash,
                     counts: record.counts,
@@ -287,7 +287,7 @@ impl InstrOverlap {
 
     /// Compares a function record of the second profile with the first profile, and adds the result. If `detail` is
     /// true, the function is also compared alone.
-    pub fn add(&mut self, base: &InstrIndex<'_>, record: &Tested<'_>, detail: bool) -> Verdict {
+    pub fn add(&mut self, base: &InstrIndex<'_>, record: &TestRecord<'_>, detail: bool) -> Verdict {
         let sums = CountSums::of_function(record.counts, record.values);
         let Some(function) = base.function(record.name) else {
             self.unique.add_function(&sums, &self.test);
@@ -324,7 +324,7 @@ impl InstrOverlap {
         &mut self,
         kind: usize,
         twin: &RecordRef<'_>,
-        record: &Tested<'_>,
+        record: &TestRecord<'_>,
         mut inner: Option<&mut InstrOverlap>,
     ) {
         let number = u32::try_from(kind).unwrap_or(u32::MAX);
@@ -364,7 +364,7 @@ impl Shares {
 }
 
 /// Whether two records have equal numbers of counters, and of value sites of each kind.
-fn same_sites(one: &RecordRef<'_>, two: &Tested<'_>) -> bool {
+fn same_sites(one: &RecordRef<'_>, two: &TestRecord<'_>) -> bool {
     let sites = |values: Option<&ValueData>, kind: u32| {
         let kind = values.and_then(|values| values.kind(kind));
         kind.map_or(0, |kind| kind.site_count())

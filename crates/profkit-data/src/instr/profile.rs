@@ -36,9 +36,8 @@ pub struct InstrProfile {
     /// The names of the virtual tables. The list is empty unless the merge that made the profile was asked to keep
     /// these names.
     pub vtable_names: Vec<Vec<u8>>,
-    /// The bytes of the MemProf section of an indexed profile; `None` if there is none. The writer copies these bytes
-    /// to the output and does not decode them.
-    pub memprof: Option<crate::MemProfSection>,
+    /// The heap profile; `None` if there is none. Only the indexed format can hold it.
+    pub memprof: Option<crate::HeapSection>,
 }
 
 /// The temporal traces of a profile. LLVM keeps a random sample of all traces (reservoir sampling), so the number of

@@ -21,12 +21,44 @@ pub trait InstrSource {
     /// file.
     ///
     /// # Errors
-    /// An error concerns one record only. If the reader can find the next record ([`can_resume`](Self::can_resume)),
-    /// the next call continues with that record. Otherwise the next call returns `Ok(false)`.
+    /// An error concerns one record only. If the reader can find the next record, the next call continues with that
+    /// record. Otherwise the next call returns `Ok(false)`.
     fn read_record(&mut self, record: &mut Record) -> Result<bool>;
 
-    /// Whether, after an error, the next call of [`read_record`](Self::read_record) continues with a further record.
-    fn can_resume(&self) -> bool;
+    /// The next function record or the next damage, in the form that a loop over the sound records of a damaged file
+    /// needs. `record` is reused, so reading allocates no memory per function. Returns `None` after the last record, and
+    /// where damage hides all further records.
+    ///
+    /// ```
+    /// use profkit_data::instr::{InstrReader, InstrSource, Record};
+    ///
+    /// let mut reader = InstrReader::open(b"main\n1\n1\n7\n\nbad\n1\nx\n\nlast\n1\n1\n2\n")?;
+    /// let (mut record, mut sum, mut faults) = (Record::default(), 0, 0);
+    /// while let Some(read) = reader.next_record(&mut record) {
+    ///     match read {
+    ///         Ok(()) => sum += record.counts[0],
+    ///         Err(_) => faults += 1,
+    ///     }
+    /// }
+    /// assert_eq!((sum, faults), (9, 1));
+    /// # Ok::<(), profkit_data::Error>(())
+    /// ```
+    #[inline]
+    fn next_record(&mut self, record: &mut Record) -> Option<Result<()>> {
+        let read = self.read_record(record);
+        read.map(|more| more.then_some(())).transpose()
+    }
+
+    /// The records and the damage of the file, each record with its own memory.
+    fn records(&mut self) -> impl Iterator<Item = Result<Record>>
+    where
+        Self: Sized,
+    {
+        std::iter::from_fn(|| {
+            let mut record = Record::default();
+            Some(self.next_record(&mut record)?.map(|()| record))
+        })
+    }
 
     /// Returns the names that the reader has found as text so far. In raw files these are the names of functions and
     /// vtables; in text profiles they are the names of value targets.

@@ -18,11 +18,8 @@ use crate::bytes::{Bytes, Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 
-/// The length of the header of the value data. The header holds TotalSize and NumValueKinds.
 const BLOB_HEADER_LEN: usize = 8;
-/// The length of the header of each value kind. The header holds Kind and NumValueSites.
 const KIND_HEADER_LEN: usize = 8;
-/// The length of one entry of the value data. The entry holds Value and Count.
 const ENTRY_LEN: usize = 16;
 /// The alignment of value data: the header of each value kind and the SiteCountArray after it are padded together to a
 /// multiple of this length.
@@ -83,24 +80,20 @@ pub fn encoded_len(values: &ValueData) -> usize {
 /// Nothing is appended then.
 pub fn encode(values: &ValueData, endian: Endian, out: &mut Vec<u8>) -> Result<()> {
     let total = u32::try_from(encoded_len(values)).map_err(|_| {
-        Error::new(
-            ErrorKind::CannotRepresent,
-            "the value data of one record are too large",
-        )
-        .within(STRUCTURE)
-        .expected("less than 4 GiB")
+        ErrorKind::CannotRepresent
+            .error("the value data of one record are too large")
+            .within(STRUCTURE)
+            .expected("less than 4 GiB")
     })?;
     let kinds = || values.kinds().filter(|(_, kind)| kind.site_count() > 0);
     for (_, kind) in kinds() {
         let longest = kind.sites().map(<[_]>::len).max().unwrap_or(0);
         if longest > value_kind::MAX_VALUES_PER_SITE {
-            return Err(Error::new(
-                ErrorKind::CannotRepresent,
-                "a value site has too many values",
-            )
-            .within(STRUCTURE)
-            .found(longest)
-            .expected(format_args!("at most {}", value_kind::MAX_VALUES_PER_SITE)));
+            return Err(ErrorKind::CannotRepresent
+                .error("a value site has too many values")
+                .within(STRUCTURE)
+                .found(longest)
+                .expected(format_args!("at most {}", value_kind::MAX_VALUES_PER_SITE)));
         }
     }
     let kind_count = kinds().fold(0u32, |count, _| count + 1);
@@ -138,37 +131,34 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let start = cursor.offset();
     let mut peek = *cursor;
     if cursor.remaining() < BLOB_HEADER_LEN {
-        return Err(
-            Error::new(ErrorKind::Truncated, "the data are too short here")
-                .at(start)
-                .within(STRUCTURE)
-                .found(format_args!("{} left", Bytes(cursor.remaining())))
-                .expected(format_args!("{BLOB_HEADER_LEN} bytes")),
-        );
+        return Err(ErrorKind::Truncated
+            .error("the data are too short here")
+            .at(start)
+            .within(STRUCTURE)
+            .found(format_args!("{} left", Bytes(cursor.remaining())))
+            .expected(format_args!("{BLOB_HEADER_LEN} bytes")));
     }
     let total = peek.u32()?;
     if total as usize > cursor.remaining() {
-        return Err(Error::new(
-            ErrorKind::TooLarge,
-            "TotalSize runs past the end of the data",
-        )
-        .at(start)
-        .within(STRUCTURE)
-        .found(Bytes(total))
-        .expected(format_args!("at most {}", Bytes(cursor.remaining()))));
+        return Err(ErrorKind::TooLarge
+            .error("TotalSize runs past the end of the data")
+            .at(start)
+            .within(STRUCTURE)
+            .found(Bytes(total))
+            .expected(format_args!("at most {}", Bytes(cursor.remaining()))));
     }
     if !(total as usize).is_multiple_of(ALIGNMENT) {
-        return Err(
-            Error::new(ErrorKind::Malformed, "TotalSize is not a multiple of 8")
-                .at(start)
-                .within(STRUCTURE)
-                .found(total)
-                // The text below has the spelling error of LLVM's message.
-                .llvm_detail("total size is not multiples of quardword"),
-        );
+        return Err(ErrorKind::Malformed
+            .error("TotalSize is not a multiple of 8")
+            .at(start)
+            .within(STRUCTURE)
+            .found(total)
+            // The text below has the spelling error of LLVM's message.
+            .llvm_detail("total size is not multiples of quardword"));
     }
     if (total as usize) < BLOB_HEADER_LEN {
-        return Err(Error::new(ErrorKind::Malformed, "TotalSize is too small")
+        return Err(ErrorKind::Malformed
+            .error("TotalSize is too small")
             .at(start)
             .within(STRUCTURE)
             .found(total)
@@ -183,13 +173,12 @@ fn read_kinds(blob: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
     let start = blob.offset();
     let kind_count = blob.u32()?;
     if kind_count as usize > value_kind::COUNT {
-        return Err(
-            Error::new(ErrorKind::Malformed, "there are too many value kinds")
-                .at(start)
-                .found(kind_count)
-                .expected(format_args!("at most {}", value_kind::COUNT))
-                .llvm_detail("number of value profile kinds is invalid"),
-        );
+        return Err(ErrorKind::Malformed
+            .error("there are too many value kinds")
+            .at(start)
+            .found(kind_count)
+            .expected(format_args!("at most {}", value_kind::COUNT))
+            .llvm_detail("number of value profile kinds is invalid"));
     }
     (0..kind_count).try_for_each(|_| read_kind(blob, values))
 }
@@ -201,13 +190,12 @@ fn read_kind(blob: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
         .u32()
         .map_err(|_| runs_past(start, available, KIND_HEADER_LEN as u64))?;
     let Some(kind) = values.kind_mut(number) else {
-        return Err(
-            Error::new(ErrorKind::Malformed, "there is no such value kind")
-                .at(start)
-                .found(number)
-                .expected(format_args!("less than {}", value_kind::COUNT))
-                .llvm_detail("value kind is invalid"),
-        );
+        return Err(ErrorKind::Malformed
+            .error("there is no such value kind")
+            .at(start)
+            .found(number)
+            .expected(format_args!("less than {}", value_kind::COUNT))
+            .llvm_detail("value kind is invalid"));
     };
     let past = |wanted: u64| move |_| runs_past(start, available, wanted);
     let site_count = blob.u32().map_err(past(KIND_HEADER_LEN as u64))?;
@@ -245,14 +233,12 @@ fn read_kind(blob: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
 
 #[cold]
 fn runs_past(start: u64, available: usize, wanted: u64) -> Error {
-    Error::new(
-        ErrorKind::Malformed,
-        "the data of a value kind run past TotalSize",
-    )
-    .at(start)
-    .found(format_args!("{} left", Bytes(available)))
-    .expected(Bytes(wanted))
-    .llvm_detail("value profile address is greater than total size")
+    ErrorKind::Malformed
+        .error("the data of a value kind run past TotalSize")
+        .at(start)
+        .found(format_args!("{} left", Bytes(available)))
+        .expected(Bytes(wanted))
+        .llvm_detail("value profile address is greater than total size")
 }
 
 #[cfg(test)]

@@ -208,10 +208,7 @@ impl Schema {
             let at = cursor.offset();
             let id = cursor.u64()?;
             let Some(field) = Field::from_id(id) else {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    "the schema has a field that profkit does not know",
-                )
+                return Err(Error::new(ErrorKind::Malformed, "the schema has a field that profkit does not know")
                 .at(at)
                 .within(Structure::MemProfSchema)
                 .found(format_args!("field number {id}"))
@@ -220,17 +217,17 @@ impl Schema {
                 .with_hint("a newer LLVM wrote the profile: merge it with llvm-profdata of that LLVM; profkit can merge it only with inputs that have no MemProf section"));
             };
             if fields.contains(&field) {
-                return Err(
-                    Error::new(ErrorKind::Malformed, "a field occurs twice in the schema")
-                        .at(at)
-                        .within(Structure::MemProfSchema)
-                        .found(field.name()),
-                );
+                return Err(ErrorKind::Malformed
+                    .error("a field occurs twice in the schema")
+                    .at(at)
+                    .within(Structure::MemProfSchema)
+                    .found(field.name()));
             }
             fields.push(field);
         }
         if fields.is_empty() {
-            return Err(Error::new(ErrorKind::Malformed, "the schema has no field")
+            return Err(ErrorKind::Malformed
+                .error("the schema has no field")
                 .at(at)
                 .within(Structure::MemProfSchema));
         }

@@ -1,7 +1,7 @@
 //! The accesses to global data that a MemProf section of version 4 can have (LLVM's `DataAccessProf`).
 use crate::bytes::Cursor;
 use crate::names::{NameList, encode_blob_zlib};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 use rustc_hash::FxHashMap;
 
 /// A piece of global data. It is a symbol, or a string literal that is known only by its hash.
@@ -146,16 +146,14 @@ impl DataAccess {
         list.read_blob(blob, base)?;
         let found = list.len() as u64;
         if named.checked_add(cold).is_none_or(|sum| sum != found) {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the number of strings differs from the number that the section states",
-            )
-            .at(base)
-            .found(format_args!("{found} strings"))
-            .expected(format_args!(
-                "{} (accessed symbols: {named}, cold symbols: {cold})",
-                u128::from(named) + u128::from(cold)
-            )));
+            return Err(ErrorKind::Malformed
+                .error("the number of strings differs from the number that the section states")
+                .at(base)
+                .found(format_args!("{found} strings"))
+                .expected(format_args!(
+                    "{} (accessed symbols: {named}, cold symbols: {cold})",
+                    u128::from(named) + u128::from(cold)
+                )));
         }
         let string = |index: u64, at: u64| {
             let index = usize::try_from(index).ok();
@@ -164,12 +162,10 @@ impl DataAccess {
                 .and_then(|index| list.get(index))
                 .map(<[u8]>::to_vec)
                 .ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::Malformed,
-                        "the index of a string is out of bounds",
-                    )
-                    .at(at)
-                    .expected(format_args!("below {named}"))
+                    ErrorKind::Malformed
+                        .error("the index of a string is out of bounds")
+                        .at(at)
+                        .expected(format_args!("below {named}"))
                 })
         };
         let mut data = DataAccess::default();
@@ -205,7 +201,6 @@ impl DataAccess {
     }
 }
 
-/// Collects strings in the order of their first occurrence.
 #[derive(Default)]
 struct StringIndex<'a> {
     list: Vec<&'a [u8]>,

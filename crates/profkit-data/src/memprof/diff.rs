@@ -147,11 +147,8 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
 /// Contexts of both profiles that are not paired yet. The call stacks of all of them have the same functions.
 #[derive(Default)]
 struct Candidates {
-    /// The number of unpaired contexts with these functions in the old profile.
     old: usize,
-    /// The number of unpaired contexts with these functions in the new profile.
     new: usize,
-    /// One of the unpaired contexts with these functions in the old profile; `None` if there is none.
     first: Option<Allocations>,
 }
 

@@ -21,7 +21,6 @@ pub struct Frame {
     pub is_inline: bool,
 }
 
-/// The size of a frame in a file, in bytes.
 pub(super) const FRAME_LEN: usize = 17;
 
 impl Frame {
@@ -105,7 +104,6 @@ crate::id_type! {
 }
 
 crate::id_type! {
-    /// The index of a record among the records of its profile.
     struct RecordId of "records of a MemProf profile";
 }
 

@@ -40,7 +40,6 @@ fn text(profile: &MemProfile) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Writes the section to a file of its own, at the offset for which it was encoded.
 fn file_of(profile: &MemProfile, version: u32) -> (Vec<u8>, u64) {
     let section = encode(profile, &IndexedMemProfOptions::for_version(version, false)).unwrap();
     let mut file = vec![0; usize::try_from(section.offset).unwrap()];

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// The reason why a MIP profile, or a function in it, was not added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum Refusal {
     /// The whole profile was not added, because it belongs to a different image, or because its record section has a
     /// different address.
     Profile {
@@ -36,7 +36,7 @@ pub enum Refused {
 /// are sorted by the offset of their record. If functions contradict each other, those of `into` are kept. As long as
 /// nothing is rejected, the result does not depend on the order in which profiles are added, and adding
 /// [`MipProfile::default`] changes nothing.
-pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
+pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refusal> {
     let empty = MipProfile::default();
     if *from == empty {
         return Vec::new();
@@ -94,8 +94,8 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
     refused
 }
 
-fn other_image(into: &MipProfile, from: &MipProfile) -> Option<Refused> {
-    let refuse = |found: String, expected: String| Some(Refused::Profile { found, expected });
+fn other_image(into: &MipProfile, from: &MipProfile) -> Option<Refusal> {
+    let refuse = |found: String, expected: String| Some(Refusal::Profile { found, expected });
     if into.identity != from.identity {
         return refuse(from.identity.to_string(), into.identity.to_string());
     }
@@ -136,7 +136,7 @@ fn add_function(function: &mut Function, more: &Function) {
 fn unite(
     into: &mut MipProfile,
     from: &MipProfile,
-    refused: &mut Vec<Refused>,
+    refused: &mut Vec<Refusal>,
 ) -> IndexVec<FunctionId, Option<FunctionId>> {
     let mut known: FxHashMap<(u64, u64, Vec<u8>), FunctionId> = FxHashMap::default();
     let owned = |function: &Function| {
@@ -164,7 +164,7 @@ fn unite(
                     }
                     Some(id)
                 } else {
-                    refused.push(Refused::Function {
+                    refused.push(Refusal::Function {
                         name: more.name.clone(),
                         found: more.signature,
                         expected: function.signature,

@@ -23,33 +23,11 @@ pub struct ImageFacts {
     pub section_size: Option<u64>,
 }
 
-impl ImageFacts {
-    /// Returns a value in which no fact is known, for a map whose binary is not available.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the build id of the binary.
-    #[must_use]
-    pub fn build_id(mut self, id: Option<BuildId>) -> Self {
-        self.build_id = id;
-        self
-    }
-
-    /// Sets the width of addresses in the binary.
-    #[must_use]
-    pub fn width(mut self, width: Option<Width>) -> Self {
-        self.width = width;
-        self
-    }
-
-    /// Sets the size of the binary's record section.
-    #[must_use]
-    pub fn section_size(mut self, size: Option<u64>) -> Self {
-        self.section_size = size;
-        self
-    }
-}
+setters!(ImageFacts {
+    build_id: Option<BuildId>,
+    width: Option<Width>,
+    section_size: Option<u64>,
+});
 
 /// A MIP profile without runs, and what was left out of it.
 #[derive(Clone, Debug)]
@@ -129,19 +107,17 @@ impl MipProfile {
 
 #[cold]
 fn outside(function: &Function, at: u64, end: u64) -> Error {
-    Error::new(
-        ErrorKind::Malformed,
-        "a record lies outside the record section",
-    )
-    .at(at)
-    .within(Structure::MapEntry)
-    .within(name_of(function))
-    .found(format_args!(
-        "{} bytes at offset {:#x}",
-        function.record_size().unwrap_or(0),
-        function.record_offset.cast_signed()
-    ))
-    .expected(format_args!("an end at {end:#x} or before"))
+    ErrorKind::Malformed
+        .error("a record lies outside the record section")
+        .at(at)
+        .within(Structure::MapEntry)
+        .within(name_of(function))
+        .found(format_args!(
+            "{} bytes at offset {:#x}",
+            function.record_size().unwrap_or(0),
+            function.record_offset.cast_signed()
+        ))
+        .expected(format_args!("an end at {end:#x} or before"))
 }
 
 fn name_of(function: &Function) -> Structure {
@@ -175,7 +151,8 @@ fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Ve
             if start < end {
                 *refuse = true;
                 dropped.push(
-                    Error::new(ErrorKind::Malformed, "a record overlaps another record")
+                    ErrorKind::Malformed
+                        .error("a record overlaps another record")
                         .at(places.get(index).copied().unwrap_or(0))
                         .within(Structure::MapEntry)
                         .within(name_of(function))

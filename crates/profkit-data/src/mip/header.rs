@@ -76,7 +76,8 @@ fn read(data: &[u8]) -> Result<Preamble> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let magic = cursor.u32()?;
     if magic != MAGIC {
-        let error = Error::new(ErrorKind::BadMagic, "this is not a MIP file")
+        let error = ErrorKind::BadMagic
+            .error("this is not a MIP file")
             .at(0)
             .within(Structure::FirstBytes);
         return Err(match detect(data) {
@@ -113,7 +114,8 @@ fn read(data: &[u8]) -> Result<Preamble> {
                 v8::file_type_a::PROFILE => MipKind::Profile,
                 v8::file_type_a::RETURN_ADDRESSES => MipKind::ReturnAddresses,
                 _ => {
-                    return Err(Error::new(ErrorKind::BadHeader, "the file type is unknown")
+                    return Err(ErrorKind::BadHeader
+                        .error("the file type is unknown")
                         .at(at)
                         .found(file_type)
                         .expected("1 to 4"));
@@ -125,14 +127,12 @@ fn read(data: &[u8]) -> Result<Preamble> {
                 width: None,
             })
         }
-        _ => Err(Error::new(
-            ErrorKind::UnsupportedVersion,
-            "the version is not supported",
-        )
-        .at(4)
-        .found(version)
-        .expected(format_args!("{} or {VERSION}", v8::VERSION))
-        .with_hint("a newer version of profkit may support this format version")),
+        _ => Err(ErrorKind::UnsupportedVersion
+            .error("the version is not supported")
+            .at(4)
+            .found(version)
+            .expected(format_args!("{} or {VERSION}", v8::VERSION))
+            .with_hint("a newer version of profkit may support this format version")),
     }
 }
 
@@ -143,13 +143,11 @@ fn bad_offset_to_data(data: &[u8], in_a: u32) -> Error {
         Ok(in_b) => format!("{in_a:#x} at offset 0x14 and {in_b:#x} at offset 0x1c"),
         Err(_) => format!("{in_a:#x} at offset 0x14"),
     };
-    Error::new(
-        ErrorKind::BadHeader,
-        "the offset to the data fits no layout of version 8",
-    )
-    .at(v8::header_a::OFFSET_TO_DATA as u64)
-    .found(found)
-    .expected("0x18 at offset 0x14, or 0x20 at offset 0x1c")
+    ErrorKind::BadHeader
+        .error("the offset to the data fits no layout of version 8")
+        .at(v8::header_a::OFFSET_TO_DATA as u64)
+        .found(found)
+        .expected("0x18 at offset 0x14, or 0x20 at offset 0x1c")
 }
 
 fn size(bytes: usize) -> u32 {
@@ -168,7 +166,8 @@ fn kind_of_bits(found: u16, at: u64) -> Result<MipKind> {
         file_type::RETURN_ADDRESSES => Ok(MipKind::ReturnAddresses),
         file_type::MAP => Ok(MipKind::Map),
         file_type::PROFILE => Ok(MipKind::Profile),
-        _ => Err(Error::new(ErrorKind::BadHeader, "the file type is unknown")
+        _ => Err(ErrorKind::BadHeader
+            .error("the file type is unknown")
             .at(at)
             .found(format_args!("{found:#x}"))
             .expected("0x1, 0x2, 0x4 or 0x8 in the low four bits")),
@@ -183,27 +182,22 @@ fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
         found & file_type::WIDTH_64 != 0,
         found & file_type::WIDTH_32 != 0,
     ) {
-        _ if found & !known != 0 => Err(Error::new(
-            ErrorKind::BadHeader,
-            "the file type has unknown bits",
-        )
-        .at(at)
-        .found(format_args!("{found:#x}"))
-        .expected(format_args!("only bits of {known:#x}"))),
-        (true, true) => Err(Error::new(
-            ErrorKind::BadHeader,
-            "the file type claims both 64-bit and 32-bit addresses",
-        )
-        .at(at)
-        .found(format_args!("file type {found:#x}"))
-        .expected("one of the bits 0x10 and 0x20")),
+        _ if found & !known != 0 => Err(ErrorKind::BadHeader
+            .error("the file type has unknown bits")
+            .at(at)
+            .found(format_args!("{found:#x}"))
+            .expected(format_args!("only bits of {known:#x}"))),
+        (true, true) => Err(ErrorKind::BadHeader
+            .error("the file type claims both 64-bit and 32-bit addresses")
+            .at(at)
+            .found(format_args!("file type {found:#x}"))
+            .expected("one of the bits 0x10 and 0x20")),
         (true, false) => Ok(Some(Width::Bits64)),
         (false, true) => Ok(Some(Width::Bits32)),
         (false, false) => Ok(None),
     }
 }
 
-/// Returns the error for a file whose kind is not the expected one.
 #[cold]
 pub(super) fn other_kind(preamble: &Preamble, wanted: MipKind) -> Error {
     let hint = match preamble.kind {
@@ -214,7 +208,8 @@ pub(super) fn other_kind(preamble: &Preamble, wanted: MipKind) -> Error {
             "no tool ever wrote such files for version 8, so their layout is unknown"
         }
     };
-    Error::new(ErrorKind::Unsupported, "this is another kind of MIP file")
+    ErrorKind::Unsupported
+        .error("this is another kind of MIP file")
         .within(Structure::Header)
         .at(profkit_abi::mip::raw_header::FILE_TYPE as u64)
         .found(format_args!("a {}", preamble.kind.name()))

@@ -2,10 +2,9 @@
 use super::header::{Layout, MipKind, Preamble, other_kind, preamble};
 use super::model::{Modes, Width};
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use profkit_abi::mip::{file_type, mode, v8};
 
-/// The header of a MIP file of version 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeaderV8 {
     pub preamble: Preamble,
@@ -15,7 +14,6 @@ pub(super) struct HeaderV8 {
     pub raw_section_offset: i64,
 }
 
-/// The mode flags that version 8 defines.
 const KNOWN_MODES: u16 = mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::CALLS;
 
 impl HeaderV8 {
@@ -39,13 +37,11 @@ impl HeaderV8 {
             .map(Modes)
             .filter(|modes| modes.entry().is_some())
             .ok_or_else(|| {
-                Error::new(
-                    ErrorKind::BadHeader,
-                    "the profile type does not exist in version 8",
-                )
-                .at(at)
-                .found(format_args!("{modes:#x}"))
-                .expected("0x1, 0x3, 0xc or 0xe")
+                ErrorKind::BadHeader
+                    .error("the profile type does not exist in version 8")
+                    .at(at)
+                    .found(format_args!("{modes:#x}"))
+                    .expected("0x1, 0x3, 0xc or 0xe")
             })?;
         let module_hash = cursor.u32()?;
         let at = cursor.offset();
@@ -58,26 +54,22 @@ impl HeaderV8 {
             && preamble.layout == Layout::V8A
             && raw_section_offset != 0
         {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                "the map has layout A2, which no finished tool ever wrote",
-            )
-            .at(at)
-            .found(format_args!("{raw_section_offset:#x}"))
-            .expected("0, as in layout A1 of MIP version 8")
-            .with_hint("only layouts A1 and B are read"));
+            return Err(ErrorKind::Unsupported
+                .error("the map has layout A2, which no finished tool ever wrote")
+                .at(at)
+                .found(format_args!("{raw_section_offset:#x}"))
+                .expected("0, as in layout A1 of MIP version 8")
+                .with_hint("only layouts A1 and B are read"));
         }
         if preamble.kind == MipKind::Map
             && preamble.layout == Layout::V8B
             && preamble.width.is_none()
         {
-            return Err(Error::new(
-                ErrorKind::BadHeader,
-                "the map does not state the width of its addresses",
-            )
-            .at(v8::header::FILE_TYPE as u64)
-            .found("no width in the file type")
-            .expected("0x14 or 0x24"));
+            return Err(ErrorKind::BadHeader
+                .error("the map does not state the width of its addresses")
+                .at(v8::header::FILE_TYPE as u64)
+                .found("no width in the file type")
+                .expected("0x14 or 0x24"));
         }
         Ok(HeaderV8 {
             preamble,

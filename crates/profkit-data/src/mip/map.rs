@@ -5,7 +5,7 @@ use super::header::{MipKind, has_magic, preamble};
 use super::map_v8::{self, EntryLayout};
 use super::model::{Identity, Modes, Width};
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use profkit_abi::mip::{map_entry, mode};
 
 /// Options for reading a map: facts about the map's image that the caller knows from the binary.
@@ -17,19 +17,7 @@ pub struct MapReadOptions {
     pub section_address: Option<u64>,
 }
 
-impl MapReadOptions {
-    /// Returns options in which no fact is known, for a map whose binary is not available.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the address of the record section.
-    #[must_use]
-    pub fn section_address(mut self, address: Option<u64>) -> Self {
-        self.section_address = address;
-        self
-    }
-}
+setters!(MapReadOptions { section_address: Option<u64> });
 
 /// A MIP map, which lists the functions of an image. It is the section `__llvm_mipmap` of an executable or a shared
 /// library, or a file made from that section.
@@ -93,7 +81,7 @@ impl<'data> MipMap<'data> {
 
     fn parse_inner(data: &'data [u8], section_address: Option<u64>) -> Result<Self> {
         if data.is_empty() {
-            return Err(Error::new(ErrorKind::Empty, "the map is empty"));
+            return Err(ErrorKind::Empty.error("the map is empty"));
         }
         if has_magic(data) {
             let preamble = preamble(data)?;
@@ -189,26 +177,24 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
             } else {
                 format!("{address:#x}, the address in the anchor before it")
             };
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "an anchor entry states a wrong address for the record section",
-            )
-            .at(at)
-            .found(format_args!("{:#x}", entry.record))
-            .expected(expected)
-            .with_hint("use the map of the linked image, not of its object files"));
+            return Err(ErrorKind::Malformed
+                .error("an anchor entry states a wrong address for the record section")
+                .at(at)
+                .found(format_args!("{:#x}", entry.record))
+                .expected(expected)
+                .with_hint("use the map of the linked image, not of its object files"));
         }
         found = Some(entry.record);
     }
     found.ok_or_else(|| {
-        Error::new(ErrorKind::Malformed, "the map has no anchor entry")
+        ErrorKind::Malformed
+            .error("the map has no anchor entry")
             .at(data.len() as u64)
             .expected("an entry with mode 0, which has the address of the record section")
             .with_hint("give the binary instead of the map")
     })
 }
 
-/// The fields of an entry in a version 9 map, as the file stores them.
 pub(super) struct EntryV9<'data> {
     modes: Modes,
     record: u64,
@@ -251,17 +237,15 @@ fn read_v9<'data>(cursor: &mut Cursor<'data>) -> Result<Option<EntryV9<'data>>> 
     let size = ahead.u32()?;
     if (size as usize) < map_entry::FIXED_SIZE || !(size as usize).is_multiple_of(map_entry::ALIGN)
     {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "the size of a map entry is impossible",
-        )
-        .at(start)
-        .found(size)
-        .expected(format_args!(
-            "a multiple of {}, at least {}",
-            map_entry::ALIGN,
-            map_entry::FIXED_SIZE
-        )));
+        return Err(ErrorKind::Malformed
+            .error("the size of a map entry is impossible")
+            .at(start)
+            .found(size)
+            .expected(format_args!(
+                "a multiple of {}, at least {}",
+                map_entry::ALIGN,
+                map_entry::FIXED_SIZE
+            )));
     }
     let window = cursor
         .window(u64::from(size))
@@ -276,10 +260,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     let modes = Modes(cursor.u16()?);
     let reserved = cursor.u16()?;
     if (modes.0 != mode::ANCHOR && modes.entry().is_none()) || reserved != 0 {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "the mode flags are not a valid combination",
-        )
+        return Err(ErrorKind::Malformed.error("the mode flags are not a valid combination")
         .at(at)
         .within(Structure::MapEntry)
         .found(format_args!(
@@ -301,25 +282,24 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
         + u64::from(blocks) * map_entry::BLOCK_OFFSET_SIZE as u64
         + u64::from(name);
     if needed.next_multiple_of(map_entry::ALIGN as u64) != size as u64 {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "the size of the entry does not match its blocks and name",
-        )
-        .at(at)
-        .within(Structure::MapEntry)
-        .found(format_args!(
-            "an entry of {size} bytes with {blocks} blocks and a name of {name} bytes"
-        ))
-        .expected(format_args!(
-            "{needed} bytes, padded to a multiple of {}",
-            map_entry::ALIGN
-        )));
+        return Err(ErrorKind::Malformed
+            .error("the size of the entry does not match its blocks and name")
+            .at(at)
+            .within(Structure::MapEntry)
+            .found(format_args!(
+                "an entry of {size} bytes with {blocks} blocks and a name of {name} bytes"
+            ))
+            .expected(format_args!(
+                "{needed} bytes, padded to a multiple of {}",
+                map_entry::ALIGN
+            )));
     }
     let (blocks, _) = cursor.take_u64(u64::from(blocks) * 4)?.as_chunks::<4>();
     let name = cursor.take_u64(u64::from(name))?;
     let at = cursor.offset();
     if cursor.rest().iter().any(|&byte| byte != 0) {
-        return Err(Error::new(ErrorKind::Malformed, "the padding is not zero")
+        return Err(ErrorKind::Malformed
+            .error("the padding is not zero")
             .at(at)
             .within(Structure::MapEntry));
     }

@@ -8,7 +8,6 @@ use crate::bytes::Cursor;
 use crate::{Result, Structure};
 use profkit_abi::mip::v8::{map_entry_a1, map_entry_b32, map_entry_b64};
 
-/// The layout of an entry in a version 8 map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryLayout {
     B64,

@@ -43,7 +43,7 @@ mod sums;
 mod tests;
 pub mod yaml;
 
-pub use add::{Refused, add_profile};
+pub use add::{Refusal, add_profile};
 pub use create::{Created, ImageFacts};
 pub use edges::add_samples;
 pub use entry::MapEntry;

@@ -83,9 +83,6 @@ impl MipProfile {
     }
 
     /// Reads a profile. Also returns the version of the file.
-    ///
-    /// # Errors
-    /// The errors of [`parse`](Self::parse).
     pub fn parse_versioned(data: &[u8]) -> Result<(Self, ProfileVersion)> {
         let profile = MipProfile::parse(data)?;
         let version = match MipProfile::parse_header(data)?.version {

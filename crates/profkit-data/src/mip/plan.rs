@@ -106,7 +106,6 @@ impl RecordPlan {
         plan
     }
 
-    /// Adds the record of a function to the plan.
     fn add(&mut self, record: u64, modes: Modes, blocks: usize) -> Slots {
         let Ok(offset) = usize::try_from(record) else {
             // The offset of the record exceeds the address space of this machine, so no raw file can contain the

@@ -87,7 +87,7 @@ impl MipProfile {
 
     fn parse_inner(data: &[u8]) -> Result<Self> {
         if data.is_empty() {
-            return Err(Error::new(ErrorKind::Empty, "the file is empty"));
+            return Err(ErrorKind::Empty.error("the file is empty"));
         }
         let preamble = preamble(data)?;
         if preamble.kind != MipKind::Profile {
@@ -161,19 +161,9 @@ pub struct MipWriteOptions {
     pub version: ProfileVersion,
 }
 
-impl MipWriteOptions {
-    /// Returns the default options: the newest version.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the version of the MIP profile format to write.
-    #[must_use]
-    pub fn version(mut self, version: ProfileVersion) -> Self {
-        self.version = version;
-        self
-    }
-}
+setters!(MipWriteOptions {
+    version: ProfileVersion
+});
 
 /// Writes a profile. Version 9 can hold everything. Data that version 8 cannot hold are left out and counted in the
 /// losses.
@@ -230,23 +220,22 @@ struct Header {
 }
 
 impl Header {
-    /// Reads the header, the identity of the image and the padding after it.
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         cursor.take(8)?;
         let at = cursor.offset();
         let modes = cursor.u32()?;
         if modes & !u32::from(mode::ALL) != 0 {
-            return Err(
-                Error::new(ErrorKind::BadHeader, "there are unknown mode flags")
-                    .at(at)
-                    .found(format_args!("{modes:#x}"))
-                    .expected(format_args!("only bits of {:#x}", mode::ALL)),
-            );
+            return Err(ErrorKind::BadHeader
+                .error("there are unknown mode flags")
+                .at(at)
+                .found(format_args!("{modes:#x}"))
+                .expected(format_args!("only bits of {:#x}", mode::ALL)));
         }
         let at = cursor.offset();
         let flags = cursor.u32()?;
         if flags & !flag::ALL != 0 {
-            return Err(Error::new(ErrorKind::BadHeader, "there are unknown flags")
+            return Err(ErrorKind::BadHeader
+                .error("there are unknown flags")
                 .at(at)
                 .found(format_args!("{flags:#x}"))
                 .expected(format_args!("only bits of {:#x}", flag::ALL))
@@ -256,17 +245,15 @@ impl Header {
         let length = cursor.u32()?;
         let hashed = flags & flag::MODULE_HASH != 0;
         if length > LONGEST_ID || hashed && length != 4 {
-            return Err(Error::new(
-                ErrorKind::BadHeader,
-                "the identity of the image has an impossible length",
-            )
-            .at(at)
-            .found(Bytes(length))
-            .expected(if hashed {
-                "4 bytes, for a module hash".to_owned()
-            } else {
-                format!("at most {LONGEST_ID}")
-            }));
+            return Err(ErrorKind::BadHeader
+                .error("the identity of the image has an impossible length")
+                .at(at)
+                .found(Bytes(length))
+                .expected(if hashed {
+                    "4 bytes, for a module hash".to_owned()
+                } else {
+                    format!("at most {LONGEST_ID}")
+                }));
         }
         let sections = cursor.u32()?;
         let runs = cursor.u64()?;
@@ -276,12 +263,11 @@ impl Header {
         let at = cursor.offset();
         let reserved = cursor.u64()?;
         if reserved != 0 {
-            return Err(
-                Error::new(ErrorKind::BadHeader, "a reserved field is not 0")
-                    .at(at)
-                    .found(format_args!("{reserved:#x}"))
-                    .expected("0"),
-            );
+            return Err(ErrorKind::BadHeader
+                .error("a reserved field is not 0")
+                .at(at)
+                .found(format_args!("{reserved:#x}"))
+                .expected("0"));
         }
         let id = cursor.take_u64(u64::from(length))?;
         cursor.take(id.len().next_multiple_of(ALIGN) - id.len())?;
@@ -350,12 +336,10 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
     let mut found = [Cursor::new(&[], end, Endian::Little); 7];
     for ((slot, section), name) in found.iter_mut().zip(sections).zip(SECTIONS) {
         *slot = section.ok_or_else(|| {
-            Error::new(
-                ErrorKind::Malformed,
-                format!("the section of {name} is missing"),
-            )
-            .at(end)
-            .within(Structure::SectionList)
+            ErrorKind::Malformed
+                .error(format!("the section of {name} is missing"))
+                .at(end)
+                .within(Structure::SectionList)
         })?;
     }
     Ok((header, found))
@@ -372,27 +356,27 @@ fn read_section<'data>(
     let (offset, size) = (cursor.u64()?, cursor.u64()?);
     let index = kind.wrapping_sub(1) as usize;
     let Some(slot) = sections.get_mut(index) else {
-        return Err(Error::new(
-            ErrorKind::UnsupportedVersion,
-            "a section has an unknown kind",
-        )
-        .at(at)
-        .found(kind)
-        .expected(format_args!("1 to {}", SECTIONS.len()))
-        .with_hint("a newer version of profkit may support this kind of section"));
+        return Err(ErrorKind::UnsupportedVersion
+            .error("a section has an unknown kind")
+            .at(at)
+            .found(kind)
+            .expected(format_args!("1 to {}", SECTIONS.len()))
+            .with_hint("a newer version of profkit may support this kind of section"));
     };
     let mut window = Cursor::new(data, 0, Endian::Little);
     let window = window
         .take_u64(offset)
         .and_then(|_| window.window(size))
         .map_err(|_| {
-            Error::new(ErrorKind::Malformed, "a section lies outside the file")
+            ErrorKind::Malformed
+                .error("a section lies outside the file")
                 .at(at)
                 .found(format_args!("{size} bytes at {offset:#x}"))
                 .expected(format_args!("an end at {:#x} or before", data.len()))
         })?;
     if slot.replace(window).is_some() {
-        return Err(Error::new(ErrorKind::Malformed, "a section occurs twice")
+        return Err(ErrorKind::Malformed
+            .error("a section occurs twice")
             .at(at)
             .found(format_args!("another section {kind}")));
     }
@@ -408,12 +392,11 @@ fn whole<'data, T>(
     read(&mut cursor)
         .and_then(|value| match cursor.remaining() {
             0 => Ok(value),
-            left => Err(
-                Error::new(ErrorKind::Malformed, "there are bytes after the last entry")
-                    .at(cursor.offset())
-                    .found(Bytes(left))
-                    .expected("the end of the section"),
-            ),
+            left => Err(ErrorKind::Malformed
+                .error("there are bytes after the last entry")
+                .at(cursor.offset())
+                .found(Bytes(left))
+                .expected("the end of the section")),
         })
         .map_err(|error| error.within(Structure::Section).within(name))
 }
@@ -451,7 +434,8 @@ fn read_function(
     let at = fields.offset();
     let name = fields.u32()?;
     let name = names.get(StringId(name)).ok_or_else(|| {
-        Error::new(ErrorKind::Malformed, "the index of a name is out of bounds")
+        ErrorKind::Malformed
+            .error("the index of a name is out of bounds")
             .at(at)
             .found(name)
             .expected(format_args!("an index below {}", names.len()))
@@ -463,10 +447,7 @@ fn read_function(
         .map(Modes)
         .filter(|modes| modes.entry().is_some())
         .ok_or_else(|| {
-            Error::new(
-                ErrorKind::Malformed,
-                "the mode flags are not a valid combination",
-            )
+            ErrorKind::Malformed.error("the mode flags are not a valid combination")
             .at(at)
             .found(format_args!("{modes:#x}"))
             .expected(
@@ -486,25 +467,21 @@ fn read_function(
     let count = fields.u32()?;
     let room = blocks.remaining() as u64 / BLOCK;
     if u64::from(count) > room {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "a function claims more blocks than are left",
-        )
-        .at(at)
-        .found(count)
-        .expected(format_args!("at most {room}")));
+        return Err(ErrorKind::Malformed
+            .error("a function claims more blocks than are left")
+            .at(at)
+            .found(count)
+            .expected(format_args!("at most {room}")));
     }
     let at = fields.offset();
     let location = fields.u32()?;
     function.location = location.checked_sub(1).map(StackId);
     if location as usize > stacks {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "the index of a stack entry is out of bounds",
-        )
-        .at(at)
-        .found(location)
-        .expected(format_args!("at most {stacks}")));
+        return Err(ErrorKind::Malformed
+            .error("the index of a stack entry is out of bounds")
+            .at(at)
+            .found(location)
+            .expected(format_args!("at most {stacks}")));
     }
     function.raw_runs = fields.u64()?;
     function.called_runs = fields.u64()?;
@@ -541,13 +518,11 @@ fn read_edges(
                 let weight = cursor.u64()?;
                 let function = |number| {
                     functions.id(number).ok_or_else(|| {
-                        Error::new(
-                            ErrorKind::Malformed,
-                            "the index of a function is out of bounds",
-                        )
-                        .at(at)
-                        .found(number)
-                        .expected(format_args!("an index below {}", functions.len()))
+                        ErrorKind::Malformed
+                            .error("the index of a function is out of bounds")
+                            .at(at)
+                            .found(number)
+                            .expected(format_args!("an index below {}", functions.len()))
                     })
                 };
                 let edge = CallEdge {
@@ -562,11 +537,9 @@ fn read_edges(
                 };
                 let key = |edge: &CallEdge| (edge.caller, edge.call_site, edge.callee);
                 if read.last().is_some_and(|last| key(last) >= key(&edge)) {
-                    return Err(Error::new(
-                        ErrorKind::Malformed,
-                        "the call edges are out of order",
-                    )
-                    .at(at));
+                    return Err(ErrorKind::Malformed
+                        .error("the call edges are out of order")
+                        .at(at));
                 }
                 Ok(edge)
             };
@@ -584,10 +557,7 @@ fn usize_of(size: u64) -> usize {
 
 #[cold]
 fn too_many(what: &'static str) -> Error {
-    Error::new(
-        ErrorKind::CannotRepresent,
-        format!("there are too many {what}"),
-    )
+    ErrorKind::CannotRepresent.error(format!("there are too many {what}"))
 }
 
 fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
@@ -680,7 +650,6 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     sink.put(&out)
 }
 
-/// Returns the index by which the file refers to a function.
 fn number(function: FunctionId) -> Result<u32> {
     let number = u32::try_from(function.index()).ok();
     let number = number.filter(|&number| number != NONE);

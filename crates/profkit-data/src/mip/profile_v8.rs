@@ -16,10 +16,7 @@ const BLOCK: usize = 5;
 pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
     let header = HeaderV8::parse(data, MipKind::Profile)?;
     if header.preamble.layout != Layout::V8B {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "a profile of layout A is not supported: its only descriptions are drafts that contradict each other",
-        )
+        return Err(Error::new(ErrorKind::Unsupported, "a profile of layout A is not supported: its only descriptions are drafts that contradict each other")
         .at(profkit_abi::mip::v8::header_a::OFFSET_TO_DATA as u64)
         .within(Structure::Header)
         .with_hint(
@@ -85,13 +82,11 @@ fn read_function(cursor: &mut Cursor<'_>, header: &HeaderV8) -> Result<(Function
     }
     let room = cursor.remaining() / BLOCK;
     if blocks > room {
-        return Err(Error::new(
-            ErrorKind::Truncated,
-            "there are more blocks than the file has room for",
-        )
-        .at(at)
-        .found(blocks)
-        .expected(format_args!("at most {room}")));
+        return Err(ErrorKind::Truncated
+            .error("there are more blocks than the file has room for")
+            .at(at)
+            .found(blocks)
+            .expected(format_args!("at most {room}")));
     }
     function.blocks.reserve(blocks);
     for _ in 0..blocks {
@@ -99,13 +94,11 @@ fn read_function(cursor: &mut Cursor<'_>, header: &HeaderV8) -> Result<(Function
         let at = cursor.offset();
         let covered = cursor.u8()?;
         if covered > 1 {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "a block's coverage is neither 0 nor 1",
-            )
-            .at(at)
-            .found(covered)
-            .expected("0 or 1"));
+            return Err(ErrorKind::Malformed
+                .error("a block's coverage is neither 0 nor 1")
+                .at(at)
+                .found(covered)
+                .expected("0 or 1"));
         }
         function.blocks.push(Block {
             offset,
@@ -115,13 +108,11 @@ fn read_function(cursor: &mut Cursor<'_>, header: &HeaderV8) -> Result<(Function
     let at = cursor.offset();
     let edges = cursor.u32()?;
     if edges != 0 {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "the profile has call edges, whose layout version 8 never defined",
-        )
-        .at(at)
-        .found(edges)
-        .expected("0"));
+        return Err(ErrorKind::Unsupported
+            .error("the profile has call edges, whose layout version 8 never defined")
+            .at(at)
+            .found(edges)
+            .expected("0"));
     }
     Ok((function, signature))
 }
@@ -133,7 +124,8 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
     for index in 0..count {
         let rest = cursor.rest();
         let Some(end) = memchr(0, rest) else {
-            return Err(Error::new(ErrorKind::Truncated, "a name is not terminated")
+            return Err(ErrorKind::Truncated
+                .error("a name is not terminated")
                 .at(cursor.offset())
                 .found(format_args!("{index} whole names"))
                 .expected(format_args!("{count} names, the number at offset {at:#x}")));
@@ -144,22 +136,19 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
         names.insert(hash, name);
     }
     if !cursor.is_empty() {
-        return Err(
-            Error::new(ErrorKind::Malformed, "there are bytes after the names")
-                .at(cursor.offset())
-                .found(Bytes(cursor.remaining()))
-                .expected("the end of the file"),
-        );
+        return Err(ErrorKind::Malformed
+            .error("there are bytes after the names")
+            .at(cursor.offset())
+            .found(Bytes(cursor.remaining()))
+            .expected("the end of the file"));
     }
     for (function, signature) in functions.iter_mut().zip(signatures) {
         let Some(name) = names.get(signature) else {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "no name has the hash that a function states",
-            )
-            .at(at)
-            .found(format_args!("the hash {signature:#018x}"))
-            .expected("the hash of a name"));
+            return Err(ErrorKind::Malformed
+                .error("no name has the hash that a function states")
+                .at(at)
+                .found(format_args!("the hash {signature:#018x}"))
+                .expected("the hash of a name"));
         };
         function.name = name.to_vec();
     }
@@ -245,8 +234,5 @@ pub(super) fn call_count(function: &Function) -> u64 {
 
 #[cold]
 fn cannot(what: &'static str) -> Error {
-    Error::new(
-        ErrorKind::CannotRepresent,
-        format!("version 8 cannot hold {what}"),
-    )
+    ErrorKind::CannotRepresent.error(format!("version 8 cannot hold {what}"))
 }

@@ -106,7 +106,7 @@ impl<'data> RawParts<'data> {
             return Ok(None);
         }
         if self.data.is_empty() {
-            return Err(Error::new(ErrorKind::Empty, "the file is empty").with_hint(
+            return Err(ErrorKind::Empty.error("the file is empty").with_hint(
                 "the program ended before it wrote its records, or it still runs and has not written them yet",
             ));
         }
@@ -115,13 +115,12 @@ impl<'data> RawParts<'data> {
         let start = self.cursor.offset();
         if self.count > 0 && !rest.starts_with(&MAGIC.to_le_bytes()) {
             let found = rest.len();
-            return Err(
-                Error::new(ErrorKind::Malformed, "there are bytes after the last part")
-                    .at(start)
-                    .within(Structure::MipRaw)
-                    .found(Bytes(found))
-                    .expected("the end of the file or another part"),
-            );
+            return Err(ErrorKind::Malformed
+                .error("there are bytes after the last part")
+                .at(start)
+                .within(Structure::MipRaw)
+                .found(Bytes(found))
+                .expected("the end of the file or another part"));
         }
         let preamble = match preamble(rest) {
             Ok(preamble) => preamble,
@@ -138,10 +137,7 @@ impl<'data> RawParts<'data> {
         }
         if preamble.layout != Layout::V9 {
             if start != 0 {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    "a part of version 8 is not the first part",
-                )
+                return Err(ErrorKind::Malformed.error("a part of version 8 is not the first part")
                 .at(start)
                 .within(Structure::MipRaw)
                 .with_hint(
@@ -186,17 +182,15 @@ impl<'data> RawParts<'data> {
             let records = header.records.min(left);
             part.records = cursor.take_u64(records)?;
             part.damage = Some(
-                Error::new(
-                    ErrorKind::Truncated,
-                    "the file ends inside one of its parts",
-                )
-                .at(at_records + left)
-                .within(Structure::MipRaw)
-                .found(format_args!(
-                    "{left} bytes of records, samples and checksum"
-                ))
-                .expected(Bytes(needed))
-                .with_hint("the file lost its end after it was written: copy it again"),
+                ErrorKind::Truncated
+                    .error("the file ends inside one of its parts")
+                    .at(at_records + left)
+                    .within(Structure::MipRaw)
+                    .found(format_args!(
+                        "{left} bytes of records, samples and checksum"
+                    ))
+                    .expected(Bytes(needed))
+                    .with_hint("the file lost its end after it was written: copy it again"),
             );
             return Ok(part);
         }
@@ -213,15 +207,13 @@ impl<'data> RawParts<'data> {
         let covered = usize::try_from(covered).unwrap_or(usize::MAX);
         let computed = XxHash3_64::oneshot(whole.get(..covered).unwrap_or_default());
         if stored != computed {
-            return Err(Error::new(
-                ErrorKind::ChecksumMismatch,
-                "the checksum does not fit the bytes before it",
-            )
-            .at(at)
-            .within(Structure::MipRaw)
-            .found(format_args!("{stored:#018x}"))
-            .expected(format_args!("{computed:#018x}"))
-            .with_hint("the file was changed after it was written: copy it again"));
+            return Err(ErrorKind::ChecksumMismatch
+                .error("the checksum does not fit the bytes before it")
+                .at(at)
+                .within(Structure::MipRaw)
+                .found(format_args!("{stored:#018x}"))
+                .expected(format_args!("{computed:#018x}"))
+                .with_hint("the file was changed after it was written: copy it again"));
         }
         Ok(part)
     }
@@ -240,7 +232,7 @@ impl Header {
         cursor.take(raw_header::MODES)?;
         let at = cursor.offset();
         let modes = cursor.u32()?;
-        let bad = |message, at| Err(Error::new(ErrorKind::BadHeader, message).at(at));
+        let bad = |message, at| Err(ErrorKind::BadHeader.error(message).at(at));
         let Some(modes) = u16::try_from(modes)
             .ok()
             .filter(|modes| modes & !mode::ALL == 0)
@@ -386,10 +378,8 @@ pub fn write_raw(
     sink: &mut dyn Sink,
 ) -> Result<Losses> {
     let too_long = || {
-        Error::new(
-            ErrorKind::CannotRepresent,
-            "the build id or the list of samples is too long for a raw file",
-        )
+        ErrorKind::CannotRepresent
+            .error("the build id or the list of samples is too long for a raw file")
     };
     let samples = u32::try_from(part.samples.len() * ring::SAMPLE_SIZE).map_err(|_| too_long())?;
     let length = u32::try_from(part.build_id.len())

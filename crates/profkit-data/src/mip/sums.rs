@@ -11,7 +11,6 @@ const MOST_PENDING: u8 = u8::MAX;
 /// The summed MIP records of several runs of one image.
 #[derive(Clone, Debug)]
 pub struct RecordSums {
-    /// The number of runs that were added.
     runs: u64,
     /// For each coverage byte of the records: the number of files that mark the code as executed, among the files that
     /// were added since the last call of [`widen`](Self::widen).

@@ -70,7 +70,6 @@ impl Drop for Adding<'_> {
 }
 
 impl<'s> Adding<'s> {
-    /// Continues the additions that [`pause`](Self::pause) interrupted.
     #[inline]
     pub(super) fn resume(samples: &'s mut Samples, pending: PendingEntries) -> Self {
         Adding { samples, pending }

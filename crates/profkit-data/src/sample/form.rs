@@ -24,11 +24,12 @@ use std::str::FromStr;
 /// assert_eq!(losses.to_string(), "attributes: 1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleForm {
     /// LLVM's text.
     Text,
     /// LLVM's extensible binary encoding, which consists of sections.
+    #[default]
     ExtBinary,
     /// LLVM's binary encoding without sections.
     Binary,
@@ -158,9 +159,6 @@ impl SampleForm {
 
     /// Encodes a profile. If the result has more than `limit` bytes, the functions with the fewest samples are dropped
     /// until the encoded profile fits.
-    ///
-    /// # Errors
-    /// The errors of [`write`](Self::write).
     pub fn encode(
         self,
         profile: &mut SampleProfile,

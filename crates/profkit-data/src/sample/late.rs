@@ -14,7 +14,6 @@ pub(super) trait Entry: Sized + Debug {
 
     fn key(&self) -> Self::Key;
 
-    /// Makes an entry with this key and no samples.
     fn empty(key: Self::Key) -> Self;
 
     /// Reserves memory for one more entry. This is called before an entry is inserted.
@@ -165,7 +164,6 @@ impl<T: Entry> Spot<T> {
         self.late.is_none()
     }
 
-    /// Moves the late entries into their vector.
     fn sort_in(&mut self, list: &mut Vec<T>) {
         if let Some(late) = self.late.take() {
             let mut entries = late.entries;
@@ -213,7 +211,6 @@ impl PendingEntries {
         self.inner.get_or_insert_default().insert(key, pending);
     }
 
-    /// Whether there are no late entries. The vectors are then complete.
     #[inline]
     pub(super) fn is_complete(&self) -> bool {
         self.body.is_complete()

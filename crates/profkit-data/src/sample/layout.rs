@@ -95,7 +95,6 @@ fn flatten_with(profile: &mut SampleProfile, first_vtables_only: bool) -> AddOut
     outcome
 }
 
-/// A profile in the flat layout, while functions are added to it.
 struct Flattening<'p> {
     additions: Additions<'p>,
     outcome: &'p mut AddOutcome,
@@ -253,7 +252,6 @@ pub fn call_site_hash(name: u64, location: Location) -> u64 {
     name.wrapping_add(place << 5).wrapping_add(place)
 }
 
-/// A node in the tree of calling contexts.
 #[derive(Default)]
 struct Node {
     samples: Option<Samples>,

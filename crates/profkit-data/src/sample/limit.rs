@@ -43,9 +43,6 @@ pub struct Limited<L> {
 
 /// Encodes a profile with the function `write`. If the result has more than `limit` bytes, the functions with the
 /// fewest samples are dropped until the encoded profile fits.
-///
-/// # Errors
-/// The errors of `write`.
 pub fn encode_within<L>(
     profile: &mut SampleProfile,
     limit: Option<u64>,

@@ -158,7 +158,6 @@ impl ProfileKind {
     }
 }
 
-/// The names of the flags: `ProfileKind(probe, md5)`.
 impl fmt::Debug for ProfileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = Self::FLAGS.iter().filter(|(flag, _)| self.contains(*flag));

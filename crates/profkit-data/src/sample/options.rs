@@ -71,47 +71,15 @@ pub struct SampleReadOptions {
     pub llvm_checks: bool,
 }
 
+setters!(SampleReadOptions {
+    fs_pass: FsPass,
+    assume_fs: bool,
+    symbols: Option<u64>,
+    summary_by_context: bool,
+    llvm_checks: bool,
+});
+
 impl SampleReadOptions {
-    /// Returns the default options: all bits of discriminators and all names of the symbol list are kept.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the last pass whose discriminator bits are kept.
-    #[must_use]
-    pub fn fs_pass(mut self, pass: FsPass) -> Self {
-        self.fs_pass = pass;
-        self
-    }
-
-    /// Sets whether text, binary and compact binary profiles are read as profiles of FS-AFDO.
-    #[must_use]
-    pub fn assume_fs(mut self, assume: bool) -> Self {
-        self.assume_fs = assume;
-        self
-    }
-
-    /// Sets the maximum number of names to read from a file's symbol list.
-    #[must_use]
-    pub fn symbols(mut self, most: Option<u64>) -> Self {
-        self.symbols = most;
-        self
-    }
-
-    /// Sets whether summaries of the profile count each calling context as a separate function.
-    #[must_use]
-    pub fn summary_by_context(mut self, by_context: bool) -> Self {
-        self.summary_by_context = by_context;
-        self
-    }
-
-    /// Sets whether profiles are read as LLVM 22 reads them.
-    #[must_use]
-    pub fn llvm_checks(mut self, llvm: bool) -> Self {
-        self.llvm_checks = llvm;
-        self
-    }
-
     /// Returns the kind that is assumed for a profile whose encoding does not state whether the profile comes from
     /// FS-AFDO.
     pub(super) fn assumed_kind(self) -> ProfileKind {

@@ -14,7 +14,6 @@ pub struct OverlapSide<'p> {
     threshold: u64,
     /// For each function of the profile, the sums over its lines.
     sums: Vec<Sums>,
-    /// The samples of all lines.
     samples: u64,
 }
 

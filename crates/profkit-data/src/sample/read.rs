@@ -139,10 +139,7 @@ impl<'data> SampleFile<'data> {
                 Body::Gcov(Box::new(GcovProfile::parse_with(data, options)?))
             }
             None => {
-                return Err(Error::new(
-                    ErrorKind::UnrecognizedFormat,
-                    "this is not a sample profile",
-                )
+                return Err(ErrorKind::UnrecognizedFormat.error("this is not a sample profile")
                 .at(0)
                 .within(Structure::FirstBytes)
                 .expected(

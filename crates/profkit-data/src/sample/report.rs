@@ -26,7 +26,6 @@ pub struct ReadReport {
 }
 
 impl ReadReport {
-    /// Counts an error, and stores it unless many errors are already stored.
     #[cold]
     pub(super) fn fault(&mut self, error: Error) {
         self.fault_count += 1;
@@ -36,9 +35,6 @@ impl ReadReport {
     }
 
     /// Returns the report if the file is intact. A caller that accepts only intact files uses this method.
-    ///
-    /// # Errors
-    /// The first error of the file.
     pub fn strict(self) -> crate::Result<Self> {
         match self.faults.into_iter().next() {
             Some(error) => Err(error),

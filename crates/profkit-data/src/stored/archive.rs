@@ -232,9 +232,6 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
 }
 
 /// Decompresses the bytes of a member, if they are compressed. Otherwise returns them unchanged.
-///
-/// # Errors
-/// The same as [`expand_front`].
 pub fn expand_member(
     (bytes, problem): Front<Cow<'_, [u8]>>,
 ) -> Result<Front<Cow<'_, [u8]>>, StoredError> {

@@ -43,10 +43,6 @@ impl Compression {
         }
     }
 
-    /// Returns a reader of the decompressed bytes.
-    ///
-    /// # Errors
-    /// An error if the first header is damaged.
     pub(super) fn reader<'r>(
         self,
         bytes: impl Read + Send + 'r,

@@ -2,7 +2,6 @@
 use crate::printable;
 use std::fmt;
 
-/// The largest number of members that a message lists.
 const MOST_LISTED: usize = 10;
 
 /// The reason why no member of an archive was chosen.

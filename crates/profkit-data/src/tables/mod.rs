@@ -147,7 +147,8 @@ impl Tables {
 fn next_index(len: usize, table: Structure) -> Result<u32> {
     match u32::try_from(len) {
         Ok(index) if index < u32::MAX - 1 => Ok(index),
-        _ => Err(Error::new(ErrorKind::LimitExceeded, "a table is full")
+        _ => Err(ErrorKind::LimitExceeded
+            .error("a table is full")
             .within(table)
             .found(format_args!("{len} entries"))
             .expected("fewer than 2^32 - 2")),
@@ -178,17 +179,14 @@ impl Depths {
         Depths(Vec::with_capacity(count))
     }
 
-    /// Adds the next entry of a table. `parent` is the index of the entry to which this entry refers.
     fn add(&mut self, parent: Option<u32>) -> Result<()> {
         let above = parent.and_then(|parent| self.0.get(parent as usize));
         let depth = above.map_or(1, |above| above.saturating_add(1));
         if depth > TABLE_DEPTH {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                "a path or a call stack is too long",
-            )
-            .found(format_args!("{depth} entries"))
-            .expected(format_args!("at most {TABLE_DEPTH}")));
+            return Err(ErrorKind::LimitExceeded
+                .error("a path or a call stack is too long")
+                .found(format_args!("{depth} entries"))
+                .expected(format_args!("at most {TABLE_DEPTH}")));
         }
         self.0.push(depth);
         Ok(())
@@ -197,11 +195,9 @@ impl Depths {
 
 #[cold]
 fn out_of_range(what: &'static str, table: Structure, index: u32, len: usize) -> Error {
-    Error::new(
-        ErrorKind::Malformed,
-        format!("the index of {what} is out of bounds"),
-    )
-    .within(table)
-    .found(index)
-    .expected(format_args!("an index below {len}"))
+    ErrorKind::Malformed
+        .error(format!("the index of {what} is out of bounds"))
+        .within(table)
+        .found(index)
+        .expected(format_args!("an index below {len}"))
 }

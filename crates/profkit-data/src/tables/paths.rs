@@ -2,7 +2,7 @@
 use super::strings::{StringId, Strings};
 use super::{Depths, next_index, optional, out_of_range, put_words, stored};
 use crate::bytes::{Cursor, Sink};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
@@ -85,12 +85,10 @@ impl Node {
         if let Some(folder) = self.folder
             && folder >= index
         {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "a folder does not come before its contents",
-            )
-            .found(folder)
-            .expected(format_args!("an index below {index}")));
+            return Err(ErrorKind::Malformed
+                .error("a folder does not come before its contents")
+                .found(folder)
+                .expected(format_args!("an index below {index}")));
         }
         if self.component.0 as usize >= strings {
             return Err(out_of_range(
@@ -189,9 +187,6 @@ impl Paths {
     }
 
     /// Writes the table of file paths.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.nodes.len(), TABLE)?])?;
         self.nodes

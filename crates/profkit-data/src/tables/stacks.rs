@@ -3,7 +3,7 @@ use super::paths::PathId;
 use super::strings::StringId;
 use super::{Depths, next_index, optional, out_of_range, put_words, stored};
 use crate::bytes::{Cursor, Sink};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
 const TABLE: Structure = Structure::StackTable;
@@ -79,12 +79,10 @@ impl StackEntry {
         if let Some(StackId(parent)) = self.parent
             && parent >= index
         {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "a frame does not come after its outer frame",
-            )
-            .found(parent)
-            .expected(format_args!("an index below {index}")));
+            return Err(ErrorKind::Malformed
+                .error("a frame does not come after its outer frame")
+                .found(parent)
+                .expected(format_args!("an index below {index}")));
         }
         if self.function.0 as usize >= strings {
             return Err(out_of_range(
@@ -100,7 +98,8 @@ impl StackEntry {
             return Err(out_of_range("a path", Structure::Frame, path, paths));
         }
         if self.flags.0 & !StackFlags::KNOWN != 0 {
-            return Err(Error::new(ErrorKind::Malformed, "there are unknown flags")
+            return Err(ErrorKind::Malformed
+                .error("there are unknown flags")
                 .within(Structure::Frame)
                 .found(format_args!("{:#x}", self.flags.0))
                 .expected(format_args!("only bits of {:#x}", StackFlags::KNOWN)));
@@ -238,9 +237,6 @@ impl Stacks {
     }
 
     /// Writes the table of stack entries.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         put_words(sink, &[next_index(self.entries.len(), TABLE)?])?;
         self.entries

@@ -1,7 +1,7 @@
 //! The string table, which stores each string once.
 use super::next_index;
 use crate::bytes::{Bytes, Cursor, Sink};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
 const TABLE: Structure = Structure::StringTable;
@@ -36,25 +36,22 @@ impl<'data> StringTable<'data> {
         for (place, end) in (at..).step_by(4).zip(ends) {
             let end = u32::from_le_bytes(*end);
             if end < start || end > size {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    "the end offset of a string is before its start or beyond the table",
-                )
-                .at(place)
-                .found(end)
-                .expected(format_args!("{start} to {size}")));
+                return Err(ErrorKind::Malformed
+                    .error("the end offset of a string is before its start or beyond the table")
+                    .at(place)
+                    .found(end)
+                    .expected(format_args!("{start} to {size}")));
             }
             start = end;
         }
         let at = cursor.offset();
         let bytes = cursor.take_u64(u64::from(size))?;
         if start != size {
-            return Err(
-                Error::new(ErrorKind::Malformed, "some bytes belong to no string")
-                    .at(at + u64::from(start))
-                    .found(Bytes(size - start))
-                    .expected("none"),
-            );
+            return Err(ErrorKind::Malformed
+                .error("some bytes belong to no string")
+                .at(at + u64::from(start))
+                .found(Bytes(size - start))
+                .expected("none"));
         }
         Ok(StringTable { ends, bytes })
     }
@@ -128,13 +125,11 @@ impl Strings {
         let id = next_index(self.ends.len(), TABLE)?;
         let end = self.bytes.len() + string.len();
         let Ok(end) = u32::try_from(end) else {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                "the strings are too long in total",
-            )
-            .within(TABLE)
-            .found(Bytes(end))
-            .expected("fewer than 2^32"));
+            return Err(ErrorKind::LimitExceeded
+                .error("the strings are too long in total")
+                .within(TABLE)
+                .found(Bytes(end))
+                .expected("fewer than 2^32"));
         };
         self.bytes.extend_from_slice(string);
         self.ends.push(end);
@@ -170,9 +165,6 @@ impl Strings {
     }
 
     /// Writes the string table.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         let count = next_index(self.ends.len(), TABLE)?;
         let size = self.ends.last().copied().unwrap_or(0);

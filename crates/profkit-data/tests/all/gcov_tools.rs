@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Writes a fixture again in the given version.
 fn written(folder: &TempDir, version: GcovVersion) -> PathBuf {
     let profile = GcovProfile::parse(&fixture("gcov/create_gcov-v1.afdo")).unwrap();
     let mut bytes = Vec::new();

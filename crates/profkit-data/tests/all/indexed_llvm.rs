@@ -95,7 +95,6 @@ fn numbers(seed: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// A profile of names with long common beginnings, several hashes for some names, and counts of all sizes.
 fn generated(names: usize, seed: u64) -> Both {
     let mut next = numbers(seed);
     let mut both = Both::default();
@@ -199,7 +198,6 @@ fn same_bytes_as_llvm_22() {
     same_bytes_as(22);
 }
 
-/// Reads a text profile into a model for our writer. The functions keep the order of the text.
 fn from_text(text: &[u8]) -> InstrProfile {
     let mut reader = TextReader::parse(text).unwrap();
     let mut table = FunctionTable::new();
@@ -365,7 +363,6 @@ fn corners_have_the_same_bytes_in_every_release() {
     }
 }
 
-/// MemProf records in LLVM's YAML, as input of merge.
 fn memprof_yaml(functions: u32) -> String {
     let mut yaml = "---\nHeapProfileRecords:\n".to_owned();
     for index in 1..=functions {
@@ -467,7 +464,6 @@ fn vtable_names_are_kept() {
     }
 }
 
-/// Returns LLVM's text for the first error that our reader finds in a file.
 fn our_complaint(bytes: &[u8]) -> String {
     let read = || {
         let profile = IndexedProfile::parse(bytes)?;

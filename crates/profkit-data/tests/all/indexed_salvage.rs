@@ -8,7 +8,6 @@ use profkit_testkit::fixture;
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// Fixtures of several versions, some with all sections and some without.
 const FIXTURES: [&str; 7] = [
     "indexed/clang-13-ir-plain.profdata",
     "indexed/clang-15-fe-shapes.profdata",
@@ -19,7 +18,6 @@ const FIXTURES: [&str; 7] = [
     "indexed/clang-22-memprof-ir-plain.profdata",
 ];
 
-/// Returns all records of an undamaged file, each with the byte range of its item in the function table.
 fn whole(bytes: &[u8]) -> Vec<(Record, Range<usize>)> {
     let profile = IndexedProfile::parse(bytes).unwrap();
     let ranges: Vec<_> = profile

@@ -22,31 +22,23 @@ use profkit_testkit::llvm_23::{
 use profkit_testkit::{ByteBuilder, Endian, fixture, fixture_path};
 use std::fmt::Write as _;
 
-/// All records of a reader, and the errors between them.
-fn drain(reader: &mut dyn InstrSource) -> (Vec<Record>, Vec<Error>) {
+fn drain(reader: &mut impl InstrSource) -> (Vec<Record>, Vec<Error>) {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
-    let mut record = Record::default();
-    loop {
-        match reader.read_record(&mut record) {
-            Ok(true) => records.push(record.clone()),
-            Ok(false) => return (records, errors),
-            Err(error) => {
-                errors.push(error);
-                if !reader.can_resume() {
-                    return (records, errors);
-                }
-            }
+    for read in reader.records() {
+        match read {
+            Ok(record) => records.push(record),
+            Err(error) => errors.push(error),
         }
     }
+    (records, errors)
 }
 
-fn sound(reader: &mut dyn InstrSource) -> Vec<Record> {
+fn sound(reader: &mut impl InstrSource) -> Vec<Record> {
     let (records, errors) = drain(reader);
     assert_eq!(errors, []);
     records
 }
 
-/// One line per record: name, hash, counters, bitmap, uniformity bits.
 fn lines(records: &[Record]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for record in records {

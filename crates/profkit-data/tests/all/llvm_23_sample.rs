@@ -21,7 +21,6 @@ use profkit_testkit::{ByteBuilder, Endian, fixture};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The functions as text. If the name that belongs to a hash is known, the name replaces the hash.
 fn as_text(profile: &SampleProfile) -> String {
     let mut out = Vec::new();
     text::write(profile, &text::TextOptions::default(), &mut out).unwrap();

@@ -1,7 +1,7 @@
 //! Compares MemProf YAML and indexed sections with llvm-profdata-22: the bytes of versions 2 to 4, and the YAML.
-use profkit_data::instr::InstrProfile;
 use profkit_data::instr::indexed::{self, IndexedProfile, IndexedWriteOptions};
-use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
+use profkit_data::instr::{HeapSection, InstrProfile};
+use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions};
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_data::releases::Release;
 use profkit_testkit::{Llvm, skip, succeed};
@@ -12,7 +12,10 @@ use std::process::Command;
 /// An indexed profile that has only a MemProf section.
 fn file_of(profile: &MemProfile, options: &IndexedMemProfOptions) -> Vec<u8> {
     let whole = InstrProfile {
-        memprof: Some(encode(profile, options).unwrap()),
+        memprof: Some(HeapSection::Profile(
+            Box::new(profile.clone()),
+            options.clone(),
+        )),
         ..InstrProfile::default()
     };
     let mut out = Vec::new();
@@ -36,7 +39,6 @@ fn merged_by_llvm(llvm: &Llvm, input: &Path, more: &[&str]) -> Vec<u8> {
     std::fs::read(output).unwrap()
 }
 
-/// The YAML that LLVM prints, without its first document, which is the summary.
 fn shown_by_llvm(llvm: &Llvm, file: &Path) -> String {
     let shown = Command::new(llvm.profdata())
         .args(["show", "--memory"])

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One function, as `llvm-profdata show` prints it or as our reader decodes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Function {
     name: String,
@@ -39,7 +38,6 @@ fn tool(llvm: &Llvm, arguments: &[&str], file: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Parses `[a, b]` as numbers.
 fn list(text: &str) -> Vec<u64> {
     let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
     let items = inner.split(", ").filter(|item| !item.is_empty());

@@ -35,7 +35,6 @@ int main(int count, char **arguments) {
 }
 ";
 
-/// Compiles and runs the program.
 fn build(llvm: &Llvm, flags: &[&str], folder: &Path, pattern: &str) -> PathBuf {
     let [source, program] = ["program.c", "program"].map(|name| folder.join(name));
     std::fs::write(&source, PROGRAM).unwrap();
@@ -209,7 +208,6 @@ fn image(width: PointerWidth) -> RawImage {
     image
 }
 
-/// The text of `instrprof_error` for an error of the raw reader.
 fn text_of(error: &Error) -> String {
     let text = match error.kind() {
         ErrorKind::BadMagic => "invalid instrumentation profile data (bad magic)",
@@ -230,7 +228,6 @@ fn text_of(error: &Error) -> String {
 /// One kind of damage: its name, and a function that changes one number or the length of the file.
 type Damage = (&'static str, fn(&Places, &mut Vec<u8>));
 
-/// The offsets of the parts of the file that are damaged.
 struct Places {
     record: usize,
     counter_ptr: usize,

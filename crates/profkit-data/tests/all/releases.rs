@@ -10,7 +10,6 @@ fn word(file: &Path, index: usize) -> u64 {
     u64::from_le_bytes(data[index * 8..][..8].try_into().unwrap())
 }
 
-/// Whether a tool can read a file.
 fn reads(llvm: &Llvm, file: &Path) -> bool {
     let mut show = Command::new(llvm.profdata());
     show.arg("show").arg(file);

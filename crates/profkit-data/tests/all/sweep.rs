@@ -179,9 +179,6 @@ fn drain(source: Result<impl InstrSource>, len: usize) -> std::result::Result<()
             }
             Err(error) => {
                 located(&error)?;
-                if !source.can_resume() {
-                    return Ok(());
-                }
             }
         }
     }

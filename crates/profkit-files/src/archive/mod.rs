@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The maximum number of bytes of decompressed members that are kept in memory until they are needed.
 const MOST_KEPT: usize = 64 << 20;
 
-/// The bytes of an archive file, which all readers of its members share.
 #[derive(Clone)]
 pub struct Bytes(Arc<InputData<'static>>);
 
@@ -25,11 +24,8 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-/// An archive file, and the list of its members.
 pub enum ArchiveFile {
-    /// A tar or zip archive. Each member can be read directly.
     Direct(Archive<Bytes>),
-    /// A compressed tar archive. It can be read only from its start.
     Stream(Box<Stream>),
 }
 
@@ -44,15 +40,11 @@ impl fmt::Debug for ArchiveFile {
 impl ArchiveFile {
     /// Opens an archive file and lists its regular files. Returns `None` if the file is not an archive. If the archive
     /// is damaged, the members before the damage are listed, and [`problem`](Self::problem) returns the reason.
-    ///
-    /// # Errors
-    /// An error if the file cannot be read.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         Ok(Self::of(open_stored(path, &mut Vec::new())?).ok())
     }
 
-    /// Opens the archive in these bytes, as [`open`](Self::open) does. If the bytes are not an archive, returns the
-    /// bytes as the error.
+    /// Opens the archive in these bytes. If they are not an archive, returns the bytes as the error.
     pub fn of(bytes: InputData<'static>) -> Result<Self, InputData<'static>> {
         if !is_archive(bytes.as_ref()) {
             return Err(bytes);
@@ -64,7 +56,6 @@ impl ArchiveFile {
         })
     }
 
-    /// The names of the regular files in the archive, in the order of the archive.
     pub fn members(&self) -> &[String] {
         match self {
             ArchiveFile::Direct(archive) => archive.members(),
@@ -72,11 +63,6 @@ impl ArchiveFile {
         }
     }
 
-    /// Returns the index of the member with the given name; if no name is given, the index of the only member.
-    ///
-    /// # Errors
-    /// A [`MemberError`](profkit_data::stored::MemberError) if there is no such member. If no member could be listed
-    /// because the archive is damaged, the error that describes the damage.
     pub fn choose(&self, name: Option<&str>) -> io::Result<usize> {
         choose_member(self.members(), name).map_err(|error| match self.problem() {
             Some(problem) if self.members().is_empty() => problem.again().into(),
@@ -84,7 +70,6 @@ impl ArchiveFile {
         })
     }
 
-    /// Returns the name that messages use for a member: `ARCHIVE!MEMBER`.
     pub fn member_name(&self, archive: &str, index: usize) -> String {
         let member = self.members().get(index).map_or("", String::as_str);
         format!("{archive}!{member}")
@@ -101,9 +86,6 @@ impl ArchiveFile {
     /// Returns the bytes of a member. If the member is a compressed file, it is decompressed. If the member is cut off,
     /// its first bytes are returned. Any thread may call this method. The members of a compressed tar archive should be
     /// read in order, because the archive must be decompressed from its start again to read an earlier member.
-    ///
-    /// # Errors
-    /// An error if the member is damaged, too large, or compressed with an unsupported method.
     pub fn read(&self, index: usize) -> Result<InputData<'_>, StoredError> {
         Ok(InputData::from(match self {
             ArchiveFile::Direct(archive) => archive.read(index)?,
@@ -115,7 +97,6 @@ impl ArchiveFile {
     }
 }
 
-/// A compressed tar archive. One thread decompresses it and sends the members, one after the other, to the readers.
 pub struct Stream {
     bytes: Bytes,
     compression: Compression,
@@ -126,11 +107,9 @@ pub struct Stream {
 
 #[derive(Default)]
 struct StreamState {
-    /// The members that were decompressed but not yet requested, by the index of the member.
     kept: BTreeMap<usize, Front<Vec<u8>>>,
     kept_bytes: usize,
-    /// The receiver of the remaining members; `None` if no thread is decompressing the archive. The first member that
-    /// it receives has the index `next`.
+    /// The receiver of the members from index `next` on; `None` if no thread is decompressing the archive.
     coming: Option<Receiver<Result<Front<Vec<u8>>, StoredError>>>,
     next: usize,
 }
@@ -145,8 +124,8 @@ impl StreamState {
 }
 
 impl Stream {
-    /// Lists the members of an archive. The decompressed members are kept in memory, up to [`MOST_KEPT`] bytes in
-    /// total, so that a small archive is decompressed only once.
+    /// Lists the members. Up to [`MOST_KEPT`] decompressed bytes are kept, so that a small archive is decompressed
+    /// once.
     fn open(bytes: Bytes, compression: Compression) -> ArchiveFile {
         let mut state = StreamState::default();
         let mut members = Vec::new();
@@ -194,8 +173,6 @@ impl Stream {
         Err(StoredError::Changed)
     }
 
-    /// Starts a thread that decompresses the archive from the first member. The thread ends at the end of the archive,
-    /// or when the receiver is dropped.
     fn start(&self) -> Receiver<Result<Front<Vec<u8>>, StoredError>> {
         let (sender, receiver) = sync_channel(1);
         let bytes = self.bytes.clone();

@@ -23,7 +23,6 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// Makes an archive with the profiles of several runs of a program. The archive also contains a folder.
 fn tar(runs: u64) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
@@ -323,8 +322,7 @@ fn an_xz_file_that_states_a_huge_dictionary_is_refused() {
     assert!(error.to_string().contains("mem_limit"), "{error}");
 }
 
-/// The header declares that the name of a member is 8 GiB long. The reader must not read more than the maximum length
-/// of a name.
+/// The header declares that the name of a member is 8 GiB long.
 #[test]
 fn a_compressed_archive_with_an_endless_name_ends() {
     let mut header = tar::Header::new_gnu();

@@ -1,7 +1,6 @@
 use super::*;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-/// Writes `bytes` to an output. Returns the error message without the name of the folder.
 fn write(folder: &Path, path: &Path, bytes: &[u8]) -> String {
     let written = Output::new(path, Content::Binary).and_then(|output| {
         output.write(|sink| {

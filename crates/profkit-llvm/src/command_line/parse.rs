@@ -422,7 +422,6 @@ impl Parser<'_> {
         self.value_error(name, &[b"'", text, wrong.as_bytes()]);
     }
 
-    /// Reports each required option that is missing.
     fn check_required(&mut self) {
         for spec in self.tool.options {
             let given = || self.given.contains(&spec.name);
@@ -507,7 +506,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Appends a line that begins with the program's name.
     fn say(&mut self, parts: &[&[u8]]) {
         let program = std::mem::take(&mut self.program);
         self.put(&[&[program.as_slice()], parts].concat());

@@ -9,7 +9,8 @@ use crate::messages::{Fault, Session, fault_text};
 use crate::output::{self, Output};
 use profkit_abi::raw::VERSION_LLVM_22;
 use profkit_analysis::correlate::{
-    Artifact, BinaryServers, Joined, Key, ServersError, profiles_in, servers_from_environment,
+    Artifact, BinaryServers, JoinedMetadata, Key, ServersError, profiles_in,
+    servers_from_environment,
 };
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{
@@ -115,29 +116,29 @@ fn no_servers(error: ServersError) -> Fault {
 }
 
 /// The reason why a file gives no metadata.
-enum Refusal {
+enum NoMetadata {
     /// The problem has no error code among those of LLVM's profile library. LLVM prints only this text.
     Plain(String),
     Profile(Box<Error>),
 }
 
-impl Refusal {
+impl NoMetadata {
     fn fault(&self, name: &[u8]) -> Fault {
         match self {
-            Refusal::Plain(text) => Fault::of(name, text.as_bytes()),
-            Refusal::Profile(error) => Fault::of(name, fault_text(&LlvmFault::from(&**error))),
+            NoMetadata::Plain(text) => Fault::of(name, text.as_bytes()),
+            NoMetadata::Profile(error) => Fault::of(name, fault_text(&LlvmFault::from(&**error))),
         }
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for NoMetadata {
     fn from(error: Error) -> Self {
-        Refusal::Profile(Box::new(error))
+        NoMetadata::Profile(Box::new(error))
     }
 }
 
 fn unable(detail: &'static str) -> Error {
-    Error::new(ErrorKind::CannotCorrelate, detail).llvm_detail(detail)
+    ErrorKind::CannotCorrelate.error(detail).llvm_detail(detail)
 }
 
 /// The metadata of one program, which are used for all inputs.
@@ -160,10 +161,9 @@ impl RawMetadataSource for One {
             && header.counters_delta == 0
             && header.names_delta == 0;
         if !bare {
-            return Err(Error::new(
-                ErrorKind::UnexpectedCorrelation,
-                "the profile has records of its own",
-            ));
+            return Err(
+                ErrorKind::UnexpectedCorrelation.error("the profile has records of its own")
+            );
         }
         Ok(self.metadata.fits(profile).then_some(&self.metadata))
     }
@@ -174,7 +174,7 @@ fn with_image<T>(
     path: &Path,
     kind: Kind,
     take: impl FnOnce(&Image<'_>) -> Result<T, Error>,
-) -> Result<T, Refusal> {
+) -> Result<T, NoMetadata> {
     let mut path = path.to_owned();
     if kind == Kind::DebugInfo
         && path.is_dir()
@@ -188,16 +188,16 @@ fn with_image<T>(
             Some(file) => path = file,
             None => {
                 let path = path.display();
-                return Err(Refusal::Plain(format!(
+                return Err(NoMetadata::Plain(format!(
                     "{path}: no objects found in dSYM bundle"
                 )));
             }
         }
     }
-    let file = BinaryFile::open(&path).map_err(|error| Refusal::Plain(system_text(&error)))?;
+    let file = BinaryFile::open(&path).map_err(|error| NoMetadata::Plain(system_text(&error)))?;
     let mut images = file.images().map_err(|error| match error.kind() {
         ErrorKind::Archive => unable("not an object file").into(),
-        _ => Refusal::Plain("The file was not recognized as a valid object file".to_owned()),
+        _ => NoMetadata::Plain("The file was not recognized as a valid object file".to_owned()),
     })?;
     match (images.pop(), images.is_empty()) {
         (Some(image), true) => Ok(take(&image)?),
@@ -205,7 +205,7 @@ fn with_image<T>(
     }
 }
 
-fn read(path: &Path, kind: Kind, limit: usize, session: &Session<'_>) -> Result<One, Refusal> {
+fn read(path: &Path, kind: Kind, limit: usize, session: &Session<'_>) -> Result<One, NoMetadata> {
     with_image(path, kind, |image| {
         let (endian, width) = machine(image);
         let dialect = RawDialect {
@@ -282,10 +282,15 @@ impl Finder {
 }
 
 /// Reads the binary of each input. LLVM does this before it reads the inputs themselves.
-fn by_build_id(inputs: &InputList, kind: Kind, finder: &Finder, session: &Session<'_>) -> Joined {
-    let mut joined = Joined {
+fn by_build_id(
+    inputs: &InputList,
+    kind: Kind,
+    finder: &Finder,
+    session: &Session<'_>,
+) -> JoinedMetadata {
+    let mut joined = JoinedMetadata {
         replace: true,
-        ..Joined::default()
+        ..JoinedMetadata::default()
     };
     let mut scratch = Vec::new();
     for input in 0..inputs.len() {
@@ -324,25 +329,21 @@ fn metadata_of(
         }
     };
     let Some(path) = finder.find(id) else {
-        return Err(
-            Error::new(ErrorKind::CannotCorrelate, "the program was not found")
-                .llvm_detail(format!("Missing build ID: {id}")),
-        );
+        return Err(ErrorKind::CannotCorrelate
+            .error("the program was not found")
+            .llvm_detail(format!("Missing build ID: {id}")));
     };
     // With `--correlate`, LLVM does not limit the number of warnings.
     match read(&path, kind, 0, session) {
         Ok(one) => Ok(one.metadata),
-        Err(Refusal::Profile(error)) => Err(*error),
-        Err(Refusal::Plain(text)) => {
-            Err(Error::new(ErrorKind::CannotCorrelate, text.clone()).llvm_detail(text))
-        }
+        Err(NoMetadata::Profile(error)) => Err(*error),
+        Err(NoMetadata::Plain(text)) => Err(ErrorKind::CannotCorrelate
+            .error(text.clone())
+            .llvm_detail(text)),
     }
 }
 
 /// Runs `show --debug-info`, which prints the number of functions that debug info describes, or lists these functions.
-///
-/// # Errors
-/// If the file cannot be used.
 pub fn show(
     parsed: &Parsed,
     format: Option<&str>,

@@ -3,18 +3,16 @@ use super::merge::RELEASE;
 use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::{BuildId, NameRef};
-use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions, IndexedReader};
-use profkit_data::instr::raw::{
-    RawDialect, RawHeader, RawReadOptions, RawReader, version_mismatch,
+use profkit_data::instr::raw::{RawDialect, RawHeader, version_mismatch};
+use profkit_data::instr::{
+    InstrKind, InstrReadOptions, InstrReader, InstrSource, KindValues, Record, TemporalTraces,
 };
-use profkit_data::instr::text::TextReader;
-use profkit_data::instr::{InstrKind, InstrSource, KindValues, Record, TemporalTraces};
 use profkit_data::{Error, ErrorKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// An open profile, with the function names that the profile itself contains.
 pub struct Profile<'data> {
-    source: Source<'data>,
+    source: InstrReader<'data>,
     /// The function names of an indexed profile, by hash. An indexed profile has no other list of names than its table
     /// of functions.
     names: FxHashMap<NameRef, &'data [u8]>,
@@ -24,91 +22,73 @@ pub struct Profile<'data> {
     read: Option<FxHashSet<NameRef>>,
 }
 
-enum Source<'data> {
-    Raw(Box<RawReader<'data>>),
-    Indexed(Box<IndexedReader<'data>>),
-    Text(Box<TextReader<'data>>),
-}
-
 impl<'data> Profile<'data> {
     /// Opens a profile as `InstrProfReader::create` does: the first bytes of the file decide the kind of the profile.
     /// If `names` is true, function names can be looked up by hash.
-    ///
-    /// # Errors
-    /// The same errors as those of LLVM's reader.
     pub fn open(data: &'data [u8], names: bool) -> Result<Self, Error> {
         let mut known = FxHashMap::default();
-        let source = match detect(data) {
-            FileKind::Empty => return Err(Error::new(ErrorKind::Empty, "the file is empty")),
+        let kind = match detect(data) {
+            FileKind::Empty => return Err(ErrorKind::Empty.error("the file is empty")),
             FileKind::InstrRaw => {
                 check_raw_version(data)?;
-                let options = RawReadOptions::new().llvm_checks(true);
-                Source::Raw(Box::new(RawReader::parse_with(data, &options)?))
+                FileKind::InstrRaw
             }
-            FileKind::InstrIndexed => {
-                let newest = RELEASE.facts().map_or(0, |facts| facts.indexed);
-                let options = IndexedReadOptions::new().newest(newest).llvm_checks(true);
-                let profile = IndexedProfile::parse_with(data, &options)?;
-                // LLVM reads the start of the heap profile and the temporal traces together with the file header. So it
-                // reports errors in them before any error in a record.
-                if let Some(section) = profile.memprof() {
-                    section.check_version_as_llvm()?;
-                }
-                profile.temporal_traces()?;
-                if names {
-                    let mut all = profile.records();
-                    // Damage in the table of functions is ignored here. It is reported when the records are read.
-                    while let Ok(Some(name)) = all.next_name() {
-                        known.entry(name.name_ref()).or_insert(name.name());
-                    }
-                }
-                Source::Indexed(Box::new(profile.records()))
-            }
-            _ if is_text(data) => Source::Text(Box::new(TextReader::parse(data)?)),
-            _ => {
-                return Err(Error::new(
-                    ErrorKind::UnrecognizedFormat,
-                    "the file is no instrumentation profile",
-                ));
-            }
+            FileKind::InstrIndexed => FileKind::InstrIndexed,
+            // LLVM treats a file as text if its first eight bytes are text.
+            _ if is_text(data) => FileKind::InstrText,
+            other => other,
         };
+        let options = InstrReadOptions {
+            llvm_checks: true,
+            newest_indexed: RELEASE.facts().map(|facts| facts.indexed),
+            ..InstrReadOptions::default()
+        };
+        let Some(source) = InstrReader::open_as(kind, data, &options)? else {
+            return Err(
+                ErrorKind::UnrecognizedFormat.error("the file is no instrumentation profile")
+            );
+        };
+        if let InstrReader::Indexed(reader) = &source {
+            let profile = reader.profile();
+            // LLVM reads the start of the heap profile and the temporal traces together with the file header. So it
+            // reports errors in them before any error in a record.
+            if let Some(section) = profile.memprof() {
+                section.check_version_as_llvm()?;
+            }
+            profile.temporal_traces()?;
+            if names {
+                let mut all = profile.records();
+                // Damage in the table of functions is ignored here. It is reported when the records are read.
+                while let Ok(Some(name)) = all.next_name() {
+                    known.entry(name.name_ref()).or_insert(name.name());
+                }
+            }
+        }
         let mut profile = Profile {
             source,
             names: known,
             read: None,
         };
-        let is_text = matches!(profile.source, Source::Text(_));
+        let is_text = matches!(profile.source, InstrReader::Text(_));
         if names && is_text && profile.kind().contains(InstrKind::TEMPORAL) {
             profile.read = Some(FxHashSet::default());
         }
         Ok(profile)
     }
 
-    fn source(&self) -> &dyn InstrSource {
-        match &self.source {
-            Source::Raw(reader) => reader.as_ref(),
-            Source::Indexed(reader) => reader.as_ref(),
-            Source::Text(reader) => reader.as_ref(),
-        }
-    }
-
     /// Returns the reader of the profile's records.
-    pub fn source_mut(&mut self) -> &mut dyn InstrSource {
-        match &mut self.source {
-            Source::Raw(reader) => reader.as_mut(),
-            Source::Indexed(reader) => reader.as_mut(),
-            Source::Text(reader) => reader.as_mut(),
-        }
+    pub fn source_mut(&mut self) -> &mut InstrReader<'data> {
+        &mut self.source
     }
 
     /// Whether the profile is an indexed one.
     pub fn is_indexed(&self) -> bool {
-        matches!(self.source, Source::Indexed(_))
+        matches!(self.source, InstrReader::Indexed(_))
     }
 
     /// The kind flags of the profile, such as IR or front-end instrumentation.
     pub fn kind(&self) -> InstrKind {
-        self.source().kind()
+        self.source.kind()
     }
 
     /// Decodes the next record.
@@ -117,22 +97,16 @@ impl<'data> Profile<'data> {
     /// If the record is damaged. LLVM's tool stops at the first such error.
     #[inline]
     pub fn read_record(&mut self, record: &mut Record) -> Result<bool, Error> {
-        match &mut self.source {
-            Source::Raw(reader) => reader.read_record(record),
-            Source::Indexed(reader) => reader.read_record(record),
-            Source::Text(reader) => {
-                // If a record is damaged, LLVM still knows the names in the part before the damage.
-                let found = reader.read_record(record);
-                if let Some(read) = &mut self.read {
-                    let names = [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET];
-                    let targets = names.map(|kind| record.values.kind(kind));
-                    let entries = targets.into_iter().flatten().flat_map(KindValues::entries);
-                    read.insert(record.name_ref);
-                    read.extend(entries.map(|entry| NameRef(entry.value)));
-                }
-                found
-            }
+        let more = self.source.read_record(record);
+        // If a record is damaged, LLVM still knows the names in the part before the damage.
+        if let Some(read) = &mut self.read {
+            let names = [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET];
+            let targets = names.map(|kind| record.values.kind(kind));
+            let entries = targets.into_iter().flatten().flat_map(KindValues::entries);
+            read.insert(record.name_ref);
+            read.extend(entries.map(|entry| NameRef(entry.value)));
         }
+        more
     }
 
     /// Returns the name of a function or virtual table; `None` if the file does not contain it.
@@ -146,7 +120,7 @@ impl<'data> Profile<'data> {
             {
                 None
             }
-            None => self.source().symbols().get(name_ref),
+            None => self.source.symbols().get(name_ref),
         }
     }
 
@@ -154,37 +128,27 @@ impl<'data> Profile<'data> {
     /// flags in its upper bits.
     pub fn version(&self) -> u64 {
         match &self.source {
-            Source::Indexed(reader) => reader.version_word() & variant::VERSION_MASK,
-            _ => self.source().version_word(),
+            InstrReader::Indexed(reader) => reader.version_word() & variant::VERSION_MASK,
+            _ => self.source.version_word(),
         }
     }
 
     /// Returns the build ids. `None` for a text profile, and for a raw profile without build ids, because LLVM's tool
     /// prints nothing about build ids in these cases.
-    ///
-    /// # Errors
-    /// If the section is damaged.
     pub fn binary_ids(&self) -> Result<Option<Vec<BuildId>>, Error> {
         match &self.source {
-            Source::Text(_) => Ok(None),
-            Source::Raw(_) => {
-                let ids = self.source().binary_ids()?;
+            InstrReader::Text(_) => Ok(None),
+            InstrReader::Raw(_) => {
+                let ids = self.source.binary_ids()?;
                 Ok(Some(ids).filter(|ids| !ids.is_empty()))
             }
-            Source::Indexed(_) => self.source().binary_ids().map(Some),
+            InstrReader::Indexed(_) => self.source.binary_ids().map(Some),
         }
     }
 
     /// Returns the temporal traces. The caller must have read all records before.
-    ///
-    /// # Errors
-    /// If the section is damaged.
     pub fn temporal_traces(&mut self) -> Result<TemporalTraces, Error> {
-        match &mut self.source {
-            Source::Raw(reader) => reader.temporal_traces(),
-            Source::Indexed(reader) => reader.temporal_traces(),
-            Source::Text(reader) => reader.temporal_traces(),
-        }
+        self.source.temporal_traces()
     }
 }
 
@@ -199,9 +163,6 @@ fn check_raw_version(data: &[u8]) -> Result<(), Error> {
     if version == raw::VERSION_LLVM_22 {
         return Ok(());
     }
-    let error = Error::new(
-        ErrorKind::UnsupportedVersion,
-        "a raw version of another release",
-    );
+    let error = ErrorKind::UnsupportedVersion.error("a raw version of another release");
     Err(error.llvm_detail(version_mismatch(version, raw::VERSION_LLVM_22)))
 }

@@ -78,7 +78,6 @@ impl InputList {
         }
     }
 
-    /// Adds an input of the form `WEIGHT,FILE`.
     fn add_weighted(&mut self, entry: &[u8]) -> Result<(), Fault> {
         let (weight, name) = match entry.iter().position(|&byte| byte == b',') {
             Some(comma) => (

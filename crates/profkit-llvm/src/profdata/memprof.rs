@@ -10,9 +10,9 @@ use crate::messages::{Fault, Session};
 use profkit_analysis::heap::{OneBinary, symbolize};
 use profkit_data::bytes::{Cursor, Endian, Sink};
 use profkit_data::ids::BuildId;
-use profkit_data::instr::MemProfSection;
+use profkit_data::instr::HeapSection;
 use profkit_data::instr::indexed::IndexedProfile;
-use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode, read_section};
+use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions};
 use profkit_data::memprof::raw::{HEADER_LEN, MAGIC, RawMemProf, Segment};
 use profkit_data::memprof::{Field, MemProfSummary, MemProfile, Record, StackId, yaml};
 use profkit_merge::memprof::{ContextRule, MemProfSum, RawContexts};
@@ -38,21 +38,21 @@ pub fn is_raw(data: &[u8]) -> bool {
 
 /// An error of a heap profile. `context` is the name of the file or binary that LLVM's reader puts before the message,
 /// followed by a line break; `None` if the reader puts no name there.
-struct Refusal {
+struct HeapFault {
     context: Option<Vec<u8>>,
     message: String,
 }
 
-impl Refusal {
+impl HeapFault {
     fn new(message: impl Into<String>) -> Self {
-        Refusal {
+        HeapFault {
             context: None,
             message: message.into(),
         }
     }
 
     fn of(context: &[u8], message: impl Into<String>) -> Self {
-        Refusal {
+        HeapFault {
             context: Some(context.to_vec()),
             message: message.into(),
         }
@@ -70,11 +70,10 @@ impl Refusal {
     }
 }
 
-fn malformed(detail: impl std::fmt::Display) -> Refusal {
-    Refusal::new(format!("{MALFORMED}: {detail}"))
+fn malformed(detail: impl std::fmt::Display) -> HeapFault {
+    HeapFault::new(format!("{MALFORMED}: {detail}"))
 }
 
-/// A raw heap profile after symbolising.
 struct Raw {
     profile: MemProfile,
     version: u32,
@@ -84,11 +83,11 @@ struct Raw {
 }
 
 /// Reads a raw profile as LLVM does.
-fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
+fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, HeapFault> {
     check_headers(name, data)?;
-    let profile = RawMemProf::parse(data).map_err(|_| Refusal::of(name, MALFORMED))?;
+    let profile = RawMemProf::parse(data).map_err(|_| HeapFault::of(name, MALFORMED))?;
     if profile.damage().is_some() {
-        return Err(Refusal::of(name, MALFORMED));
+        return Err(HeapFault::of(name, MALFORMED));
     }
     let binary = parsed.text("profiled-binary");
     if binary.is_empty() {
@@ -98,7 +97,9 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
     let segments = check_dumps(&profile)?;
     let shown = String::from_utf8_lossy(binary);
     let Some(id) = id else {
-        return Err(Refusal::new(format!("No build id found in binary {shown}")));
+        return Err(HeapFault::new(format!(
+            "No build id found in binary {shown}"
+        )));
     };
     match segments
         .iter()
@@ -106,13 +107,13 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
         .count()
     {
         0 => {
-            return Err(Refusal::new(format!(
+            return Err(HeapFault::new(format!(
                 "No matching executable segments found in binary {shown}"
             )));
         }
         1 => {}
         _ => {
-            return Err(Refusal::new(
+            return Err(HeapFault::new(
                 "We expect only one executable segment in the profiled binary",
             ));
         }
@@ -140,7 +141,7 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
     if let Some(error) = first {
         return Err(match error.detail_for_llvm() {
             Some(detail) => malformed(detail),
-            None => Refusal::new(MALFORMED),
+            None => HeapFault::new(MALFORMED),
         });
     }
     Ok(Raw {
@@ -152,9 +153,9 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
 }
 
 /// Checks the headers of all dumps as `checkBuffer` does: the version of a header first, then the size.
-fn check_headers(name: &[u8], data: &[u8]) -> Result<(), Refusal> {
+fn check_headers(name: &[u8], data: &[u8]) -> Result<(), HeapFault> {
     if data.len() < HEADER_LEN {
-        return Err(Refusal::of(name, TRUNCATED));
+        return Err(HeapFault::of(name, TRUNCATED));
     }
     let mut at = 0u64;
     while at < data.len() as u64 {
@@ -170,17 +171,17 @@ fn check_headers(name: &[u8], data: &[u8]) -> Result<(), Refusal> {
             Err(_) => (0, 0),
         };
         if !RAW_VERSIONS.contains(&version) {
-            return Err(Refusal::of(name, UNSUPPORTED));
+            return Err(HeapFault::of(name, UNSUPPORTED));
         }
         at = at.saturating_add(size);
         if size == 0 || at > data.len() as u64 {
-            return Err(Refusal::of(name, MALFORMED));
+            return Err(HeapFault::of(name, MALFORMED));
         }
     }
     Ok(())
 }
 
-fn no_binary(profile: &RawMemProf<'_>) -> Refusal {
+fn no_binary(profile: &RawMemProf<'_>) -> HeapFault {
     let mut message = String::from(
         "Path to profiled binary is empty, expected binary with one of the following build ids:\n",
     );
@@ -195,7 +196,7 @@ fn no_binary(profile: &RawMemProf<'_>) -> Refusal {
             seen.push(segment.build_id);
         }
     }
-    Refusal::of(b"", message)
+    HeapFault::of(b"", message)
 }
 
 fn id_text(id: &BuildId) -> String {
@@ -207,22 +208,22 @@ fn id_text(id: &BuildId) -> String {
 }
 
 /// Checks that LLVM can use the binary, and returns its build id.
-fn check_binary(name: &[u8]) -> Result<Option<BuildId>, Refusal> {
+fn check_binary(name: &[u8]) -> Result<Option<BuildId>, HeapFault> {
     use object::{Object, ObjectSegment};
     let file = BinaryFile::open(&path_from_bytes(name))
-        .map_err(|error| Refusal::of(name, profkit_merge::files::system_text(&error)))?;
+        .map_err(|error| HeapFault::of(name, profkit_merge::files::system_text(&error)))?;
     let image = file
         .image(|_| true)
-        .map_err(|_| Refusal::of(name, "The file was not recognized as a valid object file"))?;
+        .map_err(|_| HeapFault::of(name, "The file was not recognized as a valid object file"))?;
     if image.format() != object::BinaryFormat::Elf {
-        return Err(Refusal::of(name, "Not an ELF file: "));
+        return Err(HeapFault::of(name, "Not an ELF file: "));
     }
     let executable = image.segments().filter(|segment| match segment.flags() {
         object::SegmentFlags::Elf { p_flags, .. } => (p_flags & object::elf::PF_X).0 != 0,
         _ => false,
     });
     if executable.count() > 1 {
-        return Err(Refusal::of(
+        return Err(HeapFault::of(
             name,
             "Expect only one executable load segment in the binary",
         ));
@@ -231,7 +232,7 @@ fn check_binary(name: &[u8]) -> Result<Option<BuildId>, Refusal> {
         image.architecture(),
         object::Architecture::X86_64 | object::Architecture::I386
     ) {
-        return Err(Refusal::of(
+        return Err(HeapFault::of(
             name,
             format!(
                 "Unsupported target: {}",
@@ -239,16 +240,16 @@ fn check_binary(name: &[u8]) -> Result<Option<BuildId>, Refusal> {
             ),
         ));
     }
-    build_id(&image).map_err(|error| Refusal::of(name, error.to_string()))
+    build_id(&image).map_err(|error| HeapFault::of(name, error.to_string()))
 }
 
 /// Checks that all dumps of a file agree on their segments and stacks (`readRawProfile`).
-fn check_dumps(profile: &RawMemProf<'_>) -> Result<Vec<Segment>, Refusal> {
+fn check_dumps(profile: &RawMemProf<'_>) -> Result<Vec<Segment>, HeapFault> {
     let mut all: Vec<Segment> = Vec::new();
     let mut stacks: FxHashMap<u64, Vec<[u8; 8]>> = FxHashMap::default();
     let several = profile.dumps().len() > 1;
     for dump in profile.dumps() {
-        let segments = dump.segments().map_err(|_| Refusal::new(MALFORMED))?;
+        let segments = dump.segments().map_err(|_| HeapFault::new(MALFORMED))?;
         if !all.is_empty() && all != segments {
             return Err(malformed(
                 "memprof raw profile has different segment information",
@@ -258,8 +259,8 @@ fn check_dumps(profile: &RawMemProf<'_>) -> Result<Vec<Segment>, Refusal> {
         if !several {
             break;
         }
-        for stack in dump.stacks().map_err(|_| Refusal::new(MALFORMED))? {
-            let (id, pcs) = stack.map_err(|_| Refusal::new(MALFORMED))?;
+        for stack in dump.stacks().map_err(|_| HeapFault::new(MALFORMED))? {
+            let (id, pcs) = stack.map_err(|_| HeapFault::new(MALFORMED))?;
             if stacks.entry(id).or_insert_with(|| pcs.to_vec()) != pcs {
                 return Err(malformed(
                     "memprof raw profile got different call stack for same id",
@@ -281,9 +282,7 @@ pub struct Heap {
     pub first: Vec<u8>,
 }
 
-/// What was read from an input.
 enum Content {
-    /// A raw dump, symbolised.
     Raw(MemProfile),
     /// A heap profile in YAML, or the error if the text is not a valid heap profile.
     Yaml(profkit_data::Result<MemProfile>),
@@ -384,12 +383,12 @@ fn yaml_text(error: &profkit_data::Error) -> String {
 pub fn section(
     parsed: &Parsed,
     profile: MemProfile,
-    indexed: Option<MemProfSection>,
-) -> Result<MemProfSection, Fault> {
+    indexed: Option<HeapSection>,
+) -> Result<HeapSection, Fault> {
     let fault = |error: profkit_data::Error| Fault::profile(parsed.output(), &error);
     let profile = match indexed {
         Some(section) => {
-            let (before, _) = read_section(&section).map_err(fault)?;
+            let before = section.profile().map_err(fault)?;
             let mut sum = MemProfSum::new(ContextRule::Append);
             sum.add(&before);
             sum.add(&profile);
@@ -402,7 +401,7 @@ pub fn section(
         None => DEFAULT_VERSION,
     };
     let options = IndexedMemProfOptions::for_version(version, parsed.flag("memprof-full-schema"));
-    encode(&profile, &options).map_err(fault)
+    Ok(HeapSection::Profile(Box::new(profile), options))
 }
 
 /// Runs `show --memory`.

@@ -8,9 +8,11 @@ use crate::messages::{Fault, FileBytes, Session};
 use crate::output;
 use profkit_abi::value_kind;
 use profkit_data::instr::overlap::{
-    CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict,
+    CountSums, InstrIndex, InstrOverlap, Shares, Stage, TestRecord, Verdict,
 };
-use profkit_data::instr::{FunctionId, FunctionTable, InstrProfile, NewRecord, Record, ValueData};
+use profkit_data::instr::{
+    FunctionId, FunctionTable, InstrProfile, InstrSource, NewRecord, Record, ValueData,
+};
 use profkit_merge::files::Content;
 use profkit_merge::{MergeOptions, MergeOutcome, Policy, merge_instr};
 use std::cmp::Reverse;
@@ -77,7 +79,7 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         read_ahead(source, |record| {
             let is_named = !wanted.is_empty() && finder.find(&record.name).is_some();
             let detail = is_named || record.counts.iter().any(|&count| count >= cutoff);
-            let verdict = overlap.add(&index, &Tested::record(record), detail);
+            let verdict = overlap.add(&index, &TestRecord::record(record), detail);
             if let Verdict::Common(Some(function)) = verdict {
                 lines.text(b"Function level:\n  Function: ");
                 lines.text(&record.name).text(b" (Hash=");

@@ -219,7 +219,6 @@ impl Translator<'_> {
         Ok(count)
     }
 
-    /// Parses a bracket expression. The opening bracket was read before.
     fn bracket(&mut self) -> Result<(), &'static str> {
         for (word, boundary) in [(&b"[:<:]]"[..], "\\b{start}"), (b"[:>:]]", "\\b{end}")] {
             if let Some(rest) = self.rest.strip_prefix(word) {
@@ -295,7 +294,6 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Parses the first or the last byte of a range.
     fn symbol(&mut self) -> Result<u8, &'static str> {
         if self.rest.starts_with(b"[.") {
             let element = self.until(b".]", COLLATING)?;

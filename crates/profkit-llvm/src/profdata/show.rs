@@ -17,7 +17,6 @@ use profkit_data::instr::{InstrKind, Record};
 use profkit_data::summary::{Summary, SummaryBuilder, Thresholds};
 use profkit_merge::files::Content;
 
-/// The options of `show`.
 #[derive(Clone, Debug, Default)]
 struct Options {
     all_functions: bool,
@@ -218,7 +217,6 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
         self.tail(profile)
     }
 
-    /// Turns a reader's error into LLVM's text.
     fn checked<T>(&self, result: Result<T, Error>) -> Result<T, Fault> {
         result.map_err(|error| Fault::profile(self.input, &error))
     }
@@ -500,7 +498,6 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
     }
 }
 
-/// Prints a record in the text format of profiles.
 fn text_record(lines: &mut Lines<'_>, profile: &Profile<'_>, record: &Record) {
     let mut writer = TextWriter::new(lines);
     let written = writer.record(

@@ -28,7 +28,6 @@ pub struct Binary<'files> {
     pub first: u64,
 }
 
-/// Returns the error for a file that is not a program.
 fn fault_of_file(path: &[u8]) -> Fault {
     let file = path_from_bytes(path);
     let known = match std::fs::File::open(&file) {

@@ -79,9 +79,6 @@ fn max_calls(parsed: &Parsed) -> usize {
 
 /// Finds the calling contexts of samples, and prints warnings about samples that do not fit the binary. Writes the
 /// unsymbolized profile if the user asked for one.
-///
-/// # Errors
-/// The system's error.
 pub fn unwind(
     parsed: &Parsed,
     binary: &Binary<'_>,

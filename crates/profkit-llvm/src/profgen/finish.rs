@@ -30,9 +30,6 @@ pub fn read(parsed: &Parsed, path: &[u8], session: &Session<'_>) -> Result<Sampl
 }
 
 /// Removes cold functions if an option asks for it, and then does all that [`conclude`] does.
-///
-/// # Errors
-/// The system's error.
 pub fn run(
     parsed: &Parsed,
     binary: &Binary<'_>,
@@ -48,9 +45,6 @@ pub fn run(
 }
 
 /// Removes ambiguous names, prints the density, and writes the profile.
-///
-/// # Errors
-/// The system's error.
 pub fn conclude(
     parsed: &Parsed,
     binary: &Binary<'_>,

@@ -82,7 +82,6 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     }
 }
 
-/// The kind of input that a command line names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     Recording,

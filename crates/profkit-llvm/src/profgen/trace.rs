@@ -27,7 +27,6 @@ const KERNELS: [&[u8]; 3] = [
 /// The regular expression of a mapping in the output of `perf script`.
 const MAPPING: &str = r"(?-u)PERF_RECORD_MMAP(?:2 (?P<pid2>-?[0-9]+)/[0-9]+: \[(?P<at2>0x[a-f0-9]+)\(0x[a-f0-9]+\) @ (?P<offset2>0x[a-f0-9]+|0) .*\]: [-a-z]+ (?P<path2>.*)| (?P<pid>-?[0-9]+)/[0-9]+: \[(?P<at>0x[a-f0-9]+)\(0x[a-f0-9]+\) @ (?P<offset>0x[a-f0-9]+|0)\]: [-a-z]+ (?P<path>.*))";
 
-/// The form of the samples in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Each sample has a branch stack.
@@ -99,9 +98,7 @@ struct State<'s, 'files, 'io> {
     session: &'s Session<'io>,
     /// The address at which the binary is mapped.
     base: u64,
-    /// Whether any mapping has stated the address of the binary.
     is_loaded: bool,
-    /// Whether the warning about a missing mapping was printed.
     warned: bool,
     kernel: bool,
     pid: Option<u64>,
@@ -126,7 +123,6 @@ fn no_mapping() -> Fault {
     Fault::new("No relevant mmap event is found in perf data.")
 }
 
-/// Whether a line describes a mapping.
 fn is_mapping(line: &[u8]) -> bool {
     line.len() >= 50
         && !line.first().is_some_and(u8::is_ascii_digit)
@@ -404,7 +400,6 @@ impl State<'_, '_, '_> {
         Ok(())
     }
 
-    /// Reads the branch stack in the current line.
     fn stack_of(&self, lines: &Lines<'_>, stack: &mut Vec<(u64, u64)>) {
         stack.clear();
         let Some(line) = lines.line() else {

@@ -20,9 +20,6 @@ pub fn origin(parsed: &Parsed, binary: &Binary<'_>) -> u64 {
 }
 
 /// Writes the counts to the output.
-///
-/// # Errors
-/// The system's error.
 pub fn write(
     parsed: &Parsed,
     binary: &Binary<'_>,

@@ -2,8 +2,6 @@
 use crate::Weight;
 use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 
-/// Adds the counters in `input`, multiplied by `weight`, to `sums`. Returns whether a sum had to be cut to
-/// [`MAX_COUNT`].
 #[inline]
 pub(crate) fn add(sums: &mut [u64], input: &[u64], weight: Weight) -> bool {
     let mut overflowed = false;
@@ -26,7 +24,6 @@ pub(crate) fn add(sums: &mut [u64], input: &[u64], weight: Weight) -> bool {
     overflowed
 }
 
-/// Multiplies counters by a weight. Returns whether a counter had to be cut to [`MAX_COUNT`].
 pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
     let mut overflowed = false;
     for count in counts {
@@ -38,10 +35,9 @@ pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
     overflowed
 }
 
-/// Merges two pseudo records, whose counters are only markers for hot or warm. If one record is hot, the result is hot
-/// (`InstrProfRecord::merge`). LLVM changes only the first counter. The other counters keep the values of the earlier
-/// record and have no meaning. If `first_only` is false, all counters are changed, so that the result does not depend
-/// on the order of records.
+/// Merges two pseudo records, whose first counter only says hot or warm; hot wins (`InstrProfRecord::merge`). LLVM
+/// leaves the other counters of the earlier record. Without `first_only` all are changed, so that the order does not
+/// matter.
 pub(crate) fn merge_pseudo(this: &mut [u64], input: &[u64], first_only: bool) {
     let hot = this.first() == Some(&PSEUDO_HOT) || input.first() == Some(&PSEUDO_HOT);
     let marker = if hot { PSEUDO_HOT } else { PSEUDO_WARM };

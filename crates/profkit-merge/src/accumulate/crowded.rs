@@ -8,12 +8,10 @@ use profkit_data::instr::{FunctionId, FunctionTable, NewRecord, RecordId};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// The largest number of records of a function that are compared one by one with a new record. A function with more
-/// records is crowded: its records are found by the index. Unit tests of this crate use a smaller number, so that they
-/// test crowded functions too.
+/// Functions with more records than this have an index; others are searched one by one. Unit tests use a smaller
+/// number.
 pub(super) const FEW: usize = if cfg!(test) { 2 } else { 32 };
 
-/// Finds the records of crowded functions by their [`Key`].
 #[derive(Debug, Default)]
 pub(super) struct Crowded {
     functions: HashSet<FunctionId>,
@@ -21,13 +19,11 @@ pub(super) struct Crowded {
     hasher: RandomState,
 }
 
-/// The key of a record in the index. A new record is added up with the existing record that has an equal key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     function: FunctionId,
     func_hash: FuncHash,
-    /// The sizes that records must have in common. `None` under rules that add all records with the same hash to each
-    /// other, even if their sizes differ.
+    /// `None` under rules that add all records with the same hash to each other, even if their sizes differ.
     shape: Option<Shape>,
 }
 
@@ -78,7 +74,6 @@ impl Crowded {
         found.map(|&(_, id)| id)
     }
 
-    /// Notes that a record has been added to a function.
     pub(super) fn added(
         &mut self,
         table: &FunctionTable,

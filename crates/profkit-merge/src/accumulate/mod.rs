@@ -27,20 +27,16 @@ pub(crate) use sites::{
     Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };
 
-/// The rules for adding records. Each merge policy has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// How the value sites of inputs are added.
     pub(crate) sites: SiteRule,
-    /// Whether the record that is added first immediately decides the numbers of counters, bitmap bytes and value sites
-    /// for all records of the same name and hash. If not, records that differ in these numbers stay separate until all
-    /// inputs are read.
+    /// Whether the first record of a name and hash decides the sizes of all. Otherwise records of other sizes stay
+    /// separate until all inputs are read.
     pub(crate) first_shape_wins: bool,
-    /// Whether the markers in pseudo-hot and pseudo-warm records are treated like counts. If so, weights scale the
-    /// markers, and a merge of two such records changes only the first marker.
+    /// Whether weights scale the markers of pseudo records, and merging two of them changes only the first marker.
     pub(crate) markers_are_counts: bool,
-    /// Whether the records of another worker are ordered after the records of this worker when the two workers are
-    /// joined. If not, all records are ordered by their input.
+    /// Whether records of a worker that is joined come after those of this worker. Otherwise the inputs decide the
+    /// order.
     pub(crate) joins_in_order: bool,
 }
 
@@ -72,33 +68,25 @@ impl Default for Rules {
     }
 }
 
-/// An accumulator: the sum of many instrumentation profiles.
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
     rules: Rules,
-    /// The rule for adding the value sites of another accumulator.
     join: SiteRule,
     table: FunctionTable,
-    /// A hash table from function names to function ids.
     index: HashTable<FunctionId>,
     crowded: Crowded,
-    /// The statistics of the records, in the order of record ids.
     stats: Vec<RecordStats>,
     scratch: Scratch,
     /// The number of records that were left out because a table can hold at most 2^32 − 1 entries.
     pub(crate) refused: u64,
 }
 
-/// Statistics about one record of the accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordStats {
-    /// The number of input records that were added to this record.
     pub(crate) seen: u64,
     /// A number that identifies the program of the added records; 0 if the program has no build id.
     pub(crate) origin: u32,
-    /// Whether the added records came from several programs.
     pub(crate) collided: bool,
-    /// Whether a sum had to be cut to the largest count.
     pub(crate) overflowed: bool,
 }
 
@@ -126,7 +114,6 @@ impl RecordStats {
     }
 }
 
-/// A record that is to be added to an accumulator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Incoming<'a> {
     pub(crate) name: &'a [u8],
@@ -134,12 +121,10 @@ pub(crate) struct Incoming<'a> {
     pub(crate) data: NewRecord<'a>,
     pub(crate) weight: Weight,
     pub(crate) stats: RecordStats,
-    /// The rule for adding the value sites of this record.
     pub(crate) site_rule: SiteRule,
 }
 
 impl<'a> Incoming<'a> {
-    /// Prepares a record of an input file for adding. `order` is the [`order_of`] number of the record.
     pub(crate) fn of_record(
         record: &'a Record,
         order: u64,
@@ -164,9 +149,8 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Why a record, or a part of it, cannot be added to the record of the same name and hash that the accumulator already
-/// has. If a variant holds two numbers of counters, bytes or sites, the first is that of the new record and the second
-/// that of the existing record.
+/// Why a record, or a part of it, does not fit the existing record. Of two numbers, the first is that of the new
+/// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Counters(usize, usize),
@@ -177,7 +161,6 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Returns the event that reports this fault.
     pub(crate) fn event(self, input: usize, name: &[u8]) -> Event {
         let event = match self {
             Fault::Counters(found, expected) => Event::new(
@@ -289,7 +272,6 @@ impl Accumulator {
         self.table.function_count() == 0
     }
 
-    /// Reserves memory for this many more functions, bytes of their names, and counters.
     pub(crate) fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
         self.table.reserve(functions, name_bytes, counts);
         self.stats.reserve(functions);
@@ -301,8 +283,7 @@ impl Accumulator {
         });
     }
 
-    /// Returns the id of the function with this name. If there is none, the function is added, with `order` as the
-    /// [`order_of`] number of its first record. Returns `None` if the table of functions is full.
+    /// `order` is that of the function's first record. `None` if the table of functions is full.
     fn function(&mut self, name: &[u8], name_ref: NameRef, order: u64) -> Option<FunctionId> {
         let Accumulator { table, index, .. } = self;
         let found = index.find(name_ref.0, |&id| {
@@ -322,8 +303,7 @@ impl Accumulator {
         Some(id)
     }
 
-    /// Whether the accumulator may have a record of this name and hash that has value sites. If the function has many
-    /// records, the answer is always yes.
+    /// Whether there may be a record of this name and hash with value sites. For crowded functions always true.
     pub(crate) fn may_have_values(&self, incoming: &Incoming<'_>) -> bool {
         let function = self.index.find(incoming.name_ref.0, |&id| {
             self.table
@@ -341,8 +321,7 @@ impl Accumulator {
             || records.next().is_some()
     }
 
-    /// Adds a record, or the parts of it that can be added. Returns the first fault, as LLVM's tool reports only one
-    /// fault per record. Returns `None` if the record has no fault, or if a table is full.
+    /// Adds what fits. Returns the first fault, as LLVM reports one per record; `None` also if a table is full.
     pub(crate) fn add(&mut self, incoming: Incoming<'_>) -> Option<Fault> {
         let Some(function) = self.function(incoming.name, incoming.name_ref, incoming.data.order)
         else {
@@ -438,9 +417,7 @@ impl Accumulator {
         first_fault
     }
 
-    /// Adds the bitmap and the value sites of `incoming` to record `id`. The caller has checked that both records have
-    /// the same number of counters. Returns whether the count of a value was too large for 64 bits and became the
-    /// largest 64-bit number.
+    /// The numbers of counters are equal. Returns whether a count became the largest 64-bit number.
     fn add_bitmap_and_values(
         &mut self,
         id: RecordId,
@@ -488,8 +465,7 @@ impl Accumulator {
         overflowed
     }
 
-    /// Adds all records of another accumulator, and calls `fault` for each fault. If [`Rules::joins_in_order`] is set,
-    /// the added records are ordered after those that the accumulator already has.
+    /// With [`Rules::joins_in_order`], the records that are added come after those that the accumulator has.
     pub(crate) fn merge(&mut self, other: Accumulator, mut fault: impl FnMut(Fault, &[u8])) {
         let in_order = self.rules.joins_in_order;
         if self.is_empty() && self.rules == other.rules && !in_order {
@@ -557,9 +533,8 @@ impl Accumulator {
         last.max().map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Finishes the sum. If several records have the same name and hash but do not fit each other, one of them is
-    /// chosen and the others are reported. Values are sorted into their final order. Functions that `keep` rejects are
-    /// removed.
+    /// Finishes the sum: of records of one name and hash that do not fit each other, one is kept and the others are
+    /// reported.
     pub(crate) fn finish(mut self, keep: Option<Keep<'_>>, log: &mut EventLog) -> Finished {
         let (losers, records_dropped) = if self.rules.first_shape_wins {
             (Vec::new(), 0)
@@ -592,8 +567,8 @@ impl Accumulator {
         finished
     }
 
-    /// Merges records of the same name and hash into the record that was seen first. Returns the sorted ids of the
-    /// records that were merged into another record, and the number of input records that were left out.
+    /// Merges records of one name and hash into the first. Returns those that were merged, and how many inputs were
+    /// left out.
     fn drop_other_shapes(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
         // Conflicts are handled in the order of inputs, so that a log with a limit keeps the same events for any number
         // of threads.
@@ -656,8 +631,7 @@ impl Accumulator {
         }
     }
 
-    /// Merges record `id`, whose [`order_of`] number is `order`, into record `winner` of the same function. Parts that
-    /// do not fit are reported and left out. Returns the number of input records that were left out completely.
+    /// Merges record `id` into `winner`. Returns the number of input records that were left out completely.
     fn fold(
         &mut self,
         function: FunctionId,
@@ -709,8 +683,6 @@ impl Accumulator {
         }
     }
 
-    /// Replaces the table by a copy. The copy has only the records for which `stays` returns true, and only the
-    /// functions that `keep` accepts.
     fn rebuild(
         &mut self,
         stays: impl Fn(RecordId) -> bool,
@@ -747,10 +719,8 @@ impl Accumulator {
     }
 }
 
-/// A filter of functions: returns whether the function with the given name stays in the result.
 pub(crate) type Keep<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
-/// The finished sum of an accumulator.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) table: FunctionTable,
@@ -762,13 +732,10 @@ pub(crate) struct Finished {
     pub(crate) collisions: u64,
 }
 
-/// Makes a number from the index of an input and the position of a record in that input. Sorting by this number sorts
-/// records by input, then by position.
 pub(crate) fn order_of(input: usize, record: u64) -> u64 {
     ((input as u64) << 32).saturating_add(record.min(u64::from(u32::MAX)))
 }
 
-/// Returns the index of the input of a record, from the record's [`order_of`] number.
 pub(crate) fn input_of(order: u64) -> usize {
     usize::try_from(order >> 32).unwrap_or(usize::MAX)
 }

@@ -13,24 +13,21 @@ use crate::Weight;
 use profkit_abi::value_kind::MAX_VALUES_PER_SITE;
 use profkit_data::instr::{KindValues, ValueData, ValueEntry};
 
-/// The rules for adding the value sites of a new record to those of a record that the accumulator already has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SiteRule {
     #[default]
-    /// If an input holds one value several times, the largest count of the value in the input is added to the largest
-    /// count of the value in the sum, the second largest to the second largest, and so on. Every count is multiplied by
-    /// the weight. No site is cut to 255 values before the end of the merge.
+    /// Of a value that an input has several times, the largest count is added to the largest in the sum, the second
+    /// largest to the second, and so on. Every count is multiplied by the weight. Sites are cut to 255 values at the
+    /// end.
     Canonical,
-    /// The rule by which LLVM joins two writers (`InstrProfWriter`), which merged the inputs of two threads. It is
-    /// [`Canonical`](Self::Canonical), but each site is cut to 255 values after every merge.
-    LlvmJoin,
-    /// The rule of `InstrProfValueSiteRecord::merge`. Counts of equal values are added in the order of the new site.
-    /// The weight applies only to values that the site already contains. The site is cut to 255 values after every
+    /// As LLVM joins two writers (`InstrProfWriter`): as [`Canonical`](Self::Canonical), but sites are cut after each
     /// merge.
+    LlvmJoin,
+    /// `InstrProfValueSiteRecord::merge`: counts of equal values are added in the order of the new site. The weight
+    /// applies only to values that the site has. The site is cut to 255 values after every merge.
     Llvm,
 }
 
-/// Buffers that are reused by every merge of value sites.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     site: Vec<ValueEntry>,
@@ -47,8 +44,7 @@ fn make_canonical(site: &mut [ValueEntry]) {
     }
 }
 
-/// Adds the value sites in `input` to those in `this`. Both must have the same number of sites. Returns whether a count
-/// was too large for 64 bits and became the largest 64-bit number.
+/// Both have the same number of sites. Returns whether a count became the largest 64-bit number.
 pub(crate) fn merge_kind(
     this: &mut KindValues,
     input: &KindValues,
@@ -104,8 +100,7 @@ pub(crate) fn merge_kind(
     overflowed
 }
 
-/// Multiplies all counts of values by a weight. Returns whether a count was too large for 64 bits and became the
-/// largest 64-bit number.
+/// Returns whether a count became the largest 64-bit number.
 pub(crate) fn scale(values: &mut ValueData, weight: Weight) -> bool {
     let mut overflowed = false;
     for (_, kind) in values.kinds_mut() {
@@ -118,14 +113,11 @@ pub(crate) fn scale(values: &mut ValueData, weight: Weight) -> bool {
     overflowed
 }
 
-/// Whether any value site has more values than a merged profile may have ([`MAX_VALUES_PER_SITE`]).
 pub(crate) fn is_long(values: &ValueData) -> bool {
     let mut kinds = values.kinds();
     kinds.any(|(_, kind)| kind.sites().any(|site| site.len() > MAX_VALUES_PER_SITE))
 }
 
-/// Sorts the values of all sites into their final order, and cuts each site to the largest number of values that a site
-/// may have.
 pub(crate) fn finish(values: &mut ValueData) {
     for (_, kind) in values.kinds_mut() {
         finish_kind(kind);

@@ -4,8 +4,7 @@ use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 use profkit_data::instr::ValueEntry;
 use proptest::prelude::*;
 
-/// Generates records with few different names, hashes and numbers of counters, so that many records are merged with
-/// each other.
+/// Few names, hashes and numbers of counters, so that many records are merged with each other.
 fn record() -> impl Strategy<Value = (Record, u64)> {
     let count = prop_oneof![
         8 => 0u64..100,

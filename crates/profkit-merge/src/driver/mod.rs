@@ -39,8 +39,7 @@ pub struct RunOptions {
     pub threads: Threads,
     /// The receiver of the progress, which is called for each input that is done. `None` if nothing is to be called.
     pub progress: Option<Arc<dyn Progress>>,
-    /// A flag that cancels the merge: once it is true, the merge ends with an error before the next input. `None` if
-    /// the merge cannot be cancelled.
+    /// Once this flag is true, the merge ends with an error before the next input.
     pub cancel: Option<Arc<AtomicBool>>,
 }
 
@@ -94,25 +93,18 @@ impl fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
-/// A kind of merge: instrumentation, sample, heap or MIP profiles. The driver calls these methods.
 pub(crate) trait MergeKind: Sync {
-    /// The state of a worker of the merge.
     type Worker: Send;
-    /// The error of a merge that has no result.
     type Error: From<Cancelled> + Send;
 
-    /// How inputs are distributed to workers.
     fn schedule(&self) -> Schedule;
 
-    /// Returns a worker that has no inputs yet.
     fn worker(&self) -> Self::Worker;
 
-    /// Returns an empty log for the events of a worker.
     fn log(&self) -> EventLog {
         EventLog::default()
     }
 
-    /// Adds the sound parts of an input to a worker, and reports the other parts.
     fn take(
         &self,
         worker: &mut Self::Worker,
@@ -120,7 +112,6 @@ pub(crate) trait MergeKind: Sync {
         part: &mut ReportPart,
     ) -> Outcome;
 
-    /// Counts and reports an input that could not be opened or read.
     fn unreadable(
         &self,
         worker: &mut Self::Worker,
@@ -133,16 +124,14 @@ pub(crate) trait MergeKind: Sync {
         part.log.push(unreadable(index, &error));
     }
 
-    /// Called when a worker has read all of its inputs. If this returns [`Next::TakeAgain`], a new worker made by
-    /// [`worker_again`](Self::worker_again) reads the same inputs again. With [`Schedule::Shared`] it must not return
-    /// this, because the inputs of a worker are not known afterwards.
+    /// Called when a worker has read all of its inputs. With [`Schedule::Shared`] it must return [`Next::Join`],
+    /// because the inputs of a worker are not known afterwards.
     fn taken_all(&self, worker: &mut Self::Worker, part: &mut ReportPart) -> Next {
         let _ = (worker, part);
         Next::Join
     }
 
-    /// Called once, after all workers have read their inputs and before the workers are joined. Returns the indexes of
-    /// the workers whose inputs must be read again.
+    /// Called once, before the workers are joined. Returns the workers whose inputs must be read again.
     fn before_join(&self, workers: &mut [Done<Self>]) -> Vec<usize>
     where
         Self: Sized,
@@ -151,17 +140,13 @@ pub(crate) trait MergeKind: Sync {
         Vec::new()
     }
 
-    /// Returns an empty worker. It replaces a worker whose inputs must be read again, as [`taken_all`](Self::taken_all)
-    /// or [`before_join`](Self::before_join) has decided.
+    /// The worker that reads inputs again, if [`taken_all`](Self::taken_all) or [`before_join`](Self::before_join) asks
+    /// for it.
     fn worker_again(&self) -> Self::Worker {
         self.worker()
     }
 
-    /// Adds the state of the worker `later` to the worker `into`. Unless the schedule is [`Schedule::Shared`], the
-    /// inputs of `later` count as later than those of `into`.
-    ///
-    /// # Errors
-    /// If the inputs cannot be merged with each other.
+    /// Unless the schedule is [`Schedule::Shared`], the inputs of `later` come after those of `into`.
     fn join(
         &self,
         into: (&mut Self::Worker, &mut ReportPart),
@@ -169,57 +154,39 @@ pub(crate) trait MergeKind: Sync {
     ) -> Result<(), Self::Error>;
 }
 
-/// How the inputs of a merge are distributed to workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schedule {
-    /// Whenever a worker is free, it gets the next few inputs. This schedule is for sums that do not depend on the
-    /// order of inputs.
+    /// Whenever a worker is free, it gets the next few inputs. For sums that do not depend on the order of inputs.
     Shared {
-        /// The number of inputs that a worker gets at a time.
         batch: usize,
     },
-    /// Each worker gets a range of neighbouring inputs. Workers are joined in the order of their inputs.
     Ranges {
-        /// The smallest number of inputs per worker. If there are few inputs, fewer workers are started.
         at_least: usize,
     },
-    /// Inputs are distributed in turn, as LLVM distributes them to its writers, even if there are fewer threads than
-    /// writers. Workers are joined as LLVM joins its writers: the upper half of the workers is added to the lower half,
-    /// again and again, until one worker is left.
+    /// As LLVM deals inputs to its writers, even with fewer threads than writers, and joins them: the upper half of the
+    /// workers is added to the lower half, again and again.
     InTurn {
-        /// The number of writers that LLVM's tool would have, one for each of its threads. Each writer has its own
-        /// inputs.
+        /// The number of writers that LLVM's tool would have, one for each of its threads.
         writers: usize,
     },
 }
 
-/// What the driver does with a worker that has read all of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Join the worker with the other workers.
     Join,
-    /// Read the inputs of the worker again from the first one, with a new worker.
     TakeAgain,
 }
 
-/// The outcome of merging one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The whole input was added.
     Kept,
-    /// A part of the input was added.
     Repaired,
-    /// No part of the input was added.
     Dropped,
-    /// The input is empty, which is not an error.
     Empty,
-    /// The outcome is not known yet. The input will be merged or counted later.
     Pending,
-    /// The implementer of [`MergeKind`] has already counted the input.
     Counted,
 }
 
-/// An open input, and the type of the file, recognised by its content.
 #[derive(Debug)]
 pub(crate) struct OpenedInput<'i> {
     pub(crate) index: usize,
@@ -248,13 +215,11 @@ impl<'i> OpenedInput<'i> {
     }
 }
 
-/// The events and totals that one worker contributes to the report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReportPart {
     pub(crate) log: EventLog,
     pub(crate) totals: Totals,
-    /// The inputs by family (such as instrumentation or heap profiles). Inputs from which nothing can be read are left
-    /// out.
+    /// The inputs by family. Inputs from which nothing can be read are left out.
     pub(crate) families: BTreeMap<Family, Members>,
 }
 
@@ -266,7 +231,6 @@ impl ReportPart {
         }
     }
 
-    /// Counts an input by its outcome. A pending input is not counted.
     pub(crate) fn count(&mut self, outcome: Outcome, input: &OpenedInput<'_>) {
         let outcome = match &input.data {
             InputData::Cut(_, problem) => self.cut(outcome, input.index, problem),
@@ -291,9 +255,7 @@ impl ReportPart {
         }
     }
 
-    /// Reports an input that can be read only in part: its first bytes were read, and `problem` says why the remaining
-    /// bytes cannot be read. `outcome` is the outcome of merging the first bytes. Returns the outcome of the whole
-    /// input.
+    /// Reports an input of which only the first bytes can be read. Returns the outcome of the whole input.
     fn cut(&mut self, outcome: Outcome, index: usize, problem: &str) -> Outcome {
         let (action, outcome) = match outcome {
             Outcome::Pending | Outcome::Counted => return outcome,
@@ -307,14 +269,12 @@ impl ReportPart {
         outcome
     }
 
-    /// Counts an input that could not be opened or read.
     pub(crate) fn count_unreadable(&mut self) {
         self.totals.files += 1;
         self.totals.files_dropped += 1;
     }
 
-    /// Counts an input as repaired instead of kept, because a fault was found after the input had been read and counted
-    /// as kept.
+    /// A fault was found after the input had been counted as kept.
     pub(crate) fn repaired_after_all(&mut self) {
         if self.totals.files_kept > 0 {
             self.totals.files_kept -= 1;
@@ -322,7 +282,6 @@ impl ReportPart {
         }
     }
 
-    /// Adds the events and totals of another worker.
     pub(crate) fn absorb(&mut self, other: ReportPart) {
         self.log.absorb(other.log);
         self.totals.absorb(&other.totals);
@@ -331,7 +290,6 @@ impl ReportPart {
         }
     }
 
-    /// Returns the report of the merge, without the fields that only some kinds of merges have.
     pub(crate) fn finish(self, inputs: &dyn Inputs) -> Report {
         let (mut events, omitted) = self.log.finish();
         name_inputs(&mut events, inputs);
@@ -344,7 +302,6 @@ impl ReportPart {
     }
 }
 
-/// Sets the name of the input in each event.
 pub(crate) fn name_inputs(events: &mut [Event], inputs: &dyn Inputs) {
     for event in events {
         if event.input < inputs.len() {
@@ -353,7 +310,6 @@ pub(crate) fn name_inputs(events: &mut [Event], inputs: &dyn Inputs) {
     }
 }
 
-/// Makes the event for an input that could not be opened or read.
 pub(crate) fn unreadable(index: usize, error: &io::Error) -> Event {
     let text = crate::files::system_text(error);
     let message = format!("cannot be read: {text}");
@@ -365,10 +321,8 @@ pub(crate) fn unreadable(index: usize, error: &io::Error) -> Event {
     }
 }
 
-/// A worker that has read its inputs, with its part of the report.
 pub(crate) type Done<K> = (<K as MergeKind>::Worker, ReportPart);
 
-/// A merge in progress: the inputs, and the options for running it.
 pub(crate) struct Driver<'a> {
     pub(crate) inputs: InputStore<'a>,
     pub(crate) run: &'a RunOptions,
@@ -382,7 +336,6 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Opens an input. If the bytes of the input were kept, they are used again.
     pub(crate) fn open(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<OpenedInput<'a>> {
         let opened = OpenedInput::new(index, self.inputs.take(index, buffer)?);
         if let Some(progress) = &self.run.progress {
@@ -391,8 +344,7 @@ impl<'a> Driver<'a> {
         Ok(opened)
     }
 
-    /// Closes an input. The bytes of the input are kept if [`OpenedInput::keep_open`] was called. If not, the buffer
-    /// that holds them is reused.
+    /// Keeps the bytes if [`OpenedInput::keep_open`] was called. Otherwise their buffer is reused.
     pub(crate) fn close(&self, input: OpenedInput<'a>, buffer: &mut Vec<u8>) {
         match input.data {
             data if input.keep.get() => self.inputs.keep(input.index, data),
@@ -401,10 +353,6 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Distributes the given inputs to workers, lets the workers read them, and joins the workers.
-    ///
-    /// # Errors
-    /// If the merge is cancelled, or workers cannot be joined.
     pub(crate) fn merge<K: MergeKind>(
         &self,
         kind: &K,
@@ -414,10 +362,6 @@ impl<'a> Driver<'a> {
         self.join(kind, workers)
     }
 
-    /// Distributes the given inputs to workers, and lets the workers read them.
-    ///
-    /// # Errors
-    /// If the merge is cancelled.
     pub(crate) fn work<K: MergeKind>(
         &self,
         kind: &K,
@@ -445,7 +389,6 @@ impl<'a> Driver<'a> {
         Ok(done)
     }
 
-    /// Reads the inputs of a worker again if [`MergeKind::taken_all`] requires it.
     fn again_if_asked<K: MergeKind>(
         &self,
         kind: &K,
@@ -465,7 +408,6 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Lets a worker read all of its inputs. Progress is reported only if `is_first_time` is true.
     fn take_all<K: MergeKind>(
         &self,
         kind: &K,
@@ -491,10 +433,6 @@ impl<'a> Driver<'a> {
         Ok((worker, part))
     }
 
-    /// Opens an input and lets a worker read it. The input is counted when its outcome is known.
-    ///
-    /// # Errors
-    /// If the merge is cancelled.
     pub(crate) fn take<K: MergeKind>(
         &self,
         kind: &K,
@@ -521,10 +459,6 @@ impl<'a> Driver<'a> {
         Ok(outcome)
     }
 
-    /// Checks the flag that cancels the merge.
-    ///
-    /// # Errors
-    /// If the flag is set.
     pub(crate) fn check_cancelled(&self) -> Result<(), Cancelled> {
         let cancel = self.run.cancel.as_ref();
         if cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
@@ -533,7 +467,6 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Calls the receiver of progress for an input that is done.
     pub(crate) fn progress(&self, index: usize, outcome: Outcome) {
         if outcome != Outcome::Pending
             && let Some(progress) = &self.run.progress
@@ -542,10 +475,6 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Joins workers in the order that the schedule requires.
-    ///
-    /// # Errors
-    /// If they cannot be joined.
     pub(crate) fn join<K: MergeKind>(
         &self,
         kind: &K,
@@ -569,9 +498,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Joins workers as LLVM joins its writers: the upper half of the workers is added to the lower half, again and again,
-/// until one worker is left. LLVM may have more writers than there are workers; the additional writers have no inputs
-/// and are empty.
+/// LLVM may have more writers than there are workers; the additional writers have no inputs and are empty.
 fn join_halves<K: MergeKind>(kind: &K, workers: &mut [Option<Done<K>>]) -> Result<(), K::Error> {
     let Schedule::InTurn { writers } = kind.schedule() else {
         return Ok(());
@@ -593,12 +520,10 @@ fn join_halves<K: MergeKind>(kind: &K, workers: &mut [Option<Done<K>>]) -> Resul
     Ok(())
 }
 
-/// The distribution of inputs to workers.
 struct Dealer {
     schedule: Schedule,
     inputs: usize,
     workers: usize,
-    /// The index of the next input that a free worker gets. Used only for [`Schedule::Shared`].
     next: AtomicUsize,
 }
 
@@ -617,8 +542,6 @@ impl Dealer {
         }
     }
 
-    /// Returns the range of inputs that a worker gets at its `turn`th request, counted from 0. An empty range means
-    /// that no inputs are left for the worker.
     fn deal(&self, worker: usize, turn: usize) -> Range<usize> {
         let inputs = self.inputs;
         match self.schedule {

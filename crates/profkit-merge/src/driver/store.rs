@@ -62,7 +62,6 @@ impl<'a> InputStore<'a> {
         self.peek(index, detect)
     }
 
-    /// Returns an input: from the store if it was kept there, else by opening it.
     pub(crate) fn take(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'a>> {
         if self.count.load(Ordering::Acquire) > 0 {
             let mut kept = self.lock();
@@ -75,8 +74,7 @@ impl<'a> InputStore<'a> {
         self.inputs.open(index, buffer)
     }
 
-    /// Keeps an input that will be needed again. If a limit is reached, the bytes of this input are dropped instead,
-    /// provided that it can be opened again.
+    /// If a limit is reached, the bytes are dropped instead, provided that the input can be opened again.
     pub(crate) fn keep(&self, index: usize, data: InputData<'a>) {
         let counted = self.counted(index, &data);
         let mut kept = self.lock();
@@ -90,8 +88,7 @@ impl<'a> InputStore<'a> {
         self.count.store(kept.data.len(), Ordering::Release);
     }
 
-    /// Returns the number of bytes of an input that count towards [`MOST_KEPT`]: 0 for an input that must always be
-    /// kept.
+    /// The number of bytes that count towards [`MOST_KEPT`]: 0 for an input that must always be kept.
     fn counted(&self, index: usize, data: &InputData<'_>) -> usize {
         if self.inputs.can_reopen(index) {
             data.held()
@@ -145,8 +142,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use super::*;
 
-    /// Test inputs that count how often each is opened. Input 0 is a pipe, input 1 a small file, input 2 a mapped file.
-    /// The files after that are larger than half of the limit.
+    /// Input 0 is a pipe, input 1 small, input 2 mapped. The files after that are larger than half of the limit.
     #[derive(Default)]
     struct Files {
         opened: [AtomicUsize; 5],

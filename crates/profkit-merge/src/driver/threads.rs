@@ -4,13 +4,10 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
-/// The number of threads that the user may ask for on any machine. On a machine with more cores, the user may ask for
-/// as many threads as there are cores. A larger number is cut, because more threads than cores do not make a merge
-/// faster.
+/// The number of threads that the user may ask for on any machine. More threads than cores make no merge faster.
 const MOST_BEYOND_CORES: usize = 16;
 
-/// A pool of threads. Its threads are started when there is work for a second thread. Clones share the threads, so that
-/// reading, joining, symbolising and writing need only one pool.
+/// A pool of threads, started when there is work for a second thread. Clones share the threads.
 #[derive(Clone, Default)]
 pub struct Threads {
     wanted: Option<NonZeroUsize>,
@@ -37,8 +34,7 @@ impl Threads {
         self.wanted.map_or_else(cores, NonZeroUsize::get).min(most)
     }
 
-    /// Calls `task` once with each number below `tasks`, on the threads of the pool. Returns the results in the order
-    /// of the numbers.
+    /// Calls `task` with each number below `tasks` on the threads. Returns the results in the order of the numbers.
     pub fn run<T: Send>(&self, tasks: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
         self.map((0..tasks).collect(), task)
     }
@@ -89,8 +85,7 @@ impl fmt::Debug for Threads {
     }
 }
 
-/// The number of threads that can run at the same time. It is determined only once, because on Linux this requires
-/// reading several files.
+/// Determined only once, because on Linux this requires reading several files.
 pub(crate) fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))

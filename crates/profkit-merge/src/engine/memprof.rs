@@ -1,32 +1,24 @@
 //! The MemProf sections of indexed inputs. If only one input has a section, the section is copied without being parsed.
-//! If several inputs have one, the sections are parsed and added up.
+//! If several inputs have one, the sections are parsed
+//! and added up, and the writer of the result encodes the sum.
 use crate::driver::{Cancelled, Driver, OpenedInput, ReportPart};
 use crate::memprof::{ContextRule, MemProfSum};
 use crate::report::{Action, Event, Reason};
 use profkit_data::Error;
-use profkit_data::instr::MemProfSection;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
-use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
-use profkit_data::memprof::{MemProfile, Schema};
+use profkit_data::instr::{HeapSection, MemProfSection};
+use profkit_data::memprof::Schema;
+use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions};
 
-/// The MemProf sections of the inputs. Only the first section is kept in memory, because keeping all sections would
-/// need too much memory. The inputs stay open, and if there are several sections, they are read in input order at the
-/// end.
+/// Only the first section is kept in memory. The inputs stay open; if there are several sections, they are read in
+/// input order at the end.
 #[derive(Default)]
 pub(crate) struct MemProfs {
     first: Option<(usize, MemProfSection)>,
-    seen: Vec<SeenSection>,
+    /// The inputs with a section, each with whether the rest of the input is sound.
+    inputs: Vec<(usize, bool)>,
 }
 
-/// An input that has a MemProf section.
-#[derive(Clone, Copy)]
-struct SeenSection {
-    input: usize,
-    /// Whether the rest of the input (everything but the MemProf section) is sound.
-    sound: bool,
-}
-
-/// The sum of several MemProf sections.
 struct Sum {
     profiles: MemProfSum,
     version: u32,
@@ -34,19 +26,17 @@ struct Sum {
 }
 
 impl MemProfs {
-    /// Records that an input has a MemProf section. `sound` is whether the rest of the input is sound.
     pub(crate) fn take(&mut self, opened: &OpenedInput<'_>, section: MemProfSection, sound: bool) {
         let input = opened.index;
         opened.keep_open();
-        self.seen.push(SeenSection { input, sound });
+        self.inputs.push((input, sound));
         if self.first.as_ref().is_none_or(|(first, _)| input < *first) {
             self.first = Some((input, section));
         }
     }
 
-    /// Adds the MemProf sections that another worker has found.
     pub(crate) fn absorb(&mut self, other: MemProfs) {
-        self.seen.extend(other.seen);
+        self.inputs.extend(other.inputs);
         if let Some((input, section)) = other.first
             && self.first.as_ref().is_none_or(|(first, _)| input < *first)
         {
@@ -54,29 +44,25 @@ impl MemProfs {
         }
     }
 
-    /// Returns the MemProf section of the result. Sections, or parts of sections, that could not be added are reported.
-    ///
-    /// # Errors
-    /// If the merge is cancelled.
     pub(crate) fn finish(
         mut self,
         driver: &Driver<'_>,
         part: &mut ReportPart,
-    ) -> Result<Option<MemProfSection>, Cancelled> {
+    ) -> Result<Option<HeapSection>, Cancelled> {
         let Some((_, kept)) = self.first else {
             return Ok(None);
         };
-        if self.seen.len() == 1 {
-            return Ok(Some(kept));
+        if self.inputs.len() == 1 {
+            return Ok(Some(HeapSection::Stored(kept)));
         }
-        self.seen.sort_by_key(|seen| seen.input);
+        self.inputs.sort_unstable();
         let mut sum = Sum {
             profiles: MemProfSum::new(ContextRule::Add),
             version: 0,
             full: false,
         };
         let mut buffer = Vec::new();
-        for &SeenSection { input, sound } in &self.seen {
+        for (input, sound) in self.inputs {
             driver.check_cancelled()?;
             let mut faults = Vec::new();
             match driver.open(input, &mut buffer) {
@@ -101,22 +87,15 @@ impl MemProfs {
             }
         }
         if sum.profiles.added() == 0 {
-            return Ok(Some(kept));
+            return Ok(Some(HeapSection::Stored(kept)));
         }
         let options = IndexedMemProfOptions::for_version(sum.version, sum.full);
-        Ok(match encode(&sum.profiles.finish(), &options) {
-            Ok(section) => Some(section),
-            Err(error) => {
-                let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
-                part.log.push(Event::from_error(0, action, reason, &error));
-                None
-            }
-        })
+        let sum = Box::new(sum.profiles.finish());
+        Ok(Some(HeapSection::Profile(sum, options)))
     }
 }
 
 impl Sum {
-    /// Adds the MemProf section of an input. An error is added to `faults` for each part that cannot be read.
     fn add(&mut self, data: &[u8], faults: &mut Vec<Error>) -> profkit_data::Result<()> {
         let salvage = IndexedReadOptions::new().salvage(true);
         let profile =
@@ -129,7 +108,7 @@ impl Sum {
             .saturating_add(section.bytes.len());
         let file = data.get(..end).unwrap_or(data);
         let section = IndexedMemProf::parse(file, section.offset)?;
-        let read: MemProfile = section.to_profile_salvaging(|error| faults.push(error));
+        let read = section.to_profile_salvaging(|error| faults.push(error));
         self.version = self.version.max(section.version());
         self.full |= section
             .schema()

@@ -17,17 +17,15 @@ use crate::error::{GroupConflict, MergeError};
 use crate::kinds;
 use crate::layout::Layouts;
 use crate::memprof::{Heap, HeapParts};
-use crate::options::{MergeOptions, Policy, ValueWeights};
+use crate::options::{MergeOptions, Policy};
 use crate::report::{Event, EventLog, HeapDetails, Reason, Report};
-use as_llvm::AsLlvm;
 use profkit_data::detect::Family;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use profkit_files::Inputs;
-use std::num::NonZeroUsize;
 use std::sync::Mutex;
-use strategy::{AsWriters, Instr, Strategy, Tolerant};
+use strategy::{Instr, Strategy};
 use trace_queue::TraceQueue;
 use worker::{Group, Worker};
 
@@ -48,8 +46,7 @@ pub struct MergeOutcome {
 /// A merged profile, and the build ids of its inputs.
 #[derive(Clone, Debug, Default)]
 pub struct MergedProfile {
-    /// The build ids that the inputs of this profile contain. Empty if the profile is the sum of all inputs, or if its
-    /// inputs have no build ids.
+    /// The build ids of the inputs. Empty if the profile is the sum of all inputs, or if its inputs have no build ids.
     pub build_ids: Vec<BuildId>,
     /// The merged profile.
     pub profile: InstrProfile,
@@ -89,13 +86,13 @@ fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, Me
         return Err(MergeError::NoInputs);
     }
     let driver = Driver::new(inputs, &options.run);
-    let strategy = strategy(inputs, options);
-    let context = Context::new(&driver, options, &*strategy)?;
+    let strategy = Strategy::new(inputs, options);
+    let context = Context::new(&driver, options, strategy)?;
     let kind = Instr { context: &context };
     let mut worker = kind.worker();
     let mut part = ReportPart::new(kind.log());
     let mut done = 0;
-    if strategy.writers().is_none() {
+    if strategy.writers.is_none() {
         done = shares::run(&kind, &mut worker, &mut part)?;
     }
     let rest: Vec<usize> = (done..inputs.len()).collect();
@@ -105,41 +102,16 @@ fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, Me
         let more = driver.merge(&kind, &rest)?;
         kind.join((&mut worker, &mut part), more)?;
     }
-    strategy.finish(&context, worker, part)
-}
-
-/// Chooses the merge rules for the given options.
-fn strategy(inputs: &dyn Inputs, options: &MergeOptions) -> Box<dyn Strategy> {
-    let wanted = options.run.threads.wanted().map(NonZeroUsize::get);
-    match options.policy {
-        Policy::Llvm => {
-            let most = || options.run.threads.count().min(inputs.len().div_ceil(2));
-            Box::new(AsLlvm {
-                writers: wanted.unwrap_or_else(most),
-            })
-        }
-        Policy::Tolerant if weights_as_llvm(inputs, options) => Box::new(AsWriters {
-            writers: wanted.unwrap_or(1),
-        }),
-        Policy::Tolerant => Box::new(Tolerant),
+    if strategy.is_llvm {
+        as_llvm::finish(&context, worker, part)
+    } else {
+        finish_tolerant(&context, worker, part)
     }
-}
-
-/// Whether value sites are merged by LLVM's rule although the policy is tolerant.
-fn weights_as_llvm(inputs: &dyn Inputs, options: &MergeOptions) -> bool {
-    let mut weights = (0..inputs.len()).map(|input| inputs.weight(input));
-    options.value_weights == ValueWeights::AsLlvm
-        && !options.normalize
-        && weights.clone().all(|weight| weight.as_integer().is_some())
-        && weights.any(|weight| !weight.is_one())
 }
 
 /// Runs [`merge_instr`] with [`Policy::Tolerant`] on one thread, but distributes the inputs to workers as several
 /// threads might. `schedule` lists pairs of input and worker in the order in which inputs are read. Workers are joined
 /// in order. Tests use this function to try distributions that real threads rarely produce.
-///
-/// # Errors
-/// The same as [`merge_instr`].
 #[doc(hidden)]
 pub fn merge_scheduled(
     inputs: &(impl Inputs + ?Sized),
@@ -147,7 +119,7 @@ pub fn merge_scheduled(
     schedule: &[(usize, usize)],
 ) -> Result<MergeOutcome, MergeError> {
     let driver = Driver::new(&inputs, &options.run);
-    let context = Context::new(&driver, options, &Tolerant)?;
+    let context = Context::new(&driver, options, Strategy::TOLERANT)?;
     let kind = Instr { context: &context };
     let count = schedule.iter().map(|&(_, worker)| worker + 1).max();
     let mut workers: Vec<_> = (0..count.unwrap_or(0))
@@ -163,17 +135,14 @@ pub fn merge_scheduled(
     finish_tolerant(&context, worker, part)
 }
 
-/// The data that all workers of a merge share.
 pub(crate) struct Context<'c, 'i> {
     pub(crate) driver: &'c Driver<'i>,
     pub(crate) options: &'c MergeOptions,
-    pub(crate) strategy: &'c dyn Strategy,
-    /// Whether the fast path is used: a raw profile is added without being parsed if the merge has read another profile
-    /// of the same program before.
+    pub(crate) strategy: Strategy,
+    /// Whether a raw profile is added without being parsed if another one of the same program was read.
     pub(crate) fast: bool,
     pub(crate) layouts: Layouts,
-    /// For [`MergeOptions::normalize`]: for each input, the factor that makes its sum of counts as large as the largest
-    /// sum of any input. Empty if this option is off.
+    /// For [`MergeOptions::normalize`]: the factor of each input. Empty if this option is off.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
 }
@@ -182,7 +151,7 @@ impl<'c, 'i> Context<'c, 'i> {
     fn new(
         driver: &'c Driver<'i>,
         options: &'c MergeOptions,
-        strategy: &'c dyn Strategy,
+        strategy: Strategy,
     ) -> Result<Self, Cancelled> {
         Ok(Context {
             // If the names of virtual tables are kept, LLVM writes them in the order of the inputs. The fast path does
@@ -216,8 +185,7 @@ impl Context<'_, '_> {
     }
 }
 
-/// Returns, for each input, the factor by which its sum of counts must be multiplied to reach the largest sum of any
-/// input.
+/// Returns the factors by which the sums of counts of the inputs reach the largest of them.
 fn normal_factors(driver: &Driver<'_>, options: &MergeOptions) -> Result<Vec<Weight>, Cancelled> {
     let totals = options.run.threads.run(driver.inputs.len(), |input| {
         driver.check_cancelled()?;
@@ -263,7 +231,7 @@ fn finish_tolerant(
         part.log.push(event);
     }
     let mut queue = context.trace_queue();
-    let reservoirs = match context.strategy.writers() {
+    let reservoirs = match context.strategy.writers {
         Some(_) => &mut worker.reservoirs,
         None => &mut queue.reservoirs,
     };
@@ -299,7 +267,6 @@ fn finish_tolerant(
     })
 }
 
-/// Checks that the inputs may be merged with each other. Returns the kind of each merged profile.
 fn check_inputs(
     context: &Context<'_, '_>,
     worker: &Worker<'_, '_>,
@@ -308,7 +275,7 @@ fn check_inputs(
     let (inputs, own) = (context.inputs(), [Family::Instr, Family::MemProf]);
     kinds::check_families(&part.families, &own, inputs)?;
     let groups = worker.groups.iter();
-    let kinds = groups.map(|group| kinds::check(&group.seen, inputs));
+    let kinds = groups.map(|group| kinds::check(&group.inputs, inputs));
     let kinds = kinds.collect::<Result<_, _>>()?;
     // If there is one result for each set of build ids, each result is for a different program, and different compilers
     // may have made these programs. So the compilers are compared only if there is a single result.
@@ -398,8 +365,7 @@ fn finish_group(
     })
 }
 
-/// Collects the names of all functions that were merged so far. Raw profiles whose names are cut off are read with
-/// these names.
+/// The names of all functions that were merged, for raw profiles whose names are cut off.
 fn all_names(groups: &[Group]) -> SymbolTable {
     let mut names = SymbolTable::new();
     for group in groups {

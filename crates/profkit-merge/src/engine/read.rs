@@ -1,16 +1,16 @@
 //! Reads an instrumentation profile record by record.
 use super::Context;
-use super::source::Source;
+use super::source;
 use super::worker::Worker;
 use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
-use crate::kinds::Seen;
+use crate::kinds::InputKind;
 use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
 use crate::{MergeOptions, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, check_memprof};
-use profkit_data::instr::{InstrKind, Record, TemporalTraces};
+use profkit_data::instr::{InstrKind, InstrReader, InstrSource, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use profkit_data::remap::Remapping;
 use profkit_data::{Error, ErrorKind, Structure};
@@ -31,45 +31,30 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
     u32::try_from(hash >> 32).unwrap_or(u32::MAX).max(1)
 }
 
-/// Returns the sum of all counts of an input, without the records that have an implausible count. A sum of more than 64
-/// bits is cut to the largest 64-bit number.
+/// The sum of all counts, at most 2^64 − 1, without the records that have an implausible count.
 pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
-    let Ok(mut source) = Source::open(input, true, options) else {
+    let Ok(mut source) = source::open(input, true, options) else {
         return 0;
     };
-    let source = source.get();
     let mut record = Record::default();
     let mut total = 0u64;
-    loop {
-        match source.read_record(&mut record) {
-            Ok(true)
-                if record
-                    .counts
-                    .iter()
-                    .all(|&count| count <= MAX_PLAUSIBLE_COUNT) =>
-            {
-                total = record
-                    .counts
-                    .iter()
-                    .fold(total, |sum, &n| sum.saturating_add(n));
-            }
-            Ok(true) => {}
-            Ok(false) => return total,
-            Err(_) if source.can_resume() => {}
-            Err(_) => return total,
+    while let Some(read) = source.next_record(&mut record) {
+        let mut counts = record.counts.iter();
+        if read.is_ok() && counts.all(|&count| count <= MAX_PLAUSIBLE_COUNT) {
+            let counts = record.counts.iter();
+            total = counts.fold(total, |sum, &n| sum.saturating_add(n));
         }
     }
+    total
 }
 
-/// Adds the records of one file to an accumulator.
 pub(super) struct Adder<'x> {
     input: usize,
     weight: Weight,
     origin: u32,
     remapping: Option<&'x Remapping>,
     site_rule: SiteRule,
-    /// Whether an earlier call has already added the records of the current profile. If so, the records are only
-    /// counted now.
+    /// Whether an earlier call has added the records of the current profile, so that they are only counted.
     added: bool,
 }
 
@@ -80,12 +65,11 @@ impl<'x> Adder<'x> {
             weight: context.weight(input),
             origin: 0,
             remapping: context.options.remapping.as_ref(),
-            site_rule: context.strategy.rules().sites,
+            site_rule: context.strategy.rules.sites,
             added: false,
         }
     }
 
-    /// Sets the program that the following records belong to, by its build ids.
     pub(super) fn set_program(&mut self, ids: &[BuildId]) {
         self.origin = origin_of(ids);
     }
@@ -110,7 +94,6 @@ impl<'x> Adder<'x> {
         acc.add(incoming)
     }
 
-    /// Adds a record under the tolerant rules if the record is sound.
     #[allow(
         clippy::too_many_arguments,
         reason = "the arguments are the state of one loop"
@@ -119,13 +102,13 @@ impl<'x> Adder<'x> {
         &self,
         record: &mut Record,
         place: u64,
-        source: &Source<'_>,
+        source: &InstrReader<'_>,
         names: Option<&SymbolTable>,
         acc: &mut Accumulator,
         stats: &mut FileStats,
         file: &mut EventLog,
     ) {
-        let Source::Raw(reader) = source else {
+        let InstrReader::Raw(reader) = source else {
             self.add(record, place, acc);
             stats.kept += 1;
             return;
@@ -162,13 +145,10 @@ impl<'x> Adder<'x> {
     }
 }
 
-/// Statistics about the records of one file.
 #[derive(Default)]
 pub(crate) struct FileStats {
-    /// The raw profiles of the file that have been read.
     parts: Vec<Part>,
-    /// Whether reading stopped before a raw profile whose names are cut off. The rest of the file is read when the
-    /// names of all other inputs are known.
+    /// Whether reading stopped before a raw profile whose names are cut off; the rest is read when all names are known.
     is_pending: bool,
     kept: u64,
     dropped: u64,
@@ -178,7 +158,6 @@ pub(crate) struct FileStats {
     first_lost: Option<Error>,
 }
 
-/// One raw profile in a file. A file may hold several, of different programs.
 struct Part {
     /// The position of the profile in the file, counted from 1.
     number: usize,
@@ -190,16 +169,13 @@ struct Part {
 /// An input that must be read again, because it has a raw profile whose names are cut off.
 pub(crate) struct PendingInput {
     pub(crate) input: usize,
-    /// The number of profiles in the input that were read before the profile whose names are cut off.
     pub(crate) profiles: usize,
 }
 
 impl Worker<'_, '_> {
-    /// Reads a file as far as it is sound.
-    ///
-    /// `names` are the names of the functions of all other inputs. If it is `None`, reading stops before the first raw
-    /// profile whose names are cut off, and the caller calls again when these names are known. `done` is the number of
-    /// profiles of the file that an earlier call has read; they are skipped.
+    /// Reads a file as far as it is sound. `names` are those of all other inputs. Without them, reading stops before
+    /// the first raw profile whose names are cut off, and the caller calls again. The first `done` profiles were read
+    /// by an earlier call.
     pub(crate) fn read_tolerant(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -208,7 +184,7 @@ impl Worker<'_, '_> {
         part: &mut ReportPart,
     ) -> Outcome {
         let input = opened.index;
-        let mut source = match Source::open(opened, true, self.context.options) {
+        let mut source = match source::open(opened, true, self.context.options) {
             Ok(source) => source,
             Err(error) => {
                 let (reason, outcome) = match error.kind() {
@@ -235,7 +211,7 @@ impl Worker<'_, '_> {
             return Outcome::Pending;
         }
         let values_lost = match &source {
-            Source::Raw(reader) => reader.records_without_values(),
+            InstrReader::Raw(reader) => reader.records_without_values(),
             _ => 0,
         };
         stats.report(input, values_lost, &mut file);
@@ -243,14 +219,11 @@ impl Worker<'_, '_> {
         self.conclude(opened, &mut source, stats, (file, part), late)
     }
 
-    /// Records that an input has no traces to add now: it has none, or its traces are added later.
     pub(crate) fn no_traces(&mut self, input: usize) {
         let context = self.context;
         context.traces_of(input, Vec::new(), &mut self.reservoirs);
     }
 
-    /// Reads one part of the records of an indexed profile. The records are divided into `shares` parts. This worker
-    /// reads the part with the index `share`; other workers read the other parts.
     pub(crate) fn read_share(
         &mut self,
         input: usize,
@@ -274,13 +247,12 @@ impl Worker<'_, '_> {
                 .acc
                 .reserve(mine, mine.saturating_mul(32), mine.saturating_mul(4));
         }
-        let mut source = Source::Indexed(Box::new(profile.records_of_share(share, shares)));
+        let mut source = InstrReader::Indexed(Box::new(profile.records_of_share(share, shares)));
         let mut file = EventLog::default();
         let stats = self.read_records(input, &mut source, None, 0, &mut file);
         (stats, file)
     }
 
-    /// Adds everything in an indexed profile except its records, after several workers have read the records.
     pub(crate) fn conclude_shares(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -296,14 +268,13 @@ impl Worker<'_, '_> {
             file.absorb(events);
         }
         file.sort_by_offset();
-        let mut source = Source::Indexed(Box::new(profile.records()));
+        let mut source = InstrReader::Indexed(Box::new(profile.records()));
         let part = self.part(&mut source);
         stats.parts.push(part);
         self.conclude(opened, &mut source, stats, (file, report), false)
     }
 
-    /// Returns a description of the profile that is being read.
-    fn part(&mut self, source: &mut Source<'_>) -> Part {
+    fn part(&mut self, source: &mut InstrReader<'_>) -> Part {
         Part {
             number: source.profiles_seen(),
             group: self.group(&source.current_ids()),
@@ -312,12 +283,11 @@ impl Worker<'_, '_> {
         }
     }
 
-    /// Reads the records of a file. The records of the first `done` profiles were added before, and are only counted
-    /// now.
+    /// The records of the first `done` profiles were added before, and are only counted.
     fn read_records(
         &mut self,
         input: usize,
-        source: &mut Source<'_>,
+        source: &mut InstrReader<'_>,
         names: Option<&SymbolTable>,
         done: usize,
         file: &mut EventLog,
@@ -328,7 +298,7 @@ impl Worker<'_, '_> {
         let mut group = 0;
         let mut ordinal = 0;
         loop {
-            let result = source.get().read_record(&mut record);
+            let result = source.read_record(&mut record);
             let last = stats.parts.last().map(|part| part.number);
             // A raw file may hold profiles of several programs. The program is set when the first record of a profile
             // is read. At the end of the file (`Ok(false)`) there is no next profile.
@@ -352,13 +322,10 @@ impl Worker<'_, '_> {
                 Ok(false) => break,
                 Err(error) => {
                     note_error(input, error, &mut stats, file);
-                    if !source.get().can_resume() {
-                        break;
-                    }
                 }
                 Ok(true) => {
                     if let Some(group) = self.groups.get_mut(group) {
-                        let place = source.place(ordinal);
+                        let place = source.record_place(ordinal);
                         adder.take(
                             &mut record,
                             place,
@@ -380,22 +347,21 @@ impl Worker<'_, '_> {
         stats
     }
 
-    /// Adds everything in a file except its records to the worker, and reports the file. The records were added before;
-    /// `stats` are their statistics. `late` is true if the file was read again after all others.
+    /// Adds all but the records, which were added before, and reports the file. `late` says that it was read again.
     fn conclude(
         &mut self,
         opened: &OpenedInput<'_>,
-        source: &mut Source<'_>,
+        source: &mut InstrReader<'_>,
         stats: FileStats,
         (mut file, report): (EventLog, &mut ReportPart),
         late: bool,
     ) -> Outcome {
         let input = opened.index;
         let context = self.context;
-        let is_raw = matches!(source, Source::Raw(_));
+        let is_raw = matches!(source, InstrReader::Raw(_));
         let first = stats.parts.first().map_or(0, |part| part.group);
         let separate = stats.parts.iter().any(|part| part.group != first);
-        match source.get().binary_ids() {
+        match source.binary_ids() {
             Ok(ids) => {
                 if let Some(group) = self.groups.get_mut(first) {
                     if is_raw {
@@ -418,7 +384,7 @@ impl Worker<'_, '_> {
             file.push(Event::from_error(input, action, reason, &error));
             memprof = None;
         }
-        let traces = source.traces(separate).unwrap_or_else(|error| {
+        let traces = source::traces(source, separate).unwrap_or_else(|error| {
             file.push(Event::from_error(
                 input,
                 Action::Repaired,
@@ -427,14 +393,14 @@ impl Worker<'_, '_> {
             ));
             Vec::new()
         });
-        let reader = source.get();
+        let reader = source;
         let (kind, word) = (reader.kind(), reader.version_word());
         // An input that contributes nothing has no influence on the kind of the merged profile.
         let of_use = |kept: u64| kept > 0 || file.is_empty();
         if of_use(stats.kept) {
             self.generations.note(input, kind, word, is_raw);
         }
-        let mut seen: Vec<usize> = Vec::new();
+        let mut used: Vec<usize> = Vec::new();
         let mut traces_of_parts = Vec::new();
         for part in &stats.parts {
             let Some(group) = self.groups.get_mut(part.group) else {
@@ -448,7 +414,7 @@ impl Worker<'_, '_> {
                 weigh_traces(&mut traces, is_raw, context.weight(input));
                 traces_of_parts.push((group.ids.clone(), traces));
             }
-            if seen.contains(&part.group) {
+            if used.contains(&part.group) {
                 continue;
             }
             group.symbols.extend(reader.symbols());
@@ -458,8 +424,8 @@ impl Worker<'_, '_> {
                 (stats.kept, kind)
             };
             if of_use(kept) {
-                group.seen.push(Seen { input, kind });
-                seen.push(part.group);
+                group.inputs.push(InputKind { input, kind });
+                used.push(part.group);
             }
         }
         if let Some(section) = memprof
@@ -487,8 +453,6 @@ impl Worker<'_, '_> {
     }
 }
 
-/// Makes an event from a reader's error. Errors about cut-off counters are only counted here; one event reports them
-/// all later.
 fn note_error(input: usize, error: Error, stats: &mut FileStats, file: &mut EventLog) {
     let of_record = matches!(error.structures(), [Structure::DataRecord(_), ..]);
     if of_record {
@@ -560,7 +524,6 @@ impl FileStats {
     }
 }
 
-/// Whether an event reports that the names of a file are cut off.
 fn are_names_cut(event: &Event) -> bool {
     event.error.as_ref().is_some_and(|error| {
         // If the names section is larger than the rest of the file, the reader reports either `BadHeader` or
@@ -577,18 +540,17 @@ fn functions(count: u64) -> String {
     }
 }
 
-/// Whether the names of a raw profile are cut off.
-fn has_lost_names(source: &Source<'_>) -> bool {
+fn has_lost_names(source: &InstrReader<'_>) -> bool {
     match source {
-        Source::Raw(reader) => reader.profile().is_some_and(|profile| {
+        InstrReader::Raw(reader) => reader.profile().is_some_and(|profile| {
             !profile.sections().names.is_whole() && profile.dialect().version > 2
         }),
         _ => false,
     }
 }
 
-/// Multiplies the weights of a raw file's traces by the weight of the input. Traces of indexed and text files have
-/// weights of their own, and LLVM does not change these weights.
+/// The traces of raw files get the weight of the input; those of other files have their own, which LLVM does not
+/// change.
 pub(super) fn weigh_traces(traces: &mut TemporalTraces, is_raw: bool, weight: Weight) {
     if is_raw {
         for trace in &mut traces.traces {

@@ -8,21 +8,14 @@ use profkit_data::detect::FileKind;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_files::Inputs;
 
-/// The smallest size in bytes of indexed inputs that several threads read together. For smaller inputs, starting the
-/// threads costs more than it saves.
+/// The smallest indexed input that several threads read together. For smaller ones, starting threads costs more.
 const MIN_BYTES: usize = 1 << 20;
 
-/// If at most this many inputs follow the large indexed inputs, the threads start immediately. If more follow and the
-/// next one is a raw profile, this profile is read before the threads start, so that its layout (the records and names
-/// that all raw profiles of one program share) is known. The threads then need not parse other inputs with the same
-/// layout.
+/// If more inputs follow the large ones and the next is a raw profile, it is read before the threads start: then they
+/// know its layout, and need not parse others of the same program.
 const FEW_INPUTS: usize = 8;
 
-/// Reads the large indexed inputs at the start of the list into `worker`, each with several threads. If many inputs
-/// follow, the first raw input after them is read too. Returns the number of inputs that were read.
-///
-/// # Errors
-/// If the merge is cancelled.
+/// Reads the large indexed inputs at the start of the list with several threads. Returns how many inputs were read.
 pub(super) fn run<'c, 'i>(
     kind: &Instr<'c, 'i>,
     worker: &mut Worker<'c, 'i>,

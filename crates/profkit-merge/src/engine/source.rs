@@ -4,144 +4,76 @@ use crate::MergeOptions;
 use crate::driver::OpenedInput;
 use profkit_abi::variant;
 use profkit_data::detect::{FileKind, is_text};
-use profkit_data::ids::BuildId;
-use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions, IndexedReader};
-use profkit_data::instr::raw::{RawReadOptions, RawReader, version_mismatch};
-use profkit_data::instr::text::TextReader;
-use profkit_data::instr::{InstrKind, InstrSource, MemProfSection, TemporalTraces};
+use profkit_data::instr::raw::version_mismatch;
+use profkit_data::instr::{InstrReadOptions, InstrReader, InstrSource, TemporalTraces};
 use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// The reader of an input: raw, indexed or text.
-pub(crate) enum Source<'data> {
-    Raw(Box<RawReader<'data>>),
-    Indexed(Box<IndexedReader<'data>>),
-    Text(Box<TextReader<'data>>),
+/// Opens an input with the reader for its content. If `tolerant` is set, a damaged raw or indexed file is read as far as
+/// it is sound.
+pub(crate) fn open<'data>(
+    input: &'data OpenedInput<'_>,
+    tolerant: bool,
+    merge: &'data MergeOptions,
+) -> Result<InstrReader<'data>, Error> {
+    let data = input.bytes();
+    let kind = match input.kind {
+        kind @ (FileKind::InstrRaw
+        | FileKind::InstrIndexed
+        | FileKind::InstrText
+        | FileKind::Empty) => kind,
+        // LLVM treats a file as text if its first eight bytes are text.
+        _ if !tolerant && is_text(data) => FileKind::InstrText,
+        kind => kind,
+    };
+    let options = InstrReadOptions {
+        salvage: tolerant,
+        llvm_checks: !tolerant,
+        newest_indexed: merge
+            .read_as
+            .and_then(Release::facts)
+            .map(|facts| facts.indexed),
+        metadata: merge.correlation.as_deref().map(|source| source as _),
+    };
+    let opened = InstrReader::open_as(kind, data, &options)?;
+    opened.ok_or_else(|| match kind {
+        FileKind::Unknown => not_a_profile(FileKind::Unknown)
+            .at(0)
+            .within(Structure::FirstBytes)
+            .found(format_args!(
+                "the bytes {:02x?}",
+                data.get(..8).unwrap_or(data)
+            ))
+            .expected("the magic number of a profile, or text"),
+        other => not_a_profile(other),
+    })
 }
 
-impl<'data> Source<'data> {
-    /// Opens an input with the reader for its content. If `tolerant` is set, a damaged raw or indexed file is read as
-    /// far as it is sound.
-    pub(crate) fn open(
-        input: &'data OpenedInput<'_>,
-        tolerant: bool,
-        merge: &'data MergeOptions,
-    ) -> Result<Self, Error> {
-        let data = input.bytes();
-        match input.kind {
-            FileKind::InstrRaw | FileKind::Empty => {
-                let options = RawReadOptions::default()
-                    .salvage(tolerant)
-                    .llvm_checks(!tolerant);
-                Ok(Source::Raw(Box::new(match &merge.correlation {
-                    Some(source) => RawReader::parse_correlated(data, &options, &**source)?,
-                    None => RawReader::parse_with(data, &options)?,
-                })))
-            }
-            FileKind::InstrIndexed => {
-                let mut options = IndexedReadOptions::new()
-                    .salvage(tolerant)
-                    .llvm_checks(!tolerant);
-                if let Some(facts) = merge.read_as.and_then(Release::facts) {
-                    options = options.newest(facts.indexed);
-                }
-                let profile = IndexedProfile::parse_with(data, &options)?;
-                Ok(Source::Indexed(Box::new(profile.records())))
-            }
-            FileKind::InstrText => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
-            // LLVM treats a file as text if its first eight bytes are text.
-            _ if !tolerant && is_text(data) => Ok(Source::Text(Box::new(TextReader::parse(data)?))),
-            FileKind::Unknown => Err(not_a_profile(FileKind::Unknown)
-                .at(0)
-                .within(Structure::FirstBytes)
-                .found(format_args!(
-                    "the bytes {:02x?}",
-                    data.get(..8).unwrap_or(data)
-                ))
-                .expected("the magic number of a profile, or text")),
-            other => Err(not_a_profile(other)),
+/// Returns LLVM's error for an indexed file that has a function without a name. If the table of functions is damaged,
+/// only the names before the damage are checked. Returns `None` if every checked name is sound, or if the file is not an
+/// indexed file.
+pub(crate) fn empty_name(source: &InstrReader<'_>) -> Option<Error> {
+    let InstrReader::Indexed(reader) = source else {
+        return None;
+    };
+    let mut names = reader.profile().records();
+    while let Ok(Some(name)) = names.next_name() {
+        if name.name().is_empty() {
+            let error = Error::new(ErrorKind::Malformed, "a function has no name");
+            return Some(error.at(name.offset()).llvm_detail("symbol name is empty"));
         }
     }
+    None
+}
 
-    pub(crate) fn get(&mut self) -> &mut dyn InstrSource {
-        match self {
-            Source::Raw(reader) => reader.as_mut(),
-            Source::Indexed(reader) => reader.as_mut(),
-            Source::Text(reader) => reader.as_mut(),
-        }
-    }
-
-    pub(crate) fn memprof(&self) -> Option<MemProfSection> {
-        match self {
-            Source::Indexed(reader) => reader.profile().memprof(),
-            _ => None,
-        }
-    }
-
-    /// Returns LLVM's error for an indexed file that has a function without a name. If the table of functions is
-    /// damaged, only the names before the damage are checked. Returns `None` if every checked name is sound, or if the
-    /// file is not an indexed file.
-    pub(crate) fn empty_name(&self) -> Option<Error> {
-        let Source::Indexed(reader) = self else {
-            return None;
-        };
-        let mut names = reader.profile().records();
-        while let Ok(Some(name)) = names.next_name() {
-            if name.name().is_empty() {
-                let error = Error::new(ErrorKind::Malformed, "a function has no name");
-                return Some(error.at(name.offset()).llvm_detail("symbol name is empty"));
-            }
-        }
-        None
-    }
-
-    /// The position in the file of the profile that is being read, counted from 1.
-    pub(crate) fn profiles_seen(&self) -> usize {
-        match self {
-            Source::Raw(reader) => reader.profiles_seen(),
-            _ => 1,
-        }
-    }
-
-    /// The build ids of the profile that is being read.
-    pub(crate) fn current_ids(&mut self) -> Vec<BuildId> {
-        match self {
-            Source::Raw(reader) => reader
-                .profile()
-                .and_then(|profile| profile.binary_ids().ok())
-                .unwrap_or_default(),
-            other => other.get().binary_ids().unwrap_or_default(),
-        }
-    }
-
-    /// Returns the kind of the profile that is being read.
-    pub(crate) fn current_kind(&mut self) -> InstrKind {
-        match self {
-            Source::Raw(reader) => reader.profile().map_or(reader.kind(), |profile| {
-                InstrKind::from_version_word(profile.dialect().version_word())
-            }),
-            other => other.get().kind(),
-        }
-    }
-
-    /// Returns the temporal traces of the file. If `separate` is set, there is one entry for each profile of a raw
-    /// file.
-    pub(crate) fn traces(&mut self, separate: bool) -> Result<Vec<TemporalTraces>, Error> {
-        match self {
-            Source::Raw(reader) if separate => Ok(reader.traces_of_profiles()),
-            other => Ok(vec![other.get().temporal_traces()?]),
-        }
-    }
-
-    /// Returns a number for the position of the record that was read last; it is larger for a later record. `ordinal`
-    /// is the number of records of the file that were read before this one.
-    pub(crate) fn place(&self, ordinal: u64) -> u64 {
-        match self {
-            // An entry of the hash table is longer than 8 bytes, so the offset divided by 8 is different for each name.
-            // This also holds if several threads each read only a part of the names.
-            Source::Indexed(reader) => reader.record_offset() >> 3,
-            _ => ordinal,
-        }
+/// Returns the temporal traces of the file. If `separate` is set, there is one entry for each profile of a raw file.
+pub(crate) fn traces(
+    source: &mut InstrReader<'_>,
+    separate: bool,
+) -> Result<Vec<TemporalTraces>, Error> {
+    match source {
+        InstrReader::Raw(reader) if separate => Ok(reader.traces_of_profiles()),
+        other => Ok(vec![other.temporal_traces()?]),
     }
 }
 

@@ -1,184 +1,67 @@
-//! The rules of a merge of instrumentation profiles: what happens to faults, how inputs are distributed to workers, and
-//! how workers are joined.
+//! The rules of a merge of instrumentation profiles, and the merge as the driver runs it.
+use super::Context;
 use super::worker::Worker;
-use super::{Context, MergeOutcome};
 use crate::accumulate::Rules;
 use crate::driver::{
     Done, MergeKind, Next, OpenedInput, Outcome, ReportPart, Schedule, unreadable,
 };
 use crate::error::MergeError;
 use crate::memprof::is_heap_profile;
+use crate::options::{MergeOptions, Policy, ValueWeights};
 use crate::report::EventLog;
-use profkit_data::instr::InstrKind;
+use profkit_files::Inputs;
 use std::io;
+use std::num::NonZeroUsize;
 
-/// The rules of a merge of instrumentation profiles: [`Tolerant`], [`AsWriters`] or [`AsLlvm`](super::as_llvm::AsLlvm).
-pub(crate) trait Strategy: Sync {
-    /// Returns the rules for adding records to an accumulator.
-    fn rules(&self) -> Rules {
-        Rules::TOLERANT
-    }
-
-    /// The number of LLVM's writers that the merge imitates. LLVM's tool has a writer for each of its threads; each
-    /// writer has its own inputs and samples its own temporal traces. `None` if the order of inputs does not matter;
-    /// then any free worker reads the next input.
-    fn writers(&self) -> Option<usize> {
-        None
-    }
-
-    /// Whether a new record that does not fit an earlier record is reported while the input of the new record is read.
-    /// If not, such records are found at the end, when all inputs are known.
-    fn faults_have_inputs(&self) -> bool {
-        false
-    }
-
-    /// Returns how inputs are distributed to workers.
-    fn schedule(&self) -> Schedule {
-        match self.writers() {
-            Some(writers) => Schedule::InTurn { writers },
-            None => Schedule::Shared { batch: 1 },
-        }
-    }
-
-    /// Returns the log for a worker's events.
-    fn log(&self) -> EventLog {
-        EventLog::default()
-    }
-
-    /// Reads an input record by record, and adds the records that these rules accept.
-    fn read(
-        &self,
-        worker: &mut Worker<'_, '_>,
-        input: &OpenedInput<'_>,
-        part: &mut ReportPart,
-    ) -> Outcome {
-        read_any(worker, input, part)
-    }
-
-    /// Returns the kind that the worker has after the fast path has added one more raw profile. `before` is the kind of
-    /// the worker's earlier inputs; `kind` and `word` are the kind and the version word of the raw profile. `None` if
-    /// the fast path must not add this raw profile.
-    fn kind_with(
-        &self,
-        context: &Context<'_, '_>,
-        before: InstrKind,
-        kind: InstrKind,
-        word: u64,
-    ) -> Option<InstrKind> {
-        let _ = (context, kind, word);
-        Some(before)
-    }
-
-    /// Records that an input has no temporal traces.
-    fn no_traces(&self, worker: &mut Worker<'_, '_>, input: usize) {
-        worker.no_traces(input);
-    }
-
-    /// Counts and reports an input that could not be opened or read.
-    fn unreadable(
-        &self,
-        worker: &mut Worker<'_, '_>,
-        index: usize,
-        error: &io::Error,
-        part: &mut ReportPart,
-    ) {
-        part.count_unreadable();
-        part.log.push(unreadable(index, error));
-        self.no_traces(worker, index);
-    }
-
-    /// See [`MergeKind::taken_all`].
-    fn taken_all(&self, worker: &mut Worker<'_, '_>, part: &mut ReportPart) -> Next {
-        let _ = (worker, part);
-        Next::Join
-    }
-
-    /// See [`MergeKind::before_join`].
-    fn before_join(&self, workers: &mut [Done<Instr<'_, '_>>]) -> Vec<usize> {
-        let _ = workers;
-        Vec::new()
-    }
-
-    /// Adds the state of the worker `later` to the worker `into`. The inputs of `later` count as later than those of
-    /// `into`.
-    ///
-    /// # Errors
-    /// If the inputs cannot be merged with each other.
-    fn join<'c, 'i>(
-        &self,
-        into: &mut Worker<'c, 'i>,
-        later: Worker<'c, 'i>,
-    ) -> Result<(), MergeError> {
-        into.absorb(later, false);
-        Ok(())
-    }
-
-    /// Makes the result of the merge from the only worker that is left after joining.
-    ///
-    /// # Errors
-    /// If there is no result.
-    fn finish(
-        &self,
-        context: &Context<'_, '_>,
-        worker: Worker<'_, '_>,
-        part: ReportPart,
-    ) -> Result<MergeOutcome, MergeError> {
-        super::finish_tolerant(context, worker, part)
-    }
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strategy {
+    /// The rules for adding records.
+    pub(crate) rules: Rules,
+    /// The number of LLVM's writers that the merge imitates: one for each thread, with its own inputs and sample of
+    /// traces. `None` if the order of inputs does not matter.
+    pub(crate) writers: Option<usize>,
+    /// Whether inputs are read, judged and reported as LLVM's tool does it. A record that does not fit an earlier one
+    /// is then reported with its input, otherwise at the end.
+    pub(crate) is_llvm: bool,
 }
 
-/// The rules of [`Policy::Tolerant`](crate::Policy::Tolerant): the order of inputs does not matter.
-#[derive(Debug)]
-pub(crate) struct Tolerant;
+impl Strategy {
+    pub(crate) const TOLERANT: Self = Strategy {
+        rules: Rules::TOLERANT,
+        writers: None,
+        is_llvm: false,
+    };
 
-impl Strategy for Tolerant {}
-
-/// The rules of [`Policy::Tolerant`](crate::Policy::Tolerant) with
-/// [`ValueWeights::AsLlvm`](crate::ValueWeights::AsLlvm). There is one worker for each of LLVM's writers, and workers
-/// are joined as LLVM joins its writers.
-#[derive(Debug)]
-pub(crate) struct AsWriters {
-    /// The number of writers that LLVM's tool would have: one for each of its threads.
-    pub(crate) writers: usize,
-}
-
-impl Strategy for AsWriters {
-    fn rules(&self) -> Rules {
-        Rules::AS_WRITERS
-    }
-
-    fn writers(&self) -> Option<usize> {
-        Some(self.writers)
-    }
-
-    /// If the fast path (which adds raw profiles without parsing them) added values in a different order than LLVM
-    /// would have, the inputs are read again without it.
-    fn taken_all(&self, worker: &mut Worker<'_, '_>, _: &mut ReportPart) -> Next {
-        worker.add_layout_sums();
-        if worker.in_order {
-            Next::Join
-        } else {
-            Next::TakeAgain
+    pub(crate) fn new(inputs: &dyn Inputs, options: &MergeOptions) -> Self {
+        let wanted = options.run.threads.wanted().map(NonZeroUsize::get);
+        match options.policy {
+            Policy::Llvm => Strategy {
+                rules: Rules::LLVM,
+                writers: Some(wanted.unwrap_or_else(|| {
+                    let threads = options.run.threads.count();
+                    threads.min(inputs.len().div_ceil(2))
+                })),
+                is_llvm: true,
+            },
+            Policy::Tolerant if weights_as_llvm(inputs, options) => Strategy {
+                rules: Rules::AS_WRITERS,
+                writers: Some(wanted.unwrap_or(1)),
+                is_llvm: false,
+            },
+            Policy::Tolerant => Self::TOLERANT,
         }
     }
 }
 
-/// Reads an instrumentation profile as far as it is sound. A heap profile is only recorded here, because heap profiles
-/// are merged later, in input order.
-fn read_any(
-    worker: &mut Worker<'_, '_>,
-    input: &OpenedInput<'_>,
-    part: &mut ReportPart,
-) -> Outcome {
-    if is_heap_profile(input) {
-        worker.heap.push(input.index);
-        worker.no_traces(input.index);
-        return Outcome::Pending;
-    }
-    worker.read_tolerant(input, None, 0, part)
+/// Whether value sites are merged by LLVM's rule although the policy is tolerant.
+fn weights_as_llvm(inputs: &dyn Inputs, options: &MergeOptions) -> bool {
+    let mut weights = (0..inputs.len()).map(|input| inputs.weight(input));
+    options.value_weights == ValueWeights::AsLlvm
+        && !options.normalize
+        && weights.clone().all(|weight| weight.as_integer().is_some())
+        && weights.any(|weight| !weight.is_one())
 }
 
-/// The merge of instrumentation profiles, as the driver runs it.
 pub(crate) struct Instr<'c, 'i> {
     pub(crate) context: &'c Context<'c, 'i>,
 }
@@ -188,7 +71,10 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
     type Error = MergeError;
 
     fn schedule(&self) -> Schedule {
-        self.context.strategy.schedule()
+        match self.context.strategy.writers {
+            Some(writers) => Schedule::InTurn { writers },
+            None => Schedule::Shared { batch: 1 },
+        }
     }
 
     fn worker(&self) -> Worker<'c, 'i> {
@@ -200,7 +86,12 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
     }
 
     fn log(&self) -> EventLog {
-        self.context.strategy.log()
+        if self.context.strategy.is_llvm {
+            // LLVM's tool prints a line for each event.
+            EventLog::unlimited()
+        } else {
+            EventLog::default()
+        }
     }
 
     fn take(
@@ -212,7 +103,16 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
         if worker.fast && worker.take_fast(input, part) {
             return Outcome::Kept;
         }
-        self.context.strategy.read(worker, input, part)
+        if self.context.strategy.is_llvm {
+            return worker.read_llvm(input, part);
+        }
+        if is_heap_profile(input) {
+            // Heap profiles are merged later, in input order.
+            worker.heap.push(input.index);
+            worker.no_traces(input.index);
+            return Outcome::Pending;
+        }
+        worker.read_tolerant(input, None, 0, part)
     }
 
     fn unreadable(
@@ -222,17 +122,38 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
         error: io::Error,
         part: &mut ReportPart,
     ) {
-        self.context
-            .strategy
-            .unreadable(worker, index, &error, part);
+        part.count_unreadable();
+        if self.context.strategy.is_llvm {
+            return worker.unreadable_llvm(index, &error);
+        }
+        part.log.push(unreadable(index, &error));
+        worker.no_traces(index);
     }
 
+    /// If the fast path added values in another order than LLVM, the inputs are read again without it.
     fn taken_all(&self, worker: &mut Worker<'c, 'i>, part: &mut ReportPart) -> Next {
-        self.context.strategy.taken_all(worker, part)
+        let strategy = self.context.strategy;
+        if strategy.writers.is_none() {
+            return Next::Join;
+        }
+        if strategy.is_llvm && worker.has_sums_only() && worker.sums_may_wait() {
+            return Next::Join;
+        }
+        worker.add_layout_sums();
+        let same = worker.in_order && (!strategy.is_llvm || part.log.is_empty());
+        if same || part.totals.fast_profiles == 0 {
+            Next::Join
+        } else {
+            Next::TakeAgain
+        }
     }
 
     fn before_join(&self, workers: &mut [Done<Self>]) -> Vec<usize> {
-        self.context.strategy.before_join(workers)
+        if self.context.strategy.is_llvm {
+            super::as_llvm::before_join(workers)
+        } else {
+            Vec::new()
+        }
     }
 
     fn join(
@@ -241,6 +162,10 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
         (later, later_part): (Worker<'c, 'i>, ReportPart),
     ) -> Result<(), MergeError> {
         part.absorb(later_part);
-        self.context.strategy.join(worker, later)
+        if self.context.strategy.is_llvm {
+            return worker.absorb_llvm(later);
+        }
+        worker.absorb(later, false);
+        Ok(())
     }
 }

@@ -7,10 +7,8 @@ use profkit_data::instr::TemporalTraces;
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 
-/// The temporal traces of an input, each group with the build ids of the merged profile that it belongs to.
 pub(crate) type TracesOfParts = Vec<(Vec<BuildId>, TemporalTraces)>;
 
-/// The sampled temporal traces (reservoirs) of all merged profiles, by the build ids of the profile.
 #[derive(Default)]
 pub(crate) struct Reservoirs(BTreeMap<Vec<BuildId>, Reservoir>);
 
@@ -40,15 +38,13 @@ impl Reservoirs {
         }
     }
 
-    /// Removes and returns the sampled traces of a merged profile.
     pub(crate) fn take(&mut self, group: &[BuildId]) -> TemporalTraces {
         let reservoir = self.0.remove(group);
         reservoir.map(Reservoir::finish).unwrap_or_default()
     }
 }
 
-/// Holds the temporal traces of inputs that were read too early: an input before them in the list is not read yet. The
-/// traces wait here, because reservoirs must receive traces in input order.
+/// The traces of inputs that were read too early. They wait, because reservoirs must get traces in input order.
 #[derive(Default)]
 pub(crate) struct TraceQueue {
     next: usize,
@@ -57,10 +53,9 @@ pub(crate) struct TraceQueue {
 }
 
 impl Context<'_, '_> {
-    /// Adds the temporal traces of an input that was read. If the merge imitates several of LLVM's writers, the traces
-    /// are sampled at once into the reservoirs of `worker`.
+    /// If the merge imitates several of LLVM's writers, the traces go at once into the reservoirs of `worker`.
     pub(crate) fn traces_of(&self, input: usize, parts: TracesOfParts, worker: &mut Reservoirs) {
-        if self.strategy.writers().is_some() {
+        if self.strategy.writers.is_some() {
             for (group, traces) in parts {
                 worker.feed(&group, traces, self.options);
             }
@@ -79,10 +74,9 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Adds the temporal traces of an input that was read again after all others.
     pub(crate) fn late_traces(&self, parts: TracesOfParts, worker: &mut Reservoirs) {
         let mut queue = self.trace_queue();
-        let reservoirs = match self.strategy.writers() {
+        let reservoirs = match self.strategy.writers {
             Some(_) => worker,
             None => &mut queue.reservoirs,
         };

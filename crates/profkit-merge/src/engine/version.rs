@@ -16,7 +16,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// The inputs, grouped by the origin of their function hashes: front end or IR, raw or indexed, and version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generations {
     origins: BTreeMap<HashOrigin, Members>,
@@ -42,8 +41,8 @@ impl Generations {
         }
     }
 
-    /// Returns the origins of front-end profiles if `front_end` is set, otherwise the origins of IR profiles. Each item
-    /// is an origin, the compilers that may have made the inputs of this origin, and these inputs.
+    /// The origins of front-end or IR profiles: each with the compilers that may have made its inputs, and these
+    /// inputs.
     fn of_level(
         &self,
         front_end: bool,
@@ -54,10 +53,9 @@ impl Generations {
             .map(|(origin, members)| (*origin, origin.compilers(), members))
     }
 
-    /// Returns the oldest and the newest hashing scheme that all front-end profiles may have; if `front_end` is false,
-    /// those that all IR profiles may have. `None` if there are no such inputs. The compiler of an input is often known
-    /// only as a range of releases. The input may then have any scheme from that of the oldest release to that of the
-    /// newest. If the first result is newer than the second, the inputs have no scheme in common.
+    /// The oldest and the newest hashing scheme that all front-end (or IR) profiles may have; `None` without such
+    /// inputs. The compiler of an input is often known only as a range of releases. If the first is newer than the
+    /// second, the inputs have no scheme in common.
     fn schemes(&self, front_end: bool) -> Option<(u8, u8)> {
         let schemes = self.of_level(front_end).map(|(origin, clangs, _)| {
             (origin.scheme(*clangs.start()), origin.scheme(*clangs.end()))
@@ -113,7 +111,6 @@ fn unite(
     }
 }
 
-/// The indexed version to write, and notes for the user.
 pub(crate) struct Suggestion {
     pub(crate) version: u32,
     pub(crate) notes: Vec<Event>,
@@ -188,8 +185,7 @@ fn clangs_of(version: u32) -> RangeInclusive<Release> {
     origin.compilers()
 }
 
-/// Returns the newest indexed version whose readers hash functions by this scheme. Versions above `version` are not
-/// considered.
+/// The newest indexed version up to `version` whose readers hash functions by this scheme.
 fn newest_of_scheme(version: u32, scheme: u8) -> u32 {
     (1..=version)
         .rev()

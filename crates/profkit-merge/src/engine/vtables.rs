@@ -1,21 +1,20 @@
 //! The names of virtual tables in the merged profile. LLVM's writer keeps these names in a set of strings. Under
 //! [`Policy::Tolerant`](crate::Policy::Tolerant), the result has the names of the virtual tables that its value data
 //! refer to.
-use super::source::Source;
 use profkit_abi::value_kind;
 use profkit_data::ids::NameRef;
-use profkit_data::instr::{FunctionTable, InstrSource};
+use profkit_data::instr::{FunctionTable, InstrReader, InstrSource};
 use profkit_data::llvm_order::string_set_order;
 use profkit_data::names::SymbolTable;
 use rustc_hash::FxHashSet;
 
 /// Returns the names of virtual tables in an input, as far as it was read, in the order of the input. If the input is a
 /// raw file, these are the names in the profile that is being read.
-pub(super) fn of_input(source: &Source<'_>) -> Vec<Vec<u8>> {
+pub(super) fn of_input(source: &InstrReader<'_>) -> Vec<Vec<u8>> {
     let list = |names: &SymbolTable| names.in_order().map(|(_, name)| name.to_vec()).collect();
     match source {
-        Source::Indexed(reader) => list(reader.symbols()),
-        Source::Raw(reader) => match reader.profile() {
+        InstrReader::Indexed(reader) => list(reader.symbols()),
+        InstrReader::Raw(reader) => match reader.profile() {
             Some(profile) => {
                 let mut names = SymbolTable::new();
                 let section = profile.sections().vtable_names;
@@ -26,7 +25,7 @@ pub(super) fn of_input(source: &Source<'_>) -> Vec<Vec<u8>> {
             }
             None => Vec::new(),
         },
-        Source::Text(reader) => list(reader.vtable_names()),
+        InstrReader::Text(reader) => list(reader.vtable_names()),
     }
 }
 
@@ -52,7 +51,6 @@ pub(super) fn used(tables: &[FunctionTable], symbols: &SymbolTable) -> Vec<Vec<u
     names.finish()
 }
 
-/// Names of virtual tables without repetitions, in the order in which they were added.
 #[derive(Default)]
 pub(crate) struct VtableNames {
     names: Vec<Vec<u8>>,

@@ -4,11 +4,11 @@ use super::read::PendingInput;
 use super::trace_queue::Reservoirs;
 use super::version::Generations;
 use super::vtables::VtableNames;
-use super::{Context, all_names};
+use super::{Context, all_names, as_llvm};
 use crate::Weight;
 use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
 use crate::driver::{Cancelled, OpenedInput, Outcome, ReportPart, unreadable};
-use crate::kinds::Seen;
+use crate::kinds::InputKind;
 use crate::layout::LayoutSums;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_abi::variant;
@@ -18,26 +18,21 @@ use profkit_data::instr::{InstrKind, NewRecord, Record};
 use profkit_data::names::SymbolTable;
 use std::collections::BTreeSet;
 
-/// The data of one merged profile while inputs are being added.
 pub(crate) struct Group {
     /// The build ids of the merged profile. Empty if all inputs are merged into one profile.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
-    /// Further accumulators. A function name that occurs in one of them occurs in no other accumulator, and not in
-    /// `acc`. So these accumulators need not be merged with each other or with `acc`.
+    /// Further accumulators. None has a function name in common with another or with `acc`.
     pub(crate) disjoint: Vec<Accumulator>,
-    /// The counter sums of the fast path, which adds raw profiles of a known program without parsing them. They are
-    /// added to `acc` at the end.
+    /// The sums of the fast path. They are added to `acc` at the end.
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,
-    /// The build ids of the raw inputs.
     pub(crate) raw_ids: BTreeSet<BuildId>,
-    /// The indexed inputs with build ids.
     pub(crate) indexed: Vec<(usize, Vec<BuildId>)>,
     /// With [`Policy::Llvm`](crate::Policy::Llvm): the names of virtual tables, if they are kept.
     pub(crate) vtable_names: VtableNames,
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) inputs: Vec<InputKind>,
     pub(crate) memprof: MemProfs,
 }
 
@@ -45,7 +40,7 @@ impl Group {
     pub(crate) fn new(ids: Vec<BuildId>, context: &Context<'_, '_>) -> Self {
         Group {
             ids,
-            acc: Accumulator::new(context.strategy.rules()),
+            acc: Accumulator::new(context.strategy.rules),
             disjoint: Vec::new(),
             sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
@@ -53,14 +48,13 @@ impl Group {
             raw_ids: BTreeSet::new(),
             indexed: Vec::new(),
             vtable_names: VtableNames::default(),
-            seen: Vec::new(),
+            inputs: Vec::new(),
             memprof: MemProfs::default(),
         }
     }
 
-    /// Adds the counter sums of the fast path to the accumulator. Returns whether the result is the same as after
-    /// adding the raw profiles one by one, in order. Under the tolerant rules the result is always the same; under
-    /// LLVM's rules it may differ.
+    /// Adds the sums of the fast path. Returns whether the result is that of adding the raw profiles one by one, which
+    /// under LLVM's rules it may not be.
     pub(crate) fn add_layout_sums(&mut self, context: &Context<'_, '_>) -> bool {
         let sums = std::mem::take(&mut self.sums);
         let mut as_in_order = true;
@@ -92,11 +86,11 @@ impl Group {
             };
             // Under LLVM's rules, the sums of values depend on the order of inputs. The choice of the input that is
             // reported for a fault depends on this order, too.
-            if context.strategy.rules().sites == SiteRule::Llvm {
+            if context.strategy.rules.sites == SiteRule::Llvm {
                 as_in_order &= values.is_none() || !acc.may_have_values(&incoming);
             }
             let fault = acc.add(incoming);
-            as_in_order &= fault.is_none() || !context.strategy.faults_have_inputs();
+            as_in_order &= fault.is_none() || !context.strategy.is_llvm;
         });
         for blob in sums.vtable_names() {
             // Reading the names cannot fail: they come from a profile whose names were already read without an error.
@@ -107,8 +101,6 @@ impl Group {
         as_in_order
     }
 
-    /// Reports each indexed input that has the same build id as a raw input: it was probably made from the raw inputs,
-    /// or from earlier runs of the same program.
     pub(crate) fn report_repeated(&mut self, log: &mut EventLog) {
         for (input, ids) in std::mem::take(&mut self.indexed) {
             let Some(id) = ids.iter().find(|id| self.raw_ids.contains(id)) else {
@@ -122,8 +114,6 @@ impl Group {
         }
     }
 
-    /// Adds the data of another worker for the same merged profile. `disjoint` means that the two workers have no
-    /// function name in common.
     fn absorb(&mut self, other: Group, disjoint: bool) {
         if disjoint {
             self.disjoint.push(other.acc);
@@ -141,24 +131,20 @@ impl Group {
         self.binary_ids.extend(other.binary_ids);
         self.raw_ids.extend(other.raw_ids);
         self.indexed.extend(other.indexed);
-        self.seen.extend(other.seen);
-        self.seen.sort_unstable_by_key(|seen| seen.input);
+        self.inputs.extend(other.inputs);
+        self.inputs.sort_unstable_by_key(|one| one.input);
         self.memprof.absorb(other.memprof);
     }
 }
 
-/// The state of one worker. The worker has merged either the inputs of one thread, or the inputs of one of LLVM's
-/// writers.
+/// What was merged of the inputs of one thread, or of one of LLVM's writers.
 pub(crate) struct Worker<'c, 'i> {
     pub(crate) context: &'c Context<'c, 'i>,
     /// Whether the fast path is used: a raw profile of a known program is added without being parsed.
     pub(crate) fast: bool,
     pub(crate) groups: Vec<Group>,
     pub(crate) generations: Generations,
-    /// The inputs whose section with function names is cut off. They are read when the function names of all other inputs
-    /// are known.
     pub(crate) pending: Vec<PendingInput>,
-    /// The indexes of the inputs that are heap profiles.
     pub(crate) heap: Vec<usize>,
     /// Under LLVM's policy: the kind of all inputs so far, as LLVM's writer computes it.
     pub(crate) llvm_kind: InstrKind,
@@ -168,8 +154,7 @@ pub(crate) struct Worker<'c, 'i> {
     pub(crate) join_faults: Vec<Event>,
     /// The sampled temporal traces, if this worker imitates one of LLVM's writers.
     pub(crate) reservoirs: Reservoirs,
-    /// Whether adding raw profiles by the fast path gave the same result as adding them one by one; see
-    /// [`Group::add_layout_sums`].
+    /// Whether the fast path gave the same result as adding raw profiles one by one ([`Group::add_layout_sums`]).
     pub(crate) in_order: bool,
     pub(crate) record: Record,
 }
@@ -192,8 +177,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Adds a raw file by the fast path, if the file holds a single profile without unusual properties. Returns whether
-    /// the file was added.
+    /// Returns whether the file was added: it must be a single raw profile without unusual properties.
     pub(crate) fn take_fast(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> bool {
         let input = opened.index;
         let Ok(mut profile) = RawProfile::parse(opened.bytes()) else {
@@ -219,10 +203,13 @@ impl<'c, 'i> Worker<'c, 'i> {
             // A profile with time stamps is read record by record, because traces are made from the time stamps.
             return false;
         }
-        let strategy = context.strategy;
-        let Some(llvm_kind) = strategy.kind_with(context, self.llvm_kind, kind, word) else {
-            return false;
-        };
+        let mut llvm_kind = self.llvm_kind;
+        if context.strategy.is_llvm {
+            match as_llvm::kind_with(context, llvm_kind, kind, word) {
+                Some(kind) => llvm_kind = kind,
+                None => return false,
+            }
+        }
         let group_index = self.group(&ids);
         let Some(group) = self.groups.get_mut(group_index) else {
             return false;
@@ -235,7 +222,7 @@ impl<'c, 'i> Worker<'c, 'i> {
                 &profile,
                 input,
                 weight,
-                context.strategy.rules().sites,
+                context.strategy.rules.sites,
             )
             .is_none()
         {
@@ -244,15 +231,14 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.llvm_kind = llvm_kind;
         group.raw_ids.extend(ids.iter().cloned());
         group.binary_ids.extend(ids);
-        group.seen.push(Seen { input, kind });
+        group.inputs.push(InputKind { input, kind });
         self.generations.note(input, kind, word, true);
         part.totals.fast_profiles += 1;
-        strategy.no_traces(self, input);
+        self.no_traces(input);
         true
     }
 
-    /// Whether the counter sums of the fast path are independent of the order of inputs. They are if all raw profiles
-    /// come from one program and have no value profiles.
+    /// The order of inputs does not matter if all raw profiles come from one program and have no value profiles.
     pub(crate) fn sums_may_wait(&self) -> bool {
         self.context.layouts.count() == 1
             && !self.groups.iter().any(|group| group.sums.have_values())
@@ -281,7 +267,6 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Returns the index of the group for inputs with these build ids. A group is added if there is none.
     pub(crate) fn group(&mut self, ids: &[BuildId]) -> usize {
         let mut key = Vec::new();
         if self.context.options.separate_by_build_id {
@@ -296,7 +281,6 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.groups.len() - 1
     }
 
-    /// Adds the state of another worker under the tolerant rules; see [`Group::absorb`].
     pub(crate) fn absorb(&mut self, other: Worker<'_, '_>, disjoint: bool) {
         for group in other.groups {
             match self.groups.iter_mut().find(|mine| mine.ids == group.ids) {
@@ -312,7 +296,6 @@ impl<'c, 'i> Worker<'c, 'i> {
         );
     }
 
-    /// Adds the state of another worker to this worker, except for the records.
     pub(crate) fn absorb_rest(
         &mut self,
         generations: Generations,
@@ -326,10 +309,6 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.reservoirs.absorb(reservoirs, self.context.options);
     }
 
-    /// Reads the inputs whose names are cut off, with the names of all other inputs.
-    ///
-    /// # Errors
-    /// If the merge is cancelled.
     pub(crate) fn read_pending(&mut self, part: &mut ReportPart) -> Result<(), Cancelled> {
         let mut pending = std::mem::take(&mut self.pending);
         if pending.is_empty() {

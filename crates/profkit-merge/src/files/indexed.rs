@@ -4,13 +4,11 @@ use profkit_data::bytes::Sink;
 use profkit_data::instr::indexed::{IndexedPlan, Summaries};
 use profkit_data::{Error, ErrorKind, Result};
 
-/// The smallest size of an output that several threads write. For smaller outputs, starting threads would cost more
-/// than it saves.
+/// The smallest output that several threads write. For smaller ones, starting threads costs more than it saves.
 const PARALLEL_FROM: u64 = 4 << 20;
 /// The number of bytes that a thread encodes at a time. Each thread needs memory for one such piece.
 const PIECE: u64 = 1 << 20;
-/// The number of parts per thread into which the functions are split to compute the summary. Small parts keep all
-/// threads busy until the end.
+/// The number of parts per thread for the summary. Small parts keep all threads busy until the end.
 const PARTS_PER_THREAD: usize = 4;
 
 /// Writes a planned indexed profile on the threads of the merge. The bytes are those of

@@ -8,8 +8,7 @@ use profkit_data::names::NameList;
 use rustc_hash::FxHashMap;
 
 impl Layout {
-    /// Learns the layout of a profile. Returns `None` if the metadata of the profile are damaged, or if the profile is
-    /// of a kind that must be read record by record.
+    /// `None` if the metadata are damaged, or if the profile must be read record by record.
     pub(super) fn learn(profile: &RawProfile<'_>, threads: usize) -> Option<Self> {
         let dialect = profile.dialect();
         if dialect.version <= 2
@@ -97,9 +96,8 @@ impl Layout {
     }
 }
 
-/// Maps the hashes of names to names. If several names have one hash, the first is used. Hashing takes most of the time
-/// of learning, and the other threads of a merge wait for the layout. So these threads take part: each hashes a share
-/// of the names.
+/// Maps hashes of names to the first name of each. Hashing takes most of the time of learning, and other threads of the
+/// merge wait for the layout, so each hashes a share.
 fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
     let share = names.len().div_ceil(threads.max(1)).max(MIN_SHARE);
     let mut hashes = vec![NameRef::default(); names.len()];
@@ -126,13 +124,11 @@ fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
     by_hash
 }
 
-/// The smallest number of names for which another thread is started. Hashing fewer names takes about as long as
-/// starting a thread.
+/// The smallest number of names for which another thread is started.
 const MIN_SHARE: usize = 1024;
 
-/// Makes masks for the words of a data record. A mask has ones for the bits that are the same in every run of the
-/// program. `relative_counters` is whether counter pointers are relative to their record, and thus the same in every
-/// run. The words have native byte order, because they are only used as masks for other words.
+/// Masks for the words of a data record, with ones for bits that are the same in every run; counter pointers are, if
+/// they are relative to their record. The words have native byte order: they only mask other words.
 fn fixed_words(layout: &RecordLayout, relative_counters: bool) -> Vec<u64> {
     let mut bytes = vec![0xff; layout.stride];
     for range in layout.moving_fields(relative_counters) {

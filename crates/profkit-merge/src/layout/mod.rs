@@ -21,58 +21,43 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, RwLock};
 pub(crate) use sums::LayoutSums;
 
-/// The data that all raw profiles of one program have in common.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// The header of the raw profiles, without the fields that differ from run to run.
     header: RawHeader,
-    /// A number that identifies the program. `origin_of` makes it from the build ids.
     origin: u32,
     relative_counters: bool,
-    /// For a profile that contains only counters: the id of the function records (the metadata), which were read from
-    /// the program or its debug info. `None` for other profiles.
     metadata: Option<u64>,
     binary_ids: Box<[u8]>,
     data: Box<[u8]>,
     names: Box<[u8]>,
     vtables: Vec<RawVTable>,
     vtable_names: Box<[u8]>,
-    /// Masks for the words of a data record, with ones for the bits that are the same in every run.
     fixed: Vec<u64>,
     records: Vec<LayoutRecord>,
-    /// The names of all records, one after the other.
     name_bytes: Vec<u8>,
-    /// The field FunctionPointer of each record, from the profile from which the layout was learned.
     function_pointers: Vec<u64>,
-    /// The indexes of the records that have value sites, in ascending order.
     with_values: Vec<u32>,
-    /// The functions and virtual tables by their addresses in the profile from which the layout was learned.
     addresses: AddressMap,
 }
 
-/// A function record in a layout.
 #[derive(Clone, Copy, Debug)]
 struct LayoutRecord {
     name_ref: NameRef,
     func_hash: FuncHash,
     name_start: u32,
     name_len: u32,
-    /// The index of the record's first counter in the counter section (not a byte offset).
     counters_start: u32,
     counters_len: u32,
     bitmap_start: u32,
     bitmap_len: u32,
 }
 
-/// All known layouts. The threads of a merge share them.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
     known: RwLock<Known>,
-    /// For each search key of layouts ([`key_of`]), a lock. A thread holds the lock while it learns a layout with this
-    /// key. Other threads then wait for the result instead of learning the same layout.
+    /// A lock for each search key ([`key_of`]). Threads that need the same layout wait for the one that learns it.
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
-    /// The number of threads of the merge. All of them help to learn a layout, because a thread that does not help
-    /// would only wait for the result.
+    /// The threads of the merge, which all help to learn a layout: they would only wait for it.
     threads: usize,
 }
 
@@ -82,9 +67,8 @@ struct Known {
     bytes: usize,
 }
 
-/// The limit for the total size of the learned layouts in bytes. A layout holds the data records and names of a
-/// program. When the limit is exceeded, no further layout is learned: profiles of further programs are read record by
-/// record. Raising the limit costs memory, and helps only programs with several profiles.
+/// The limit for all layouts in bytes. Beyond it, profiles of further programs are read record by record. Raising it
+/// costs memory, and helps only programs with several profiles.
 const MAX_KNOWN_BYTES: usize = 512 << 20;
 
 impl Layouts {
@@ -95,9 +79,8 @@ impl Layouts {
         }
     }
 
-    /// Returns the layout of a profile, and by how much the addresses in the profile differ from those in the layout.
-    /// If no known layout fits, a layout is learned from this profile. `None` if the profile must be read record by
-    /// record.
+    /// Finds or learns the layout of a profile. Also returns by how much its addresses differ from those in the layout.
+    /// `None` if the profile must be read record by record.
     pub(crate) fn find_or_learn(&self, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
         let key = key_of(profile);
         if let Some(found) = self.find(key, profile) {
@@ -119,7 +102,6 @@ impl Layouts {
         Some((layout, Slide(0)))
     }
 
-    /// The number of layouts that are known so far.
     pub(crate) fn count(&self) -> usize {
         let count = |known: &Known| known.by_key.values().map(Vec::len).sum();
         self.known.read().map_or(0, |known| count(&known))
@@ -139,7 +121,6 @@ impl Layouts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slide(u64);
 
-/// Returns a profile's header without the fields that differ between the runs of a program.
 fn fixed_header(profile: &RawProfile<'_>) -> RawHeader {
     let mut header = *profile.header();
     header.names_delta = 0;
@@ -154,8 +135,7 @@ fn fixed_header(profile: &RawProfile<'_>) -> RawHeader {
     header
 }
 
-/// Returns a key by which the layout of a profile is searched. Most programs have different keys. Equal keys do not
-/// prove equal layouts.
+/// Equal keys do not prove equal layouts, but most programs have different keys.
 fn key_of(profile: &RawProfile<'_>) -> u64 {
     let header = fixed_header(profile);
     let mut hasher = FxHasher::default();

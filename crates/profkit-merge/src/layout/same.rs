@@ -3,8 +3,7 @@ use super::{Layout, Slide, fixed_header};
 use profkit_data::instr::raw::{PointerWidth, RawProfile};
 
 impl Layout {
-    /// Compares a profile with the layout. If they are equal, returns the difference between the load addresses of the
-    /// profile's run and the run that the layout was learned from.
+    /// If the profile has this layout, returns by how much it was loaded at other addresses.
     pub(super) fn same(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let sections = profile.sections();
         if let Some(id) = self.metadata {
@@ -45,9 +44,8 @@ impl Layout {
         }
     }
 
-    /// Whether the data records of a profile equal those of the layout in all bits that do not change between runs.
-    /// `WORDS` is the number of 64-bit words of a record. The loop has no branch within a record, so the compiler can
-    /// vectorise it.
+    /// Compares the data records in all bits that do not change between runs. `WORDS` is the size of a record in 64-bit
+    /// words. The loop has no branch within a record, so the compiler can vectorise it.
     fn same_records<const WORDS: usize>(&self, data: &[u8]) -> bool {
         let Some(&fixed) = self.fixed.first_chunk::<WORDS>() else {
             return false;
@@ -74,9 +72,8 @@ impl Layout {
             })
     }
 
-    /// Whether each record has its counters at the same distance from the start of the counter section as in the
-    /// layout. The counter pointers themselves are not compared: up to raw version 7 they are addresses, which may
-    /// differ between runs.
+    /// Compares the places of counters in their section. Counter pointers may differ: up to raw version 7 they are
+    /// addresses.
     fn same_counter_places(&self, profile: &RawProfile<'_>) -> bool {
         let counter_len = profile.dialect().counter_len() as u64;
         self.records
@@ -88,8 +85,7 @@ impl Layout {
             })
     }
 
-    /// Returns the difference between the addresses in this profile and those in the profile that the layout was learned
-    /// from. `None` if the difference is not the same for all functions and virtual tables.
+    /// How far the profile was moved; `None` if not all functions and virtual tables were moved equally far.
     fn slide_of(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let dialect = profile.dialect();
         let mask = mask(dialect.width.bytes());
@@ -129,7 +125,6 @@ impl Layout {
     }
 }
 
-/// Returns a mask with ones for all bits that an address of this size (4 or 8 bytes) has.
 pub(super) fn mask(pointer_bytes: usize) -> u64 {
     if pointer_bytes == 4 {
         u64::from(u32::MAX)

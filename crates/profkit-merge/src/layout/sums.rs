@@ -10,11 +10,9 @@ use profkit_data::instr::ValueData;
 use profkit_data::instr::raw::RawProfile;
 use std::sync::Arc;
 
-/// The counter sums of one thread: one entry for each layout.
 #[derive(Debug, Default)]
 pub(crate) struct LayoutSums {
     sums: Vec<Sums>,
-    /// The values of the profile that is being added, with one entry for each record that has value sites.
     staged: Vec<ValueData>,
     scratch: Scratch,
 }
@@ -25,15 +23,12 @@ struct Sums {
     counts: Vec<u64>,
     bitmap: Vec<u8>,
     values: ValueSums,
-    /// The number of raw profiles that were added.
     profiles: u64,
-    /// The smallest input index among the profiles that were added.
     first_input: usize,
     /// An upper bound: no counter sum is larger than this number.
     bound: u64,
 }
 
-/// A function record with its sums over all profiles of a layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SummedRecord<'a> {
     pub(crate) name: &'a [u8],
@@ -42,19 +37,15 @@ pub(crate) struct SummedRecord<'a> {
     pub(crate) counts: &'a [u64],
     pub(crate) bitmap: &'a [u8],
     pub(crate) values: Option<&'a ValueData>,
-    /// The number of profiles that were added.
     pub(crate) profiles: u64,
-    /// The smallest input index among the profiles that were added.
     pub(crate) first_input: usize,
-    /// The index of the record in the profile.
     pub(crate) index: usize,
     /// A number that identifies the program, made from its build ids; 0 if it has none.
     pub(crate) origin: u32,
 }
 
 impl LayoutSums {
-    /// Adds a file that holds a single raw profile. An unknown layout is learned first. Returns the number of records.
-    /// `None` if the profile must be read record by record; nothing is added then.
+    /// Returns the number of records; `None` if nothing was added, because the profile must be read record by record.
     pub(crate) fn add_profile(
         &mut self,
         layouts: &Layouts,
@@ -104,13 +95,11 @@ impl LayoutSums {
         Some(layout.records.len())
     }
 
-    /// Whether these sums have value profiles.
     pub(crate) fn have_values(&self) -> bool {
         let mut sums = self.sums.iter();
         sums.any(|sums| !sums.layout.with_values.is_empty())
     }
 
-    /// Adds the sums of another thread. Values of the same value site are added by the rule [`SiteRule::Canonical`].
     pub(crate) fn absorb(&mut self, other: LayoutSums) {
         for theirs in other.sums {
             let same = |sums: &&mut Sums| Arc::ptr_eq(&sums.layout, &theirs.layout);
@@ -130,12 +119,10 @@ impl LayoutSums {
         }
     }
 
-    /// The compressed names of virtual tables in all layouts.
     pub(crate) fn vtable_names(&self) -> impl Iterator<Item = &[u8]> {
         self.sums.iter().map(|sums| &*sums.layout.vtable_names)
     }
 
-    /// Calls `take` for every record of every layout. The layouts are in the order in which they were first seen.
     pub(crate) fn for_each_record(&self, mut take: impl FnMut(SummedRecord<'_>)) {
         for sums in self.sums.iter().filter(|sums| sums.profiles > 0) {
             let mut values = sums

@@ -12,17 +12,12 @@ use profkit_data::instr::{KindValues, ValueData, value_data};
 #[derive(Debug, Default)]
 pub(super) struct ValueSums {
     sums: Vec<ValueData>,
-    /// The addresses in the last profile, each with the name hash of the function or virtual table there: a list for
-    /// each record, in the order of its values. Runs of one program mostly have the same call targets at a site, so
-    /// most addresses of the next profile are found in this list.
+    /// The addresses in the last profile, each with its name hash, for each record in the order of its values. Runs
+    /// mostly have the same call targets, so most addresses of the next profile are found here.
     resolved: Vec<Vec<Resolved>>,
-    /// For each value of the last profile, where its count was added: an index into the values that `sums` has for the
-    /// same record and value kind.
     places: Vec<Vec<u32>>,
 }
 
-/// An address in the profile from which the layout was learned, and the name hash of the function or virtual table at
-/// that address.
 #[derive(Clone, Copy, Debug)]
 struct Resolved {
     kind: u32,
@@ -35,11 +30,8 @@ impl ValueSums {
         &self.sums
     }
 
-    /// Decodes the value data of a profile into `staged`. Addresses are replaced by name hashes, and each record with
-    /// value sites has one entry.
-    ///
-    /// Returns the bitwise OR of all counts. `None` if the value data are damaged, if something other than padding
-    /// follows them, or if a record has a different number of value sites than in the profiles that were added before.
+    /// Decodes the value data into `staged`, one entry for each record with sites, addresses replaced by name hashes.
+    /// Returns the bitwise OR of all counts; `None` if the data are damaged or do not fit the earlier profiles.
     pub(super) fn stage(
         &mut self,
         layout: &Layout,
@@ -76,7 +68,6 @@ impl ValueSums {
         (padding && self.fits(staged)).then_some(bits)
     }
 
-    /// Whether `staged` has the same numbers of value sites as the profiles that were added before.
     pub(super) fn fits(&self, staged: &[ValueData]) -> bool {
         let mut pairs = self.sums.iter().zip(staged);
         self.sums.is_empty()
@@ -86,7 +77,6 @@ impl ValueSums {
             })
     }
 
-    /// Adds the sums of another thread. Their weights are applied already.
     pub(super) fn absorb(&mut self, other: &ValueSums, scratch: &mut Scratch) {
         if self.sums.is_empty() {
             self.sums.clone_from(&other.sums);
@@ -99,8 +89,7 @@ impl ValueSums {
         }
     }
 
-    /// Adds the values of one profile, which are in `staged`, to the sums. `profiles` is the number of profiles that
-    /// were added before.
+    /// `profiles` is the number of profiles that were added before.
     pub(super) fn add(
         &mut self,
         staged: &[ValueData],
@@ -138,8 +127,6 @@ impl ValueSums {
     }
 }
 
-/// Returns the name hash of the function or virtual table (`kind` says which of the two) at an address in the profile
-/// from which the layout was learned. `place` is the index of the address among the addresses of its record.
 #[inline]
 fn resolve(
     layout: &Layout,
@@ -169,13 +156,10 @@ fn resolve(
     name_hash
 }
 
-/// Adds the counts of values that the sums already contain. After some profiles, the sums contain most values. `places`
-/// has, for each value of the last profile, the index in `mine` at which its count was added; the values of this
-/// profile are looked for there first.
-///
-/// Returns `false` and changes no sum if a value is new to its site or occurs twice, or if a site of the sums has more
-/// than 64 values; then the caller must add the values by [`merge_kind`]. The sums cannot overflow, because the caller
-/// keeps an upper bound of them.
+/// Adds the counts of values that the sums have. `places` has, for each value of the last profile, where its count is
+/// in `mine`; it is looked for there first. Returns `false` and changes nothing if a value is new to its site or occurs
+/// twice, or if a site has more than 64 values: then [`merge_kind`] must add them. The caller keeps the sums from
+/// overflowing.
 fn add_in_place(
     mine: &mut KindValues,
     theirs: &KindValues,

@@ -11,12 +11,10 @@ use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// The largest number of faults of one file that are reported separately. The first faults usually explain the later
-/// ones. Raising this limit makes reports of damaged files longer.
+/// The largest number of faults of one file that are reported. The first faults usually explain the later ones.
 const MOST_FAULTS: u64 = 10;
 
-/// The heap profiles of many inputs. Raw dumps contain only addresses: symbolise [`contexts`](Self::contexts) first,
-/// then call [`sum`](Self::sum) to add the YAML profiles.
+/// The heap profiles of many inputs. Symbolise [`contexts`](Self::contexts), then [`sum`](Self::sum) adds the rest.
 #[derive(Clone, Debug, Default)]
 pub struct HeapParts {
     /// The allocation contexts of all raw dumps, with addresses instead of frames.
@@ -100,10 +98,8 @@ fn is_heap_yaml(bytes: &[u8]) -> bool {
     yaml::is_yaml(bytes) && keys.iter().any(has)
 }
 
-/// The merge of heap profiles, as the driver runs it.
 pub(crate) struct Heap;
 
-/// The state of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct HeapWorker {
     pub(crate) parts: HeapParts,
@@ -120,7 +116,6 @@ impl HeapWorker {
         }
     }
 
-    /// Adds all sound parts of a raw heap profile. Returns whether there are any.
     fn add_raw(&mut self, profile: &RawMemProf<'_>, faults: &mut Faults) -> bool {
         let before = self.parts.contexts.dumps();
         let mut kept = false;
@@ -162,7 +157,6 @@ impl HeapWorker {
     }
 }
 
-/// The first faults of a file, and the number of all its faults.
 #[derive(Default)]
 struct Faults {
     first: Vec<Error>,
@@ -182,8 +176,7 @@ impl MergeKind for Heap {
     type Worker = HeapWorker;
     type Error = Cancelled;
 
-    /// Each worker gets a contiguous range of the inputs. Timestamps, CPU numbers and overlap counts depend on the
-    /// order of the inputs. This order is kept, because the ranges are joined in order.
+    /// Timestamps, CPU numbers and overlap counts depend on the order of the inputs.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges { at_least: 1 }
     }

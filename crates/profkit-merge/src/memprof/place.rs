@@ -1,9 +1,9 @@
 //! Adds heap profiles to the MemProf section of an indexed profile.
 use super::{ContextRule, MemProfSum};
 use profkit_data::Error;
-use profkit_data::instr::InstrProfile;
 use profkit_data::instr::indexed::IndexedWriteOptions;
-use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode, read_section};
+use profkit_data::instr::{HeapSection, InstrProfile};
+use profkit_data::memprof::indexed::IndexedMemProfOptions;
 use profkit_data::memprof::{IdScheme, MemProfile};
 use profkit_data::releases::Release;
 use std::fmt;
@@ -17,12 +17,9 @@ const LAST_COMBINED_IDS: u8 = 19;
 pub struct SectionChoice {
     /// The version of the section. `None` chooses a version that all readers of the indexed version can read.
     pub version: Option<u32>,
-    /// Whether the memory statistics in the section have all fields (LLVM's full schema), or only those that LLVM
-    /// writes by default.
+    /// Whether memory statistics have all fields (LLVM's full schema), or those that LLVM writes by default.
     pub full_schema: bool,
-    /// The LLVM release that must be able to read the section. `None` takes the release of
-    /// [`IndexedWriteOptions::for_llvm`], if that function made the options for the file; otherwise no particular release
-    /// must be able to read the section.
+    /// The LLVM release that must be able to read the section. `None` takes that of [`IndexedWriteOptions::for_llvm`].
     pub release: Option<Release>,
 }
 
@@ -53,8 +50,7 @@ impl SectionChoice {
         self
     }
 
-    /// Returns the options with which the section is written to a file of this indexed version. `None` if an indexed
-    /// file of this version cannot contain heap profiles.
+    /// `None` if an indexed file of this version cannot contain heap profiles.
     fn options(
         self,
         indexed: &IndexedWriteOptions,
@@ -110,7 +106,7 @@ pub enum SectionError {
     },
     /// The heap profile has allocations, but no access to them was counted ([`MemProfile::lacks_accesses`]).
     NoAccesses,
-    /// The existing MemProf section cannot be read, or the new section cannot be written.
+    /// The existing MemProf section cannot be read.
     Section(Error),
 }
 
@@ -150,11 +146,11 @@ impl fmt::Display for SectionError {
 
 impl std::error::Error for SectionError {}
 
-/// Adds a heap profile to the MemProf section of an instrumentation profile. The section gets a version that readers of
-/// the indexed version can read.
+/// Adds a heap profile to that of an instrumentation profile, and chooses a version of the MemProf section that readers of
+/// the indexed version can read. The writer of the indexed format encodes the section.
 ///
-/// If no heap profile is given, the existing section is rewritten only if readers of the indexed version cannot read
-/// the section's version, or if `choice` sets a version. Without a heap profile, a damaged section is left unchanged
+/// If no heap profile is given, an existing section is changed only if readers of the indexed version cannot read the
+/// section's version, or if `choice` sets a version. Without a heap profile, a damaged section is left unchanged
 /// and is no error.
 ///
 /// # Errors
@@ -166,16 +162,15 @@ pub fn place_section(
     indexed: &IndexedWriteOptions,
     choice: SectionChoice,
 ) -> Result<(), SectionError> {
-    let read = profile.memprof.as_ref().map(read_section);
-    let known = |version: u32| indexed.known_memprof.contains(&u64::from(version));
-    let fits = matches!(&read, Some(Ok((_, version))) if known(*version));
-    if heap.is_none() && (read.is_none() || (fits && choice.version.is_none())) {
+    let known = |version: u64| indexed.known_memprof.contains(&version);
+    let fits = |section: &HeapSection| section.version().is_some_and(known);
+    let stays = |section: &HeapSection| choice.version.is_none() && fits(section);
+    if heap.is_none() && profile.memprof.as_ref().is_none_or(stays) {
         return Ok(());
     }
     let mut sum = MemProfSum::new(ContextRule::Add);
-    match read {
-        Some(Ok((profile, _))) => sum.add(&profile),
-        // No heap profile is added, so a section that cannot be read is left unchanged.
+    match profile.memprof.as_ref().map(HeapSection::profile) {
+        Some(Ok(profile)) => sum.add(&profile),
         Some(Err(_)) if heap.is_none() => return Ok(()),
         Some(Err(error)) => return Err(SectionError::Section(error)),
         None => {}
@@ -191,11 +186,10 @@ pub fn place_section(
             indexed: indexed.version,
         });
     };
-    let whole = sum.finish();
-    let whole = match section.ids {
-        IdScheme::Combined => whole.in_order_of_llvm_19(),
-        IdScheme::Blake3 => whole,
-    };
-    profile.memprof = Some(encode(&whole, &section).map_err(SectionError::Section)?);
+    let mut whole = sum.finish();
+    if section.ids == IdScheme::Combined {
+        whole = whole.in_order_of_llvm_19();
+    }
+    profile.memprof = Some(HeapSection::Profile(Box::new(whole), section));
     Ok(())
 }

@@ -5,9 +5,8 @@ use rustc_hash::FxHashMap;
 /// What to do with an allocation context that the sum already contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContextRule {
-    /// Add the statistics to those of the existing context. A single profile may contain a context several times,
-    /// because compilers may copy a call. The first copy in the new profile is then added to the first copy in the sum,
-    /// the second to the second, and so on.
+    /// Add the statistics. Compilers may copy a call, so a profile may have a context several times: the first copy is
+    /// added to the first copy in the sum, the second to the second, and so on.
     #[default]
     Add,
     /// Append the context as a separate context, as LLVM 19 does.
@@ -19,8 +18,6 @@ pub enum ContextRule {
 pub struct MemProfSum {
     rule: ContextRule,
     profile: MemProfile,
-    /// Maps three values to the index of an allocation site: a function, a call stack, and the number of earlier sites
-    /// with the same function and call stack.
     alloc_sites: FxHashMap<(u64, StackId, u32), usize>,
     call_sites: FxHashMap<(u64, StackId, u32), usize>,
     added: usize,

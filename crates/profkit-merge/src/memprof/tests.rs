@@ -18,7 +18,6 @@ fn block(values: &[u8]) -> MemInfoBlock {
     block
 }
 
-/// Makes a dump of a process that was loaded at address `base`. The dump has up to eight call stacks with statistics.
 fn dump(contexts: &[(u8, Vec<u8>)], base: u64) -> Vec<u8> {
     let pcs = |stack: u8| {
         (0..=u64::from(stack % 3)).map(move |depth| base + 0x10 + u64::from(stack) * 8 + depth)
@@ -66,7 +65,6 @@ fn contexts(files: &[Vec<u8>]) -> RawContexts {
     contexts
 }
 
-/// Returns the call stack, statistics and histogram of every context. Addresses are relative to their module.
 fn shown(contexts: &RawContexts) -> Vec<(Vec<u64>, MemInfoBlock, Vec<u64>)> {
     let place = |&address: &AddressId| contexts.addresses()[address].1;
     contexts
@@ -125,8 +123,7 @@ fn text(profile: &MemProfile) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Returns the statistics that do not depend on the order of inputs: totals, minima and maxima by function and call
-/// stack.
+/// The statistics that do not depend on the order of inputs.
 fn unordered(profile: &MemProfile) -> Vec<String> {
     let fields = [
         Field::AllocCount,
@@ -272,7 +269,6 @@ fn a_stack_id_that_stands_for_two_stacks_is_told_and_both_are_kept() {
     );
 }
 
-/// A file that is no heap profile is reported as such, and not as damaged YAML.
 #[test]
 fn other_files_are_no_heap_profiles() {
     use crate::{Reason, RunOptions};

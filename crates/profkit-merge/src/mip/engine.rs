@@ -9,7 +9,7 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::mip::plan::RecordPlan;
 use profkit_data::mip::{
-    Identity, ImageId, MipProfile, RawPart, RawParts, RecordSums, Refused, add_profile,
+    Identity, ImageId, MipProfile, RawPart, RawParts, RecordSums, Refusal, add_profile,
 };
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
@@ -31,9 +31,8 @@ pub struct MipTarget {
 pub struct MipMergeOptions {
     /// The threads of the merge, the receiver of its progress, and the flag that cancels it.
     pub run: RunOptions,
-    /// Whether a profile among the inputs becomes a result of its own if there is no target for its build. Then all
-    /// such profiles of one build are merged into one result, and the raw files of this build too. If this is false, a
-    /// profile that belongs to no target is dropped.
+    /// Whether profiles among the inputs that belong to no target become results of their own, one for each build, with
+    /// the raw files of this build. Otherwise they are dropped.
     pub take_profiles: bool,
 }
 
@@ -75,11 +74,9 @@ pub struct MipOutcome {
     pub report: Report,
 }
 
-/// The number of inputs that a worker gets at a time. With a larger number, the work is distributed less evenly at the
-/// end; with a smaller one, workers wait for each other more often.
+/// Inputs that a worker gets at a time. More make the work at the end less even, fewer make workers wait more often.
 const TAKEN_AT_ONCE: usize = 16;
-/// The largest number of functions of one profile that are reported by name because they differ from the functions of
-/// the target. Raising this limit makes reports longer.
+/// The largest number of functions of one profile that are reported by name because they differ.
 const MOST_NAMED: usize = 3;
 
 /// Merges raw files and profiles into the targets of their builds. A target is the profile of one build. No two targets
@@ -153,13 +150,10 @@ fn merge(
     Ok(finish(targets, &plans, worker, part, inputs))
 }
 
-/// The MIP profiles among the inputs, grouped by identity (build id or module hash).
 #[derive(Default)]
 struct Profiles {
-    /// For each identity (build id or module hash): the sum of its profiles, and the first input with this identity.
     sums: FxHashMap<Identity, (usize, MipProfile)>,
-    /// For each identity (build id or module hash): the index of the first input with this identity, and its profile
-    /// without the counts of runs. Filled only if profiles among the inputs can become results of their own.
+    /// The first input with each identity, without counts. Filled only if profiles can become results of their own.
     bases: FxHashMap<Identity, (usize, MipProfile)>,
 }
 
@@ -172,7 +166,6 @@ impl Profiles {
         refused.len() as u64
     }
 
-    /// Keeps a profile, without its counts. Raw files of its build may be merged into it later.
     fn add_base(&mut self, input: usize, mut profile: MipProfile) {
         match self.bases.entry(profile.identity.clone()) {
             Entry::Occupied(place) if place.get().0 < input => {}
@@ -183,8 +176,7 @@ impl Profiles {
         }
     }
 
-    /// Returns the profiles into which raw files may be merged, sorted by identity (build id or module hash). Profiles
-    /// with the identity of a `known` target are left out.
+    /// The profiles that are results of their own, sorted by identity.
     fn targets(&mut self, known: &Index) -> Vec<MipTarget> {
         let bases = std::mem::take(&mut self.bases).into_iter();
         let mut targets: Vec<_> = bases
@@ -232,7 +224,6 @@ struct ProfilesFirst;
 struct FirstWorker {
     profiles: Profiles,
     details: MipDetails,
-    /// The indexes of the inputs that are raw files and not profiles.
     pending: Vec<usize>,
 }
 
@@ -290,8 +281,7 @@ fn is_profile(data: &[u8]) -> bool {
     detect(data) == FileKind::MipProfile
 }
 
-/// Gives the build id of the first raw file to the first target without a build id. Such a target was made from a MIP
-/// map alone, which contains no build id.
+/// A target that was made of a map alone has no build id. The first of them gets that of the first raw file.
 fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
         .iter_mut()
@@ -322,7 +312,6 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
     }
 }
 
-/// An index of the profiles to merge into, by their identity (build id or module hash).
 struct Index {
     build_ids: FxHashMap<Vec<u8>, usize>,
     module_hashes: FxHashMap<u32, usize>,
@@ -366,9 +355,7 @@ struct Mip<'a> {
     take_profiles: bool,
 }
 
-/// The state of one worker.
 struct MipWorker {
-    /// The sums of raw files, with one entry for each profile that they are merged into.
     sums: Vec<Option<RecordSums>>,
     profiles: Profiles,
     details: MipDetails,
@@ -436,8 +423,6 @@ impl MergeKind for Mip<'_> {
     }
 }
 
-/// Returns the outcome of an input. `kept` is the number of its parts that were added, `lost` the number of its parts
-/// that were not.
 fn outcome_of(kept: u64, lost: u64) -> Outcome {
     match (kept, lost) {
         (_, 0) => Outcome::Kept,
@@ -573,7 +558,6 @@ impl MipDetails {
         self.runs = self.runs.saturating_add(profile.runs);
     }
 
-    /// Adds the totals of another worker to these totals.
     fn absorb(&mut self, other: &MipDetails) {
         self.raw_parts += other.raw_parts;
         self.profiles += other.profiles;
@@ -582,7 +566,6 @@ impl MipDetails {
     }
 }
 
-/// Reports a reader's error.
 fn report_error(input: usize, action: Action, error: &Error, part: &mut ReportPart) {
     let reason = match error.kind() {
         ErrorKind::Unsupported => Reason::NotAProfile,
@@ -604,25 +587,22 @@ fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Even
     }
 }
 
-/// Reports the parts of an input that were dropped when the sums of two workers were joined. The input was already
-/// counted as kept; now it is counted as repaired.
-fn report_refused_later(input: usize, refused: &[Refused], part: &mut ReportPart) {
+fn report_refused_later(input: usize, refused: &[Refusal], part: &mut ReportPart) {
     if !refused.is_empty() {
         part.repaired_after_all();
     }
     report_refused(input, refused, part);
 }
 
-/// Reports the parts of a profile that could not be added.
-fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
+fn report_refused(input: usize, refused: &[Refusal], part: &mut ReportPart) {
     for (index, one) in refused.iter().enumerate() {
         let event = |reason, message| Event::new(input, Action::Dropped, reason, message);
         let event = match one {
-            Refused::Profile { found, expected } => {
+            Refusal::Profile { found, expected } => {
                 event(Reason::OtherLayout, "the profile belongs to another build")
                     .sides(found, expected)
             }
-            Refused::Function {
+            Refusal::Function {
                 name,
                 found,
                 expected,
@@ -635,7 +615,7 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
                 format_args!("signature {found:#x}"),
                 format_args!("{expected:#x}"),
             ),
-            Refused::Function { .. } => {
+            Refusal::Function { .. } => {
                 part.log.count_omitted(Reason::SignatureChanged);
                 continue;
             }
@@ -644,7 +624,6 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
     }
 }
 
-/// Returns an error if the records of a raw file do not have the layout that the profile describes.
 fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(), Error> {
     let v8 = part.version == profkit_abi::mip::v8::VERSION;
     let size = part.records_size;
@@ -710,7 +689,6 @@ fn not_mip(kind: FileKind) -> Error {
     .with_hint(hint)
 }
 
-/// Adds the sums of the raw files to the profiles that they belong to, and makes the report.
 fn finish(
     mut targets: Vec<MipTarget>,
     plans: &[RecordPlan],

@@ -11,4 +11,4 @@ mod tests;
 
 pub use engine::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
 pub use profkit_data::mip::plan::RecordPlan;
-pub use profkit_data::mip::{RecordSums, Refused, add_profile};
+pub use profkit_data::mip::{RecordSums, Refusal, add_profile};

@@ -52,7 +52,6 @@ fn run(targets: Vec<MipTarget>, files: &Files, options: &MipMergeOptions) -> (Mi
     (outcome.targets.swap_remove(0).profile, outcome.report)
 }
 
-/// Returns the events of a report as text: one line per event, with its hint.
 fn events(report: &Report) -> String {
     let lines = report.events.iter().map(|event| match &event.hint {
         Some(hint) => format!("{event}\n  hint: {hint}"),
@@ -93,7 +92,6 @@ fn the_published_vector_of_version_8() {
     assert_eq!(changed, [0x4c, 0x50]);
 }
 
-/// Adds the records of runs one record at a time. This simplest method gives the expected result.
 fn naive(image: &MipImage, profile: &MipProfile, runs: &[Vec<u8>]) -> MipProfile {
     let mut profile = profile.clone();
     for raw in runs {
@@ -231,8 +229,6 @@ proptest! {
     }
 }
 
-/// Makes a profile with some functions of an image with all kinds of records. The functions have counts, call each
-/// other, and have one source location each.
 fn part_of(kept: u16, count: u64) -> MipProfile {
     let mut profile = profile_of(&mixed_image());
     profile.runs = count;
@@ -274,7 +270,6 @@ fn part_of(kept: u16, count: u64) -> MipProfile {
     profile
 }
 
-/// Returns a profile in a form that does not depend on the order in which its tables were filled.
 fn shape(profile: &MipProfile) -> impl PartialEq + std::fmt::Debug + use<> {
     let functions: Vec<_> = profile
         .functions
@@ -589,7 +584,6 @@ proptest! {
     }
 }
 
-/// Test inputs in memory. One of them may be unreadable.
 struct Owned<'a>(&'a [(String, Weight, Vec<u8>)]);
 
 impl Inputs for Owned<'_> {

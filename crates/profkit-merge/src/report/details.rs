@@ -4,8 +4,7 @@ use serde::Serialize;
 /// The part of a merge report that only MIP merges have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MipDetails {
-    /// The number of raw parts that were added. A raw file has one part per run, or one part for the sum of several
-    /// runs.
+    /// The number of raw parts that were added: one per run, or one for the sum of several runs.
     pub raw_parts: u64,
     /// The number of MIP profiles among the inputs that were added.
     pub profiles: u64,

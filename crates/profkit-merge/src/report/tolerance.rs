@@ -14,7 +14,6 @@ pub enum DropLimit {
 impl FromStr for DropLimit {
     type Err = String;
 
-    /// Parses a number of inputs such as `12`, or a share of the inputs such as `5%`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |_| "expected a number of files such as 12, or a share such as 5%".to_owned();
         match text.strip_suffix('%') {
@@ -27,8 +26,7 @@ impl FromStr for DropLimit {
 /// How many inputs a merge may drop, and how many it must use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tolerance {
-    /// The largest number of inputs that may be dropped. `None` stands for the default: half of the inputs, but always
-    /// at least one. If more are dropped, [`check`](Self::check) returns a [`Shortfall`].
+    /// The inputs that may be dropped; by default half of them, but always one.
     pub max_dropped: Option<DropLimit>,
     /// The smallest number of inputs that must be used. `None` sets no minimum.
     pub min_files: Option<u64>,
@@ -46,8 +44,7 @@ pub enum Shortfall {
 }
 
 impl Tolerance {
-    /// Compares the totals of a merge with the limits. Returns `None` if the result can be trusted. An empty file
-    /// counts as dropped, because the counts of its run are missing from the result.
+    /// `None` if the result can be trusted. An empty file counts as dropped: the counts of its run are missing.
     pub fn check(&self, totals: &Totals) -> Option<Shortfall> {
         let (files, dropped) = (totals.files, totals.files_lost());
         let used = totals.files_kept + totals.files_repaired;

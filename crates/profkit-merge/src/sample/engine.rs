@@ -1,10 +1,10 @@
 //! Runs a merge of sample profiles, from the inputs to the result.
 use super::options::SampleMergeOptions;
 use super::ordered::OrderedSum;
-use super::strategy::strategy;
+use super::strategy::Strategy;
 use super::worker::{Piece, SampleKind};
-use crate::driver::{Cancelled, Driver, ReportPart};
-use crate::error::{self, GroupConflict};
+use crate::driver::{Driver, ReportPart};
+use crate::error::MergeError;
 use crate::kinds;
 use crate::options::Policy;
 use crate::report::Report;
@@ -14,8 +14,6 @@ use profkit_data::sample::{
     flatten_as_llvm, nest, trim_cold, unify_hashes,
 };
 use profkit_files::Inputs;
-use std::fmt;
-use std::sync::Arc;
 
 /// A merged profile, with the report of the merge.
 #[derive(Clone, Debug)]
@@ -24,44 +22,6 @@ pub struct SampleOutcome {
     pub profile: SampleProfile,
     /// The report: what was done with each input.
     pub report: Report,
-}
-
-/// The reason why a merge of sample profiles has no result.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum SampleMergeError {
-    /// The merge was given no inputs.
-    NoInputs,
-    /// Some inputs are sample profiles, and others are profiles of a different family. The report says what was done
-    /// with each input before this error was found.
-    Groups(Box<GroupConflict>, Box<Report>),
-    /// Some inputs have a property that others lack, although either all inputs or none must have it.
-    Kinds {
-        /// The property that only some inputs have.
-        what: SampleConflict,
-        /// The first input that has the property: its index and name.
-        with: (usize, String),
-        /// The first input that lacks the property: its index and name.
-        without: (usize, String),
-        /// The report: what was done with each input before this error was found.
-        report: Box<Report>,
-    },
-    /// An input is damaged, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input, and the
-    /// reader's error.
-    Damaged(usize, Box<profkit_data::Error>),
-    /// An input cannot be read, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input, and
-    /// the system's error.
-    Unreadable(usize, Arc<std::io::Error>),
-    /// No input could be used. The report in this variant gives the reason for each input.
-    NothingLeft(Box<Report>),
-    /// The merge was cancelled.
-    Cancelled,
-}
-
-impl From<Cancelled> for SampleMergeError {
-    fn from(_: Cancelled) -> Self {
-        SampleMergeError::Cancelled
-    }
 }
 
 /// A property of sample profiles that either all inputs must have, or none.
@@ -73,60 +33,6 @@ pub enum SampleConflict {
     Probes,
 }
 
-impl SampleMergeError {
-    /// Returns a suggestion to the user, if there is a step that helps.
-    pub fn hint(&self) -> Option<&str> {
-        match self {
-            SampleMergeError::Groups(conflict, _) => Some(conflict.hint),
-            SampleMergeError::Kinds { what, .. } => Some(match what {
-                SampleConflict::Contexts => {
-                    "convert the profiles with contexts to nested profiles first, then merge"
-                }
-                SampleConflict::Probes => {
-                    "profiles of lines and of probes count different things: merge the profiles of each kind separately"
-                }
-            }),
-            SampleMergeError::NothingLeft(report) => {
-                report.events.iter().find_map(|event| event.hint.as_deref())
-            }
-            SampleMergeError::Damaged(_, error) => error.hint(),
-            SampleMergeError::NoInputs
-            | SampleMergeError::Unreadable(..)
-            | SampleMergeError::Cancelled => None,
-        }
-    }
-}
-
-impl fmt::Display for SampleMergeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SampleMergeError::NoInputs => f.write_str("no input files"),
-            SampleMergeError::Groups(conflict, _) => conflict.fmt(f),
-            SampleMergeError::Kinds {
-                what,
-                with: (_, with),
-                without: (_, without),
-                ..
-            } => {
-                let what = match what {
-                    SampleConflict::Contexts => "calling contexts",
-                    SampleConflict::Probes => "pseudo probes",
-                };
-                write!(
-                    f,
-                    "sample profiles with and without {what} cannot be merged: {with} has them, {without} has none"
-                )
-            }
-            SampleMergeError::Damaged(_, error) => error.fmt(f),
-            SampleMergeError::Unreadable(_, error) => error.fmt(f),
-            SampleMergeError::Cancelled => Cancelled.fmt(f),
-            SampleMergeError::NothingLeft(report) => error::nothing_left(f, report),
-        }
-    }
-}
-
-impl std::error::Error for SampleMergeError {}
-
 /// Merges sample profiles of any encoding.
 ///
 /// ```
@@ -135,7 +41,7 @@ impl std::error::Error for SampleMergeError {}
 /// let inputs = [b"main:100:5\n 1: 100\n".as_slice(), b"main:10:1\n 1: 10\n"];
 /// let merged = merge_sample(&inputs, &SampleMergeOptions::new())?;
 /// assert_eq!(merged.profile.functions()[0].samples.total, 110);
-/// # Ok::<(), profkit_merge::sample::SampleMergeError>(())
+/// # Ok::<(), profkit_merge::MergeError>(())
 /// ```
 ///
 /// # Errors
@@ -143,35 +49,30 @@ impl std::error::Error for SampleMergeError {}
 pub fn merge_sample(
     inputs: &(impl Inputs + ?Sized),
     options: &SampleMergeOptions,
-) -> Result<SampleOutcome, SampleMergeError> {
+) -> Result<SampleOutcome, MergeError> {
     merge(&inputs, options)
 }
 
-fn merge(
-    inputs: &dyn Inputs,
-    options: &SampleMergeOptions,
-) -> Result<SampleOutcome, SampleMergeError> {
+fn merge(inputs: &dyn Inputs, options: &SampleMergeOptions) -> Result<SampleOutcome, MergeError> {
     if inputs.is_empty() {
-        return Err(SampleMergeError::NoInputs);
+        return Err(MergeError::NoInputs);
     }
     let driver = Driver::new(inputs, &options.run);
-    let strategy = strategy(options);
     let kind = SampleKind {
         driver: &driver,
         options,
-        strategy: &*strategy,
+        strategy: Strategy::new(options),
     };
     let indexes: Vec<usize> = (0..inputs.len()).collect();
     let (worker, part) = driver.merge(&kind, &indexes)?;
     add_up(&kind, worker.into_pieces(), part)
 }
 
-/// Adds groups of inputs to the sum, in the order of the inputs, and finishes the sum.
 pub(super) fn add_up(
     kind: &SampleKind<'_, '_>,
     pieces: impl Iterator<Item = Piece>,
     part: ReportPart,
-) -> Result<SampleOutcome, SampleMergeError> {
+) -> Result<SampleOutcome, MergeError> {
     let mut sum = OrderedSum::new(kind, part);
     for piece in pieces {
         sum.add(piece)?;
@@ -180,17 +81,16 @@ pub(super) fn add_up(
     let families = kinds::check_families(&part.families, &[Family::Sample], &kind.driver.inputs);
     let mut report = part.finish(&kind.driver.inputs);
     if let (Err(conflict), Policy::Tolerant) = (families, kind.options.policy) {
-        return Err(SampleMergeError::Groups(conflict, Box::new(report)));
+        return Err(MergeError::Groups(conflict, Box::new(report)));
     }
     let used = report.totals.files_kept + report.totals.files_repaired;
-    if used == 0 && !kind.strategy.has_empty_result() {
-        return Err(SampleMergeError::NothingLeft(Box::new(report)));
+    if used == 0 && !kind.strategy.is_llvm() {
+        return Err(MergeError::NothingLeft(Box::new(report)));
     }
     finish(&mut profile, kind.options, &mut report);
     Ok(SampleOutcome { profile, report })
 }
 
-/// Applies the options that change the sum: layout, cold contexts, filters.
 fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mut Report) {
     profile.summary_by_context = options.read.summary_by_context;
     let mut outcome = AddOutcome::default();

@@ -13,5 +13,5 @@ mod strategy;
 mod tests;
 mod worker;
 
-pub use engine::{SampleConflict, SampleMergeError, SampleOutcome, merge_sample};
+pub use engine::{SampleConflict, SampleOutcome, merge_sample};
 pub use options::SampleMergeOptions;

@@ -28,15 +28,13 @@ pub struct SampleMergeOptions {
     pub remapping: Option<Remapping>,
     /// What to do with cold calling contexts; `None` keeps them.
     pub cold: Option<ColdContexts>,
-    /// Where the result has functions that were inlined: nested in their callers, or as functions of their own; `None`
-    /// keeps what the inputs have.
+    /// Where inlined functions are: nested in their callers, or on their own; `None` keeps what the inputs have.
     pub layout: Option<SampleLayout>,
     /// The filter that selects the functions of the result; `None` keeps all functions.
     pub filter: Option<NameFilter>,
     /// Whether the lists of the programs' symbols are left out of the result.
     pub drop_symbols: bool,
-    /// With [`SampleLayout::Nest`]: when a function is moved below a caller, whether a copy of it also stays at the top
-    /// level (`-generate-merged-base-profiles`).
+    /// With [`SampleLayout::Nest`]: whether a moved function also stays at the top (`-generate-merged-base-profiles`).
     pub keep_bases: bool,
     /// With [`Policy::Llvm`]: whether a damaged input ends the merge, as it does in LLVM's default failure mode.
     pub stop_at_fault: bool,

@@ -1,25 +1,22 @@
 //! Adds sample profiles in the order of the inputs. Where possible, the sum of several neighbouring inputs is added at
 //! once. If the order matters for these inputs, they are read again and added one by one.
-use super::engine::{SampleConflict, SampleMergeError};
+use super::engine::SampleConflict;
 use super::worker::{LlvmWords, Piece, SampleKind, Sum};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
+use crate::error::MergeError;
 use crate::report::{Action, Event, Reason};
 use profkit_data::sample::{
     self, Extremes, ProfileKind, SampleProfile, absorb, checksums_differ, remap, scale,
 };
 use profkit_files::Inputs;
 
-/// The sum of all inputs so far, added in their order.
 pub(super) struct OrderedSum<'d, 'a> {
     kind: &'d SampleKind<'d, 'a>,
     profile: SampleProfile,
-    /// The index of the first input that has pseudo probes and of the first that lacks them; then the same for calling
-    /// contexts.
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
     words: LlvmWords,
-    /// The facts about the sum that [`conflicts`](Self::conflicts) needs: an upper bound of its counts, and whether it
-    /// has checksums. `None` if these facts must be computed again.
+    /// An upper bound of the sum's counts, and whether it has checksums; `None` if they must be computed again.
     extremes: Option<Extremes>,
     buffer: Vec<u8>,
 }
@@ -37,12 +34,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         }
     }
 
-    /// Adds the next group of inputs.
-    ///
-    /// # Errors
-    /// If the group cannot be merged with the earlier inputs, or if an input is damaged and the policy ends the merge
-    /// at a damaged input.
-    pub(super) fn add(&mut self, piece: Piece) -> Result<(), SampleMergeError> {
+    pub(super) fn add(&mut self, piece: Piece) -> Result<(), MergeError> {
         let (inputs, is_first_time) = match piece {
             Piece::Sum(sum) => match self.add_sum(sum) {
                 Ok(()) => return Ok(()),
@@ -79,12 +71,11 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         Ok(())
     }
 
-    fn add_opened(&mut self, input: &OpenedInput<'_>) -> Result<Outcome, SampleMergeError> {
+    fn add_opened(&mut self, input: &OpenedInput<'_>) -> Result<Outcome, MergeError> {
         self.add_input(input.index, input.bytes())
     }
 
-    /// Adds the sum of a group of inputs. If the order of these inputs matters, or if there are too many names, the
-    /// profile is not added, and the indexes of the inputs are returned.
+    /// If the order of the inputs matters, or there are too many names, nothing is added and the inputs are returned.
     fn add_sum(&mut self, sum: Sum) -> Result<(), Vec<usize>> {
         let Some(first) = sum.first_in_family else {
             // No input of this group has a function, so the order of these inputs does not matter.
@@ -122,8 +113,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         absorb(&mut self.profile, profile, 1, |_, _, _| {})
     }
 
-    /// Whether adding the profile could make a count exceed 64 bits, or whether a function has a different checksum in
-    /// the profile than in the sum.
+    /// Whether a count could exceed 64 bits, or a function has different checksums.
     fn conflicts(&mut self, other: &SampleProfile) -> bool {
         if self.profile.functions().is_empty() {
             return false;
@@ -142,7 +132,6 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         has_checksums && checksums_differ(&self.profile, other)
     }
 
-    /// Returns the sum, and the events and totals for the report.
     pub(super) fn finish(mut self) -> (SampleProfile, ReportPart) {
         let totals = &mut self.part.totals;
         let strategy = self.kind.strategy;
@@ -150,8 +139,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         (self.profile, self.part)
     }
 
-    /// Reads an input into a profile of its own, then adds that profile to the sum.
-    fn add_input(&mut self, index: usize, data: &[u8]) -> Result<Outcome, SampleMergeError> {
+    fn add_input(&mut self, index: usize, data: &[u8]) -> Result<Outcome, MergeError> {
         let mut fresh = SampleProfile::new();
         let SampleKind {
             options, strategy, ..
@@ -232,7 +220,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         Ok(read)
     }
 
-    fn check_kind(&mut self, index: usize, kind: ProfileKind) -> Result<(), SampleMergeError> {
+    fn check_kind(&mut self, index: usize, kind: ProfileKind) -> Result<(), MergeError> {
         let [probes, contexts] = family(kind);
         // LLVM checks pseudo probes before calling contexts.
         for (what, has, seen) in [
@@ -247,7 +235,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
             slot.get_or_insert(index);
             if let (Some(with), Some(without)) = (*with, *without) {
                 let named = |index| (index, self.kind.driver.inputs.name(index).into_owned());
-                return Err(SampleMergeError::Kinds {
+                return Err(MergeError::Kinds {
                     what,
                     with: named(with),
                     without: named(without),
@@ -265,8 +253,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
     }
 }
 
-/// Returns the two properties that all inputs must share: whether the profile has probes, and whether it has contexts.
-/// LLVM checks probes first.
+/// Whether the profile has probes, and whether it has contexts. LLVM checks probes first.
 pub(super) fn family(kind: ProfileKind) -> [bool; 2] {
     [
         kind.contains(ProfileKind::PROBE_BASED),

@@ -1,9 +1,9 @@
 //! The rules of a merge of sample profiles: what happens to inputs that cannot be read or have faults, and to functions
 //! that are known only by the hash of their name.
-use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use super::worker::LlvmWords;
 use crate::driver::{Outcome, unreadable};
+use crate::error::MergeError;
 use crate::options::Policy;
 use crate::report::{Action, Event, EventLog, Reason, Totals};
 use profkit_data::ids::NameRef;
@@ -16,160 +16,83 @@ use rustc_hash::FxHashMap;
 use std::io;
 use std::sync::Arc;
 
-/// For each name hash, the first name of an input that has this hash. Empty if the input contains no hashes in place of
-/// names.
+/// For each name hash, the first name of an input. Empty if the input has no hashes in place of names.
 pub(super) type OwnNames = FxHashMap<NameRef, NameId>;
 
-/// The rules of a merge of sample profiles: [`Tolerant`] or [`AsLlvm`].
-pub(super) trait Strategy: Sync {
-    /// Returns an empty log for events.
-    fn log(&self) -> EventLog {
-        EventLog::default()
-    }
-
-    /// Returns the event for an input that cannot be opened or read.
-    ///
-    /// # Errors
-    /// If such an input ends the merge.
-    fn unreadable(&self, index: usize, error: io::Error) -> Result<Event, SampleMergeError> {
-        Ok(unreadable(index, &error))
-    }
-
-    /// Whether the sound functions of a damaged input are added.
-    fn keeps_sound_functions(&self) -> bool {
-        true
-    }
-
-    /// Returns the outcome of an input that was read, and the events for its faults.
-    ///
-    /// # Errors
-    /// If one of the faults ends the merge.
-    fn judge(
-        &self,
-        index: usize,
-        report: &ReadReport,
-    ) -> Result<(Outcome, Vec<Event>), SampleMergeError> {
-        Ok(judge_by_functions(index, report))
-    }
-
-    /// Whether an input with this number of functions must have the same properties as the other inputs: all must have
-    /// probes or none, and all must have calling contexts or none.
-    fn decides_kind(&self, functions: u64) -> bool {
-        functions > 0
-    }
-
-    /// Returns the FS-AFDO pass to whose bits discriminators are cut when functions are renamed. If there is one,
-    /// renaming also removes contexts, checksums and vtables. `None` if renaming keeps all of these.
-    fn renaming_cuts_to(&self) -> Option<FsPass> {
-        None
-    }
-
-    /// Gives the functions of an input the names that the same functions have in the sum.
-    fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
-        let _ = (sum, input);
-    }
-
-    /// Returns the name of a function as messages report it: the name that the input has.
-    /// [`match_names`](Self::match_names) may have replaced it by the name in the sum. `own` keeps the names of the
-    /// input from one call to the next; it is `None` before the first call.
-    fn reported_name(
-        &self,
-        input: &SampleProfile,
-        function: &Function,
-        own: &mut Option<OwnNames>,
-    ) -> Vec<u8> {
-        let _ = own;
-        context_name(input, function)
-    }
-
-    /// Whether the names in the result depend on the order of the inputs of `sum` and `other`. If so, `other` (the sum
-    /// of several inputs) must not be added at once; its inputs are added one by one.
-    fn names_depend_on_order(&self, sum: &SampleProfile, other: &SampleProfile) -> bool {
-        let _ = (sum, other);
-        false
-    }
-
-    /// Finishes the profile after all inputs were added.
-    fn finish(&self, profile: &mut SampleProfile, words: LlvmWords, totals: &mut Totals);
-
-    /// Whether the merge has a result (an empty profile) even if no input could be used.
-    fn has_empty_result(&self) -> bool {
-        false
-    }
+/// The rules of a merge of sample profiles. Without `as_llvm`, they are those of [`Policy::Tolerant`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strategy {
+    pub(super) as_llvm: Option<AsLlvm>,
 }
 
-/// Returns the rules for the given options.
-pub(super) fn strategy(options: &SampleMergeOptions) -> Box<dyn Strategy> {
-    match options.policy {
-        Policy::Tolerant => Box::new(Tolerant),
-        Policy::Llvm => Box::new(AsLlvm {
+/// The rules of [`Policy::Llvm`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AsLlvm {
+    stop_at_fault: bool,
+    /// The pass to whose bits renaming cuts discriminators. It also removes contexts, checksums and vtables.
+    pub(super) fs_pass: FsPass,
+}
+
+impl Strategy {
+    pub(super) fn new(options: &SampleMergeOptions) -> Self {
+        let as_llvm = (options.policy == Policy::Llvm).then_some(AsLlvm {
             stop_at_fault: options.stop_at_fault,
             fs_pass: options.read.fs_pass,
-        }),
-    }
-}
-
-/// The rules of a merge under [`Policy::Tolerant`].
-struct Tolerant;
-
-impl Strategy for Tolerant {
-    fn finish(&self, profile: &mut SampleProfile, _: LlvmWords, totals: &mut Totals) {
-        let mut outcome = AddOutcome::default();
-        unify_hashes(profile, &mut outcome);
-        totals.records_dropped += outcome.mismatches;
-        totals.records_overflowed += outcome.overflows;
-    }
-}
-
-/// The rules of a merge under [`Policy::Llvm`].
-struct AsLlvm {
-    /// Whether a damaged input ends the merge.
-    stop_at_fault: bool,
-    fs_pass: FsPass,
-}
-
-impl Strategy for AsLlvm {
-    /// LLVM's tool prints a line for each event, so the log keeps all of them.
-    fn log(&self) -> EventLog {
-        EventLog::unlimited()
+        });
+        Strategy { as_llvm }
     }
 
-    fn unreadable(&self, index: usize, error: io::Error) -> Result<Event, SampleMergeError> {
-        Err(SampleMergeError::Unreadable(index, Arc::new(error)))
+    pub(super) fn is_llvm(self) -> bool {
+        self.as_llvm.is_some()
     }
 
-    fn keeps_sound_functions(&self) -> bool {
-        false
+    pub(super) fn log(self) -> EventLog {
+        if self.is_llvm() {
+            // LLVM's tool prints a line for each event.
+            EventLog::unlimited()
+        } else {
+            EventLog::default()
+        }
     }
 
-    fn judge(
-        &self,
+    pub(super) fn unreadable(self, index: usize, error: io::Error) -> Result<Event, MergeError> {
+        if self.is_llvm() {
+            Err(MergeError::Unreadable(index, Arc::new(error)))
+        } else {
+            Ok(unreadable(index, &error))
+        }
+    }
+
+    pub(super) fn judge(
+        self,
         index: usize,
         report: &ReadReport,
-    ) -> Result<(Outcome, Vec<Event>), SampleMergeError> {
-        let Some(error) = first_fault(report) else {
+    ) -> Result<(Outcome, Vec<Event>), MergeError> {
+        let (Some(rules), Some(error)) = (self.as_llvm, first_fault(report)) else {
             return Ok(judge_by_functions(index, report));
         };
         // At an invalid line, LLVM's text reader ends the whole tool, whatever `--failure-mode` says.
-        if self.stop_at_fault || error.line_column().is_some() {
-            return Err(SampleMergeError::Damaged(index, Box::new(error)));
+        if rules.stop_at_fault || error.line_column().is_some() {
+            return Err(MergeError::Damaged(index, Box::new(error)));
         }
         let event = Event::from_error(index, Action::Dropped, Reason::of(&error), &error);
         Ok((Outcome::Dropped, vec![event]))
     }
 
-    fn decides_kind(&self, _: u64) -> bool {
-        true
+    /// Whether an input must agree with the others: all have probes or none, all have contexts or none.
+    pub(super) fn decides_kind(self, functions: u64) -> bool {
+        self.is_llvm() || functions > 0
     }
 
-    fn renaming_cuts_to(&self) -> Option<FsPass> {
-        Some(self.fs_pass)
+    pub(super) fn renaming_cuts_to(self) -> Option<FsPass> {
+        self.as_llvm.map(|rules| rules.fs_pass)
     }
 
-    /// LLVM finds functions by their hash. If one input contains the name of a function and another only its hash, LLVM
-    /// treats them as one function and keeps the form that came first.
-    fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
-        if !(sum.kind | input.kind).contains(ProfileKind::MD5_NAMES) {
+    /// Gives functions of an input the names that they have in the sum. LLVM finds functions by their hash: a name and
+    /// its hash are one function, which keeps the form that came first.
+    pub(super) fn match_names(self, sum: &SampleProfile, input: &mut SampleProfile) {
+        let has_hashes = (sum.kind | input.kind).contains(ProfileKind::MD5_NAMES);
+        if !self.is_llvm() || !has_hashes {
             return;
         }
         // Frames of calling contexts are compared by their hashes, too.
@@ -195,14 +118,17 @@ impl Strategy for AsLlvm {
         }
     }
 
-    /// LLVM reports a function by the name or hash that the input has. [`match_names`](Self::match_names) added the
-    /// names from the sum after those of the input, so the first name with a hash is the input's own.
-    fn reported_name(
-        &self,
+    /// The name or hash that the input has. [`match_names`](Self::match_names) added the names of the sum after those
+    /// of the input, so the first name with a hash is the input's own. `own` keeps these names between calls.
+    pub(super) fn reported_name(
+        self,
         input: &SampleProfile,
         function: &Function,
         own: &mut Option<OwnNames>,
     ) -> Vec<u8> {
+        if !self.is_llvm() {
+            return context_name(input, function);
+        }
         let own = own.get_or_insert_with(|| {
             let is_hash = |(_, name): (_, SampleName<'_>)| matches!(name, SampleName::Guid(_));
             let mut own = OwnNames::default();
@@ -230,10 +156,11 @@ impl Strategy for AsLlvm {
         context_name(input, &function)
     }
 
-    /// If some functions have names and others only hashes, LLVM keeps the form that came first, so the order of inputs
-    /// matters.
-    fn names_depend_on_order(&self, sum: &SampleProfile, other: &SampleProfile) -> bool {
-        if !(sum.kind | other.kind).contains(ProfileKind::MD5_NAMES) {
+    /// Whether the inputs of `other` must be added one by one, because their order decides names: if some functions
+    /// have names and others only hashes, LLVM keeps the form that came first.
+    pub(super) fn names_depend_on_order(self, sum: &SampleProfile, other: &SampleProfile) -> bool {
+        let has_hashes = (sum.kind | other.kind).contains(ProfileKind::MD5_NAMES);
+        if !self.is_llvm() || !has_hashes {
             return false;
         }
         let names = || sum.names.iter().chain(other.names.iter());
@@ -241,10 +168,16 @@ impl Strategy for AsLlvm {
         names().any(|name| is_hash(&name)) && !names().all(|name| is_hash(&name))
     }
 
-    /// Removes the flag for FS-AFDO from the result if LLVM's variable `ProfileIsFS` would be false after the last
-    /// input, and the flag for pre-inlining if `ProfileIsPreInlined` would be false. Of several inputs that set a
-    /// variable, the last one decides.
-    fn finish(&self, profile: &mut SampleProfile, words: LlvmWords, _: &mut Totals) {
+    /// LLVM's variables `ProfileIsFS` and `ProfileIsPreInlined` decide two flags of the result. Of several inputs that
+    /// set a variable, the last one decides.
+    pub(super) fn finish(self, profile: &mut SampleProfile, words: LlvmWords, totals: &mut Totals) {
+        if !self.is_llvm() {
+            let mut outcome = AddOutcome::default();
+            unify_hashes(profile, &mut outcome);
+            totals.records_dropped += outcome.mismatches;
+            totals.records_overflowed += outcome.overflows;
+            return;
+        }
         for (word, flag) in [
             (words.is_fs, ProfileKind::FS_DISCRIMINATORS),
             (words.is_pre_inlined, ProfileKind::PRE_INLINED),
@@ -254,13 +187,8 @@ impl Strategy for AsLlvm {
             }
         }
     }
-
-    fn has_empty_result(&self) -> bool {
-        true
-    }
 }
 
-/// Accepts the sound functions of an input with faults. An input that has faults but no sound functions is dropped.
 fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>) {
     let (action, outcome) = match (report.fault_count, report.functions) {
         (0, _) => return (Outcome::Kept, Vec::new()),
@@ -271,8 +199,7 @@ fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>
     (outcome, report.faults.iter().map(event).collect())
 }
 
-/// Returns the first fault of an input; `None` if it has none. LLVM's readers also treat a count that is too large as a
-/// fault.
+/// LLVM's readers also treat a count that is too large as a fault.
 fn first_fault(report: &ReadReport) -> Option<Error> {
     if let Some(error) = report.faults.first() {
         return Some(error.clone());

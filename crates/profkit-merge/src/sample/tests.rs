@@ -1,5 +1,6 @@
 use super::worker::Piece;
 use super::*;
+use crate::MergeError;
 use crate::driver::{Driver, ReportPart};
 use crate::{InputData, Inputs, Policy, Reason, Weight};
 use profkit_data::remap::Remapping;
@@ -17,8 +18,7 @@ fn input(name: &str, weight: u64, text: &str) -> Input {
     (name.to_owned(), Weight::integer(weight), bytes)
 }
 
-/// Test inputs in memory. [`Inputs`] is implemented for slices too, but a slice has no size that is known at compile
-/// time.
+/// [`Inputs`] is implemented for slices too, but a slice has no size that is known at compile time.
 struct List<'a>(&'a [Input]);
 
 impl Inputs for List<'_> {
@@ -62,9 +62,8 @@ fn generated(shape: SampleShape, seed: u64) -> Vec<u8> {
     sample_text(&options, seed).into_bytes()
 }
 
-/// Makes an input. `kind` selects one of the properties that can make the order of inputs matter: a checksum that other
-/// inputs do not have, counts near the largest, hashes instead of names, damage, or calling contexts. The lowest kinds
-/// have none of them.
+/// `kind` selects what makes the order of inputs matter: a checksum, counts near the largest, hashes instead of names,
+/// damage, calling contexts. The lowest kinds have nothing of it.
 fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     let of = |checksum: u32| {
         let tail = match checksum {
@@ -95,34 +94,30 @@ fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     }
 }
 
-/// Returns the profile and the report of a merge, or its error, as text.
-fn told(outcome: Result<SampleOutcome, SampleMergeError>) -> String {
+fn told(outcome: Result<SampleOutcome, MergeError>) -> String {
     match outcome {
         Ok(outcome) => format!("{}\n{:#?}", shown(&outcome.profile), outcome.report),
         Err(error) => format!("{error:#?}"),
     }
 }
 
-/// Merges inputs one by one: each is read into a profile of its own.
 fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
     let list = List(inputs);
     let driver = Driver::new(&list, &options.run);
     let all = Piece::Later((0..inputs.len()).collect());
-    let strategy = strategy::strategy(options);
     let kind = worker::SampleKind {
         driver: &driver,
         options,
-        strategy: &*strategy,
+        strategy: strategy::Strategy::new(options),
     };
-    let part = ReportPart::new(strategy.log());
+    let part = ReportPart::new(kind.strategy.log());
     told(engine::add_up(&kind, [all].into_iter(), part))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Adding sums of neighbouring inputs must give the same result as adding inputs one by one. Some inputs are of a
-    /// kind that must be added one by one, and the number of threads varies.
+    /// Some inputs are of a kind that must be added one by one, and the number of threads varies.
     #[test]
     fn sums_of_neighbours_are_sums_one_by_one(
         kinds in proptest::collection::vec((0u8..13, 1u64..5, 0u8..6), 1..14),
@@ -161,8 +156,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// The order of inputs, the number of threads and the grouping must change nothing. Merging a single profile must
-    /// change nothing. An input with the weight n must have the same effect as n copies of it.
+    /// Neither order, threads nor grouping matter; one profile stays as it is; weight n is n copies.
     #[test]
     fn merging_is_a_commutative_monoid(seed in 0u64..1000, count in 1usize..6, weight in 1u64..4, shape in 0usize..4) {
         let shape = SampleShape::ALL[shape];
@@ -288,7 +282,7 @@ fn of_a_damaged_input_the_sound_functions_are_kept() {
     options.policy = Policy::Tolerant;
     assert!(matches!(
         merge_sample(&List(&none), &options),
-        Err(SampleMergeError::NothingLeft(_))
+        Err(MergeError::NothingLeft(_))
     ));
 }
 

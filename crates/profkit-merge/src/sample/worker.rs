@@ -1,9 +1,9 @@
 //! Merges sample profiles with the common driver. Each worker sums up neighbouring inputs.
-use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use super::ordered::family;
 use super::strategy::Strategy;
 use crate::driver::{Driver, MergeKind, OpenedInput, Outcome, ReportPart, Schedule};
+use crate::error::MergeError;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_data::sample::{
     self, AddOutcome, ProfileKind, ReadReport, SampleEncoding, SampleProfile, absorb, remap, scale,
@@ -13,40 +13,32 @@ use std::io;
 
 /// The smallest number of inputs per thread. With fewer inputs, fewer threads are started.
 const INPUTS_PER_THREAD: usize = 2;
-/// A worker adds its inputs to a sum, unless the order of inputs matters for an input; such an input is left out. If a
-/// worker has left out more inputs than this number, it leaves out all of its remaining inputs, too. The inputs that
-/// were left out are read at the end, one by one, in order. Raising this limit makes more and shorter sums, and each
-/// sum takes memory.
+/// An input whose order matters is left out of the worker's sum; after this many, all others are too. They are read at
+/// the end, one by one. A higher limit makes more and shorter sums, and each takes memory.
 const MOST_ODD: usize = 4;
 
-/// The merge of sample profiles, as the driver runs it.
 pub(super) struct SampleKind<'d, 'a> {
     pub(super) driver: &'d Driver<'a>,
     pub(super) options: &'d SampleMergeOptions,
-    pub(super) strategy: &'d dyn Strategy,
+    pub(super) strategy: Strategy,
 }
 
-/// A group of neighbouring inputs of a worker.
 #[allow(
     clippy::large_enum_variant,
     reason = "a worker has only a few values of this type"
 )]
 pub(super) enum Piece {
-    /// The inputs of the group were read. The variant holds their sum.
     Sum(Sum),
-    /// The inputs were not read yet. They are read one by one, after all inputs before them.
     Later(Vec<usize>),
     /// The inputs were read, and progress was reported for them, but they must be read again, one by one.
     Again(Vec<usize>),
 }
 
-/// The sum of neighbouring inputs that can be merged with each other.
 #[derive(Default)]
 pub(super) struct Sum {
     pub(super) profile: SampleProfile,
     pub(super) inputs: Vec<usize>,
-    /// The first input whose properties (probes, contexts) all other inputs must share. `None` if no input has
-    /// functions yet.
+    /// The first input with functions: all others must share its properties (probes, contexts).
     pub(super) first_in_family: Option<usize>,
     family: [bool; 2],
     pub(super) words: LlvmWords,
@@ -54,34 +46,28 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// Whether the inputs have pseudo probes, and whether they have calling contexts.
     pub(super) fn kinds(&self) -> [bool; 2] {
         self.family
     }
 }
 
-/// The error for an input that must not be added to the current sum, because the order of inputs matters for this
-/// input. A part of the input may have been added before the error was found.
+/// The order of this input matters, so it must not be added to the sum. A part of it may have been added.
 struct Odd;
 
-/// The state of one worker.
 #[derive(Default)]
 pub(super) struct SampleWorker {
     pieces: Vec<Piece>,
     sum: Sum,
-    /// The number of this worker's inputs that could not be added to a sum, because the order of inputs matters for
-    /// them.
+    /// The number of inputs that could not be added to a sum, because their order matters.
     odd: usize,
 }
 
 impl SampleWorker {
-    /// Returns all groups of inputs, in the order of the inputs.
     pub(super) fn into_pieces(mut self) -> impl Iterator<Item = Piece> {
         self.close();
         self.pieces.into_iter()
     }
 
-    /// Ends the current sum of inputs. The next input begins a new sum.
     fn close(&mut self) {
         let sum = std::mem::take(&mut self.sum);
         if !sum.inputs.is_empty() {
@@ -101,10 +87,9 @@ impl SampleWorker {
 
 impl MergeKind for SampleKind<'_, '_> {
     type Worker = SampleWorker;
-    type Error = SampleMergeError;
+    type Error = MergeError;
 
-    /// Each worker gets a contiguous range of the inputs. If functions contradict each other, the first one is kept, so
-    /// the sums of the workers must be joined in the order of the inputs.
+    /// Sums are joined in the order of the inputs: of functions that contradict each other, the first is kept.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges {
             at_least: INPUTS_PER_THREAD,
@@ -171,7 +156,7 @@ impl MergeKind for SampleKind<'_, '_> {
         &self,
         (worker, part): (&mut SampleWorker, &mut ReportPart),
         (mut later, later_part): (SampleWorker, ReportPart),
-    ) -> Result<(), SampleMergeError> {
+    ) -> Result<(), MergeError> {
         worker.close();
         later.close();
         worker.pieces.append(&mut later.pieces);
@@ -181,8 +166,7 @@ impl MergeKind for SampleKind<'_, '_> {
 }
 
 impl SampleKind<'_, '_> {
-    /// Makes the current sum again from its inputs. This is needed if only a part of another input was added to the
-    /// sum, because this part cannot be removed.
+    /// Makes the current sum again from its inputs: a part of another input that was added cannot be removed.
     fn rebuild(&self, worker: &mut SampleWorker) {
         let spoilt = std::mem::take(&mut worker.sum);
         let mut sum = Sum {
@@ -214,7 +198,6 @@ impl SampleKind<'_, '_> {
         worker.sum = sum;
     }
 
-    /// Reads an input and adds its functions directly to a sum.
     fn add(&self, sum: &mut Sum, input: &OpenedInput<'_>) -> Result<Outcome, Odd> {
         let options = self.options;
         let bytes = input.bytes();
@@ -237,7 +220,7 @@ impl SampleKind<'_, '_> {
         }
         let outcome = match (report.fault_count, report.functions) {
             (0, _) => Outcome::Kept,
-            _ if !self.strategy.keeps_sound_functions() => return Err(Odd),
+            _ if self.strategy.is_llvm() => return Err(Odd),
             (_, 0) if before == (sum.profile.names.len(), sum.profile.symbol_count()) => {
                 sum.profile.kind = kind_before;
                 Outcome::Dropped
@@ -271,7 +254,6 @@ impl SampleKind<'_, '_> {
         Ok(outcome)
     }
 
-    /// Reads an input into a profile of its own, renames its functions, applies its weight, and adds it to a sum.
     fn add_changed(&self, sum: &mut Sum, input: &OpenedInput<'_>) -> Result<ReadReport, Odd> {
         let options = self.options;
         let mut fresh = SampleProfile::new();
@@ -304,8 +286,7 @@ impl SampleKind<'_, '_> {
     }
 }
 
-/// The values of two variables of LLVM's readers: whether profiles are FS-AFDO (`FunctionSamples::ProfileIsFS`) and
-/// whether they are pre-inlined (`ProfileIsPreInlined`). A field is `None` if no input has set the variable.
+/// LLVM's variables `FunctionSamples::ProfileIsFS` and `ProfileIsPreInlined`; `None` if no input has set them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LlvmWords {
     pub(super) is_fs: Option<bool>,
@@ -313,9 +294,8 @@ pub(super) struct LlvmWords {
 }
 
 impl LlvmWords {
-    /// Returns the values that LLVM's reader gives to the variables when it reads an input. Readers of encodings that
-    /// cannot express FS-AFDO reset the first variable. Only the text reader resets the second. The reader of the
-    /// extensible encoding sets the variables but never resets them. The reader of GCC's encoding does not change them.
+    /// What LLVM's reader does with the variables. Encodings that cannot express FS-AFDO reset the first; only the text
+    /// reader resets the second. The extensible encoding sets them but never resets them. GCC's does not change them.
     pub(super) fn of(data: &[u8], kind: ProfileKind) -> Self {
         let encoding = sample::llvm_encoding(data);
         let resets_fs = !matches!(
@@ -333,8 +313,7 @@ impl LlvmWords {
         }
     }
 
-    /// Returns the values of the variables after LLVM's readers have read first the inputs of `earlier` and then the
-    /// inputs of `self`.
+    /// The values after reading first the inputs of `earlier` and then those of `self`.
     pub(super) fn after(self, earlier: Self) -> Self {
         LlvmWords {
             is_fs: self.is_fs.or(earlier.is_fs),

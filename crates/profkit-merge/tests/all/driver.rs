@@ -4,7 +4,7 @@ use profkit_data::instr::raw::RawProfile;
 use profkit_data::mip::MipProfile;
 use profkit_merge::memprof::merge_heap;
 use profkit_merge::mip::{MipMergeOptions, MipTarget, merge_mip};
-use profkit_merge::sample::{SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::sample::{SampleMergeOptions, merge_sample};
 use profkit_merge::{
     InputData, Inputs, MergeError, MergeOptions, Policy, Progress, RunOptions, Threads, merge_instr,
 };
@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex};
 /// The content that marks an input that cannot be opened.
 const UNREADABLE: &[u8] = b"unreadable";
 
-/// Inputs in memory that count how often each is opened.
 struct Counted {
     inputs: Vec<Vec<u8>>,
     opened: Vec<AtomicUsize>,
@@ -65,8 +64,7 @@ impl Inputs for Counted {
     }
 }
 
-/// Collects the indexes of the inputs in the order in which they are done. After a given number of inputs, sets the
-/// flag that cancels the merge.
+/// Collects the inputs in the order in which they are done. After a number of them, sets the flag that cancels.
 struct Watch {
     done: Mutex<Vec<usize>>,
     cancel_after: usize,
@@ -100,14 +98,12 @@ impl Progress for Watch {
     }
 }
 
-/// How a merge ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Done,
     Cancelled,
 }
 
-/// A kind of merge, with inputs that are unusual in different ways.
 struct Kind {
     name: &'static str,
     inputs: Vec<Vec<u8>>,
@@ -125,7 +121,7 @@ fn instr(inputs: &Counted, options: MergeOptions) -> End {
 fn sample(inputs: &Counted, run: RunOptions) -> End {
     match merge_sample(inputs, &SampleMergeOptions::new().run(run)) {
         Ok(_) => End::Done,
-        Err(SampleMergeError::Cancelled) => End::Cancelled,
+        Err(MergeError::Cancelled) => End::Cancelled,
         Err(error) => panic!("{error}"),
     }
 }
@@ -235,7 +231,6 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// Every input is reported once, whatever its outcome is and however often it was read.
 #[test]
 fn progress_ends_at_the_number_of_inputs() {
     for kind in kinds() {
@@ -251,8 +246,7 @@ fn progress_ends_at_the_number_of_inputs() {
     }
 }
 
-/// If no input can be opened a second time (like a pipe), each is opened exactly once. Only an input that cannot be
-/// opened at all may be tried again.
+/// Only an input that cannot be opened at all may be tried again.
 #[test]
 fn a_pipe_is_opened_once() {
     for kind in kinds() {
@@ -289,7 +283,6 @@ fn a_merge_that_was_cancelled_before_it_began_opens_nothing() {
     }
 }
 
-/// If a merge on one thread is cancelled after some inputs, it reads no further input.
 #[test]
 fn a_merge_that_is_cancelled_ends_before_the_next_input() {
     for kind in kinds() {

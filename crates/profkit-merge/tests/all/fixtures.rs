@@ -15,7 +15,6 @@ fn raws() -> Vec<String> {
         .collect()
 }
 
-/// Multiplies every counter of the first profile of a file, as if it were another run of the same program.
 fn another_run(bytes: &[u8], factor: u64) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let profile = RawProfile::parse(&bytes).unwrap();
@@ -35,7 +34,6 @@ fn another_run(bytes: &[u8], factor: u64) -> Vec<u8> {
     bytes
 }
 
-/// The events that report a change or a loss.
 fn losses(report: &Report) -> Vec<&Event> {
     let events = report.events.iter();
     events.filter(|event| !event.reason.is_note()).collect()
@@ -391,7 +389,6 @@ fn a_damaged_memprof_section_is_left_out_and_its_file_is_kept() {
     insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: an offset in the section points outside the section (MemProf section, at offset 0xad0): found 0xffffffffffffffff, expected 0xac8 to 0xd10");
 }
 
-/// Inputs that contradict each other: raw profiles of two builds of one program, and a text profile that fits neither.
 fn contradicting() -> Vec<(&'static str, Vec<u8>)> {
     let shapes = fixture("raw/clang-22-ir-shapes.profraw");
     let other = fixture("raw/clang-19-ir-shapes.profraw");
@@ -487,8 +484,7 @@ fn heap_profiles_beside_others_are_merged_in_the_same_call() {
     }
 }
 
-/// A raw file that is cut off before the end of its counters gets an event with the reason Truncated. LLVM's tool
-/// reports a bad header for such a file.
+/// LLVM's tool reports a bad header for such a file.
 #[test]
 fn the_reason_of_a_cut_raw_file_is_its_end() {
     let whole = fixture("raw/clang-22-ir-plain.profraw");

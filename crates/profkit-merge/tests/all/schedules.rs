@@ -8,7 +8,6 @@ use profkit_data::instr::{ValueData, value_data};
 use profkit_merge::{Reason, merge_scheduled};
 use profkit_testkit::fixture;
 
-/// Returns every order in which `inputs` can be read, each with every way to deal the inputs out to workers.
 fn schedules(inputs: usize) -> Vec<Vec<(usize, usize)>> {
     fn extend(
         inputs: usize,
@@ -58,7 +57,6 @@ fn same_by_every_schedule(files: &Files) {
     }
 }
 
-/// All orders of a few things.
 fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     match things {
         [] => vec![Vec::new()],
@@ -75,8 +73,8 @@ fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     }
 }
 
-/// Adds an empty value site to the value data of the first record whose number of sites is not a multiple of 8. The
-/// data records do not change, so the fast path still recognises the profile as one of the same program.
+/// Adds an empty value site to the first record whose number of sites is not a multiple of 8. The data records do not
+/// change, so the fast path takes the profile as one of the same program.
 fn with_another_site(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let profile = RawProfile::parse(&bytes).unwrap();

@@ -5,8 +5,6 @@ use profkit_testkit::{require_or_skip, succeed};
 use std::fmt::Write;
 use std::process::Command;
 
-/// Makes a text profile with one trace for each number in `from..to`. Its header states that the traces are a sample of
-/// `stream` traces.
 fn profile(from: usize, to: usize, stream: usize) -> Vec<u8> {
     let mut text = format!(":ir\n:temporal_prof_traces\n{}\n{stream}\n", to - from);
     for id in from..to {
@@ -18,8 +16,6 @@ fn profile(from: usize, to: usize, stream: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Makes files with temporal traces. Each entry of `sizes` stands for a file: the number of traces in it, and the
-/// number of traces of which the file claims to be a sample.
 fn cut(sizes: &[(usize, usize)]) -> Files {
     let mut next = 0;
     let mut files = Vec::new();

@@ -10,9 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable that carries the settings of a link from the call of rustc to the call of the linker. It
-/// contains three words: the linker, the target, and the path of the crate's output files without their extension. The
-/// third word is empty if the crate is not instrumented.
+/// Carries the settings of a link from rustc's call to the linker's: the linker, the target, and the path of the
+/// crate's output files without their extension, which is empty if the crate is not instrumented.
 const LINK: &str = "PROFKIT_MIP_CARGO_LINK";
 
 /// The user's linker and the target. The linker is a compiler driver, so it can also assemble.
@@ -57,8 +56,7 @@ impl Tools {
     }
 }
 
-/// Adds the option that makes rustc or rustdoc start this program as its linker. `objects` is the path of the crate's
-/// output files without their extension, or `None` if the crate is not instrumented.
+/// Makes rustc or rustdoc start this program as its linker. `objects` is `None` if the crate is not instrumented.
 pub fn replace_linker(
     command: &mut Command,
     links: &Path,
@@ -113,8 +111,7 @@ pub fn link(call: &Call, setup: &cc::Setup) -> Result<u8> {
     }
 }
 
-/// Returns the assembly of a runtime that never writes a raw file. Build scripts, procedural macros and documentation
-/// tests are linked with it, because the instrumented libraries that they use refer to symbols of the runtime.
+/// The assembly of a runtime that never writes a raw file, for build scripts, procedural macros and tests in docs.
 fn idle_runtime() -> String {
     let mut text = String::from("\t.data\n\t.balign 8\n");
     for (name, value) in [

@@ -28,20 +28,17 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable with a hash of the settings of the instrumentation. The dependency file of each
-/// instrumented crate names this variable, so cargo compiles the crate again if the settings have changed.
+/// A hash of the settings. Each instrumented crate depends on this variable, so that cargo compiles it again.
 const TRACKED: &str = "PROFKIT_MIP_CARGO";
-/// The environment variable by which [`run`] passes its settings to the later calls of this program. It contains,
-/// separated by [`SEPARATOR`]: the folder with links to this program, the current folder, the user's rustdoc, and the
-/// command-line words.
+/// Carries the settings of [`run`] to later calls, separated by [`SEPARATOR`]: the folder with links to this program,
+/// the current folder, the user's rustdoc, and the command-line words.
 const SETTINGS: &str = "PROFKIT_MIP_CARGO_SETTINGS";
 const SEPARATOR: u8 = 0x1f;
 
 /// The settings of `profkit mip cargo`.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The settings that each compiler call uses: how code is instrumented and linked. `cc.words` are the command-line
-    /// words between the name of the subcommand and cargo's arguments; see [`Call::words`].
+    /// How code is instrumented and linked. `cc.words` are the words before cargo's arguments ([`Call::words`]).
     pub cc: cc::Setup,
     /// Whether all crates of the program are instrumented. If false, only the crates of the workspace are.
     pub dependencies: bool,
@@ -78,7 +75,6 @@ fn this_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(Error::file(Doing::Find, Path::new("this program")))
 }
 
-/// Makes a symbolic link to this program at the path `link`. Does nothing if the link exists already.
 fn link_to_us(link: &Path) -> Result<()> {
     let us = this_program()?;
     if fs::read_link(link).is_ok_and(|old| old == us) {
@@ -96,8 +92,7 @@ fn link_to_us(link: &Path) -> Result<()> {
     }
 }
 
-/// Returns a message for each environment variable that names a wrapper of rustc. The message says that cargo starts
-/// profkit instead of the wrapper.
+/// Messages about variables that name a wrapper of rustc: cargo starts profkit instead of it.
 pub fn notes() -> impl Iterator<Item = String> {
     let names = ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"];
     names.into_iter().filter_map(|name| {
@@ -172,7 +167,6 @@ fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
     Ok(command)
 }
 
-/// The program in whose place cargo or rustc has started this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Rustc,
@@ -184,21 +178,16 @@ enum Role {
 #[derive(Debug)]
 pub struct Call {
     role: Role,
-    /// The folder with links to this program.
     links: PathBuf,
-    /// The folder in which `profkit mip cargo` was started.
     folder: PathBuf,
-    /// The rustdoc that cargo would have started.
     rustdoc: OsString,
     words: Vec<OsString>,
-    /// The arguments after the name of the program.
     args: Vec<OsString>,
 }
 
 impl Call {
-    /// Returns what this process must do if cargo started it in place of rustc or rustdoc, or rustc started it in place
-    /// of the linker; `None` if something else started it. `args` are the arguments of the process, beginning with the
-    /// program's name.
+    /// What this process must do if cargo or rustc started it in place of rustc, rustdoc or the linker; otherwise
+    /// `None`. `args` begin with the program's name.
     pub fn of_process(args: &[OsString]) -> Option<Self> {
         let (program, args) = args.split_first()?;
         let mut settings = split(std::env::var_os(SETTINGS)?).into_iter();
@@ -256,9 +245,8 @@ impl Call {
         }
     }
 
-    /// Executes rustdoc in place of this process. rustdoc compiles each documentation test to a program and links it
-    /// with the instrumented crates. These programs get a runtime that writes no raw files. Their raw files would be
-    /// useless: each program has a build id of its own, and only the map of the same program fits a raw file.
+    /// Executes rustdoc. Its test programs get a runtime that writes no raw files: only the map of the same program
+    /// fits a raw file, and each test is a program of its own.
     fn document(&self) -> Error {
         let mut command = Command::new(&self.rustdoc);
         command.args(&self.args);

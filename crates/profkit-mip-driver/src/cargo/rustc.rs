@@ -10,8 +10,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The options of a command line of rustc or rustdoc, as pairs of name and value. Codegen options have the name `-C`.
-/// If the option has no value, the value is empty.
+/// The options of rustc or rustdoc, as names and values. Codegen options have the name `-C`.
 #[derive(Debug)]
 pub struct Options(Vec<(String, String)>);
 
@@ -43,7 +42,6 @@ impl Options {
         options.flat_map(|(_, value)| value.split(','))
     }
 
-    /// Returns the value of a codegen option. If the option is given several times, the last value counts, as in rustc.
     pub fn codegen(&self, name: &str) -> Option<&str> {
         let options = self.0.iter().rev().filter(|(own, _)| own == "-C");
         options
@@ -51,8 +49,7 @@ impl Options {
             .find_map(|(own, value)| (own == name).then_some(value))
     }
 
-    /// Returns the target that the command line names, or `None` if it names none. If the target is a JSON file,
-    /// returns the file's name without its extension.
+    /// The target that the command line names. Of a JSON file, its name without the extension.
     pub fn target(&self) -> Option<String> {
         let target = self.values("--target").last()?;
         let stem = Path::new(target).file_stem()?.to_string_lossy();
@@ -77,8 +74,7 @@ impl Options {
             .any(|kind| kinds.contains(&kind))
     }
 
-    /// Returns the path of the crate's output files without their extension. `None` if the command line makes no
-    /// machine code.
+    /// The path of the crate's output files without their extension; `None` if no machine code is made.
     fn outputs(&self) -> Option<PathBuf> {
         let name = self.values("--crate-name").last()?;
         let folder = self.values("--out-dir").last()?;
@@ -87,7 +83,6 @@ impl Options {
             .then(|| Path::new(folder).join(format!("{name}{extra}")))
     }
 
-    /// Whether the crate runs only during the build. Such crates are build scripts and procedural macros.
     fn is_for_build(&self) -> bool {
         let script = |name: &str| name.starts_with("build_script_");
         !self.has("--test")
@@ -102,7 +97,6 @@ impl Options {
             || self.has_type(&["bin", "dylib", "cdylib", "proc-macro"])
     }
 
-    /// Returns the reason why the crate cannot be instrumented, if there is one.
     fn unsupported(&self) -> Option<Unsupported> {
         let split = self.codegen("split-debuginfo").unwrap_or("off");
         if split != "off" {
@@ -123,8 +117,7 @@ impl Options {
     }
 }
 
-/// Replaces each argument `@FILE` by the arguments in the file, which has one argument per line. Cargo uses such files
-/// for command lines that are too long for the system.
+/// Replaces each argument `@FILE` by those in the file, one per line, as cargo writes long command lines.
 fn expand(args: &[OsString]) -> Result<Vec<OsString>> {
     let mut all = Vec::new();
     for word in args {
@@ -139,7 +132,6 @@ fn expand(args: &[OsString]) -> Result<Vec<OsString>> {
     Ok(all)
 }
 
-/// Carries out a call of rustc. Returns the exit code for this process.
 pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
     let Some((rustc, args)) = call.args.split_first() else {
         return Err(Error::NoCompiler);
@@ -195,8 +187,7 @@ pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
     Ok(0)
 }
 
-/// Adds the variable [`TRACKED`] to the dependency file of the crate. Cargo then compiles the crate again if the value
-/// of the variable changes. The added line also marks the crate as instrumented; [`is_tracked`] looks for it.
+/// Adds [`TRACKED`] to the crate's dependency file. This also marks the crate as instrumented ([`is_tracked`]).
 fn track(outputs: &Path) -> Result<()> {
     let file = dependency_file(outputs);
     let line = format!(
@@ -212,7 +203,6 @@ fn track(outputs: &Path) -> Result<()> {
     }
 }
 
-/// Whether the dependency file of the crate marks the crate as instrumented ([`track`] has written the mark).
 pub fn is_tracked(outputs: &Path) -> bool {
     let mark = format!("# env-dep:{TRACKED}=");
     fs::read_to_string(dependency_file(outputs))
@@ -225,9 +215,7 @@ fn dependency_file(outputs: &Path) -> PathBuf {
     name.into()
 }
 
-/// Answers `-vV` as rustc does, with an additional line that contains a hash of the settings. Cargo compiles all crates
-/// again if the answer differs from that of the last build. Without the line, cargo would not notice that
-/// `RUSTC_WRAPPER` is set or that its settings have changed.
+/// Answers `-vV` with one more line, a hash of the settings, so that cargo compiles all crates again if they changed.
 fn version(mut command: Command) -> Result<u8> {
     let output = command
         .output()

@@ -68,7 +68,6 @@ fn libraries_with_long_names() {
     assert_eq!(of, expected);
 }
 
-/// If a file that rustc should have written is missing or damaged, the error names this file.
 #[test]
 fn messages() {
     let folder = tempfile::tempdir().expect("a folder");

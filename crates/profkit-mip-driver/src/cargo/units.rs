@@ -18,8 +18,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the output files of a crate: the files whose names begin with the name of the outputs and a dot. Each file
-/// is a pair of the rest of its name (after that dot) and its path.
+/// The output files of a crate: the rest of each name, after the outputs' name and a dot, and its path.
 fn files(outputs: &Path) -> Result<Vec<(String, PathBuf)>> {
     let folder = outputs.parent().unwrap_or(Path::new("."));
     let prefix = format!("{}.", crate_name(outputs));
@@ -41,8 +40,7 @@ fn crate_name(outputs: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Whether this is the name of a unit's assembly file. The crate's name and the dot after it have been removed from
-/// `rest`.
+/// `rest` is the name without the crate's name and the dot after it.
 fn is_assembly(rest: &str) -> bool {
     rest == "s" || rest.ends_with(".rcgu.s")
 }
@@ -57,8 +55,7 @@ pub fn remove_assembly(outputs: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether an object must be replaced: it has code, and it belongs to a crate that is instrumented. `rest` is the
-/// object's name without the name of the crate that is being compiled.
+/// Whether an object has code and belongs to an instrumented crate. `rest` is its name without that of the crate.
 fn is_wanted(rest: &str, outputs: &Path) -> bool {
     if !rest.ends_with(".rcgu.o") || !rest.contains("-cgu.") {
         return false;
@@ -80,8 +77,7 @@ impl Assembly {
         Ok(Assembly(files))
     }
 
-    /// Returns the assembly file from which the instrumented object is made that replaces a given object. `rest` is the
-    /// given object's name without the crate's name and the dot. `only` is true if the crate has no other object.
+    /// The assembly file of the object that replaces a given one. `only` says that the crate has no other object.
     fn file(&self, rest: &str, only: bool, outputs: &Path) -> Result<&Path> {
         let named = rest.strip_suffix('o').map(|stem| format!("{stem}s"));
         let found = self
@@ -116,7 +112,6 @@ fn folder_beside(outputs: &Path) -> Result<tempfile::TempDir> {
         .map_err(Error::file(Doing::MakeFolder, folder))
 }
 
-/// Replaces the objects of a crate by instrumented objects before the crate is linked.
 pub fn replace_objects(outputs: &Path, tools: &Tools, options: &Options) -> Result<()> {
     let mut objects = files(outputs)?;
     objects.retain(|(rest, _)| is_wanted(rest, outputs));
@@ -134,7 +129,6 @@ pub fn replace_objects(outputs: &Path, tools: &Tools, options: &Options) -> Resu
     Ok(())
 }
 
-/// Replaces the crate's own objects in a library that rustc has made of the crate.
 pub fn replace_members(
     library: &Path,
     outputs: &Path,

@@ -10,15 +10,13 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable by which the compiler driver sends settings to this program when GCC starts it as the
-/// assembler. The variable contains the real assembler, the target triple, and the command-line words of the front end,
-/// separated by [`SEPARATOR`].
+/// Carries settings to this program when GCC starts it as the assembler: the real assembler, the target triple, and the
+/// words of the front end, separated by [`SEPARATOR`].
 pub const ENVIRONMENT: &str = "PROFKIT_MIP_ASSEMBLER";
 const SEPARATOR: u8 = 0x1f;
 
-/// Makes a symbolic link `as` to this program in `folder`, and returns the value that the environment variable
-/// [`ENVIRONMENT`] must have. `words` are the arguments of the compiler. `setup` are the command-line words of the
-/// front end; [`AssemblerCall::words`] returns them when GCC starts this program as its assembler.
+/// Makes a link `as` to this program in `folder`, and returns the value for [`ENVIRONMENT`]. `words` are the compiler's
+/// arguments; [`AssemblerCall::words`] later returns `setup`.
 pub fn prepare(
     folder: &Path,
     compiler: &Compiler,
@@ -69,8 +67,7 @@ pub struct AssemblerCall {
 }
 
 impl AssemblerCall {
-    /// Reads the settings of this call from the environment. `args` are the arguments of the process, beginning with
-    /// the program's name.
+    /// Reads the settings of this call. `args` begin with the program's name.
     pub fn from_environment(args: Vec<OsString>) -> Self {
         let value = std::env::var_os(ENVIRONMENT).unwrap_or_default().into_vec();
         let mut words = value
@@ -84,8 +81,7 @@ impl AssemblerCall {
         }
     }
 
-    /// Returns the command-line words of the front end, as they were in [`Setup::words`](super::Setup::words) in the
-    /// process of the compiler driver that started GCC.
+    /// The words of the front end, as in [`Setup::words`](super::Setup::words) of the process that started GCC.
     pub fn words(&self) -> &[OsString] {
         &self.words
     }

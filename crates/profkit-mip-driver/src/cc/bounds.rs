@@ -13,9 +13,8 @@ use profkit_abi::mip::{section, symbol};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Returns the linker script. A program without instrumented objects is linked without the runtime, and may have no
-/// record section. GNU ld fails if it must evaluate the address of a section that no input has. So the script asks for
-/// this address only in a branch of a condition: GNU ld evaluates only the branch that applies.
+/// The linker script. GNU ld fails if it must evaluate the address of a section that no input has, so the script asks
+/// for it only in a branch of a condition, which ld evaluates only if it applies.
 pub fn script() -> String {
     let (records, hook) = (section::RECORDS, symbol::HOOK);
     [
@@ -30,8 +29,7 @@ pub fn script() -> String {
     .concat()
 }
 
-/// Returns the words to add to a link with GNU ld, after the words of the user and the runtime. `script` is the path of
-/// a file to which the caller must write the text of [`script()`].
+/// The words for a link with GNU ld, after the runtime. The caller writes the text of [`script()`] to `script`.
 pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString> {
     match parsed.stop {
         Stop::PartialLink => [section::RECORDS, section::MAP]
@@ -42,8 +40,7 @@ pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString>
     }
 }
 
-/// Whether a link needs the script of this module: its words contain `--gc-sections` and do not name a linker script. A
-/// linker script of the user may place the records differently.
+/// With a linker script of its own, a link may place the records differently.
 fn drops_sections(parsed: &Parsed) -> bool {
     let mut drops = false;
     for word in linker_words(parsed) {
@@ -59,8 +56,7 @@ fn drops_sections(parsed: &Parsed) -> bool {
     drops
 }
 
-/// Whether an option is `-T` or one of its long forms, which name a linker script. Options that set the address of a
-/// section (`-Ttext` and others) begin with the same letters, but do not name a script.
+/// `-Ttext` and others begin with the same letters, but set the address of a section.
 fn is_script(name: &str) -> bool {
     const ADDRESSES: [&str; 5] = ["Ttext", "Tdata", "Tbss", "Trodata", "Tldata"];
     const SCRIPTS: [&str; 4] = ["T", "dT", "script", "default-script"];
@@ -83,8 +79,7 @@ fn linker_words(parsed: &Parsed) -> impl Iterator<Item = String> {
         .map(|word| word.to_string_lossy().into_owned())
 }
 
-/// Returns the words that make the driver start its linker with `--version`. The linker then prints its name and
-/// version, and links nothing.
+/// The words for a linker that prints its name and version, and links nothing.
 pub fn question(parsed: &Parsed) -> Vec<OsString> {
     let mut words = vec![OsString::from("-Wl,--version")];
     for item in &parsed.items {

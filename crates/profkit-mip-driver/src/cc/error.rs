@@ -73,16 +73,14 @@ pub enum Error {
     Unsupported(Unsupported),
     /// A crate cannot be instrumented. The variant holds the reason.
     Crate(Unsupported),
-    /// Neither `XDG_CACHE_HOME` nor `HOME` is set, so there is no folder for the symbolic links through which cargo
-    /// starts this program.
+    /// Neither `XDG_CACHE_HOME` nor `HOME` is set, so there is no folder for links to this program.
     NoCache,
     /// rustc wrote no assembly file for an object.
     NoAssembly {
         /// The name of the object.
         object: String,
     },
-    /// The compiler driver that serves as assembler rejected the instrumented assembly. It has reported the reason
-    /// itself.
+    /// The compiler driver rejected the instrumented assembly, and has reported the reason.
     Assembler {
         /// The name of the program.
         program: String,
@@ -117,15 +115,12 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Returns a function for `map_err` that makes an [`Error::System`] from an error of the system, the operation and
-    /// the path.
     pub(crate) fn file(doing: Doing, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let name = profkit_data::path_text(path);
         move |error| Error::System { doing, name, error }
     }
 
-    /// Whether the cause is the command line or the environment. If false, the cause is in the source code or on this
-    /// machine.
+    /// Whether the cause is the command line or the environment, and not source code or this machine.
     pub fn is_usage(&self) -> bool {
         match self {
             Error::NoCompiler

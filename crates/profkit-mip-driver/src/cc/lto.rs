@@ -16,9 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// Whether the linker must make machine code of bitcode.
-///
-/// # Errors
-/// If the link is partial (`-r`) and an input is bitcode.
 pub fn is_needed(parsed: &Parsed) -> Result<bool> {
     let has_bitcode = parsed.items.iter().any(|item| match item {
         Item::Input { path, kind, .. } => match kind {
@@ -36,13 +33,11 @@ pub fn is_needed(parsed: &Parsed) -> Result<bool> {
     Ok(has_bitcode || parsed.lto && parsed.stop == Stop::Link)
 }
 
-/// The command-line words of the two links. `first` makes the linker write assembly; `second` links the instrumented
-/// objects.
+/// The words of the link that makes the linker write assembly, and of the one of the instrumented objects.
 struct Words {
     folder: PathBuf,
     /// The folders in which the linker looks for libraries (`-L`).
     search: Vec<PathBuf>,
-    /// The number of files replaced so far.
     replaced: usize,
     first: Vec<OsString>,
     second: Vec<OsString>,
@@ -79,10 +74,9 @@ impl Words {
         Ok(())
     }
 
-    /// Returns the words that take the place of `word` in the first and in the second link, or `None` if `word` names
-    /// no file with bitcode. In the first link, the file is replaced by a file of the same content in the temporary
-    /// folder, because lld writes assembly beside its bitcode inputs. In the second link, a bitcode file is left out. A
-    /// library is replaced by a library without its bitcode members, or left out if it has no others.
+    /// The words in place of `word` in the two links; `None` if it names no file with bitcode. The first link gets a
+    /// copy in the temporary folder, because lld writes assembly beside its inputs. The second gets no bitcode: of a
+    /// library, only the other members.
     fn replacement(&mut self, word: &OsStr) -> Result<Option<(OsString, Option<OsString>)>> {
         let path = match word.as_bytes().strip_prefix(b"-l") {
             Some(name) => match self.library(&OsStr::from_bytes(name).to_string_lossy()) {
@@ -122,8 +116,7 @@ impl Words {
         Ok(Some((first.into(), Some(second.into()))))
     }
 
-    /// Returns the static library that the linker takes for the option `-lNAME`. `None` if it takes a shared library,
-    /// or finds the library only in the linker's own folders.
+    /// The static library for `-lNAME`; `None` if a shared one, or one in the linker's own folders, is taken.
     fn library(&self, name: &str) -> Option<PathBuf> {
         for folder in &self.search {
             let file = match name.strip_prefix(':') {
@@ -139,7 +132,6 @@ impl Words {
     }
 }
 
-/// Returns the folders that the options `-L` name.
 fn search(parsed: &Parsed) -> Vec<PathBuf> {
     let options = parsed.items.iter().filter_map(|item| match item {
         Item::Option {
@@ -174,8 +166,7 @@ fn no_assembly(linker: &str) -> Error {
     ))
 }
 
-/// Carries out a link with link-time optimisation. Returns the exit code of the step that failed, or `None` if all
-/// succeeded.
+/// Returns the exit code of the step that failed, or `None` if all succeeded.
 pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
     check_linker(job)?;
     let folder = job.folder.join("lto");
@@ -272,8 +263,8 @@ fn assembly_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Checks that all bitcode that the linker has read comes from files that were replaced. Otherwise the program would
-/// contain code without instrumentation, or code twice. `trace` lists the files that the linker has read, one per line.
+/// Checks that all bitcode that was read comes from files that were replaced: otherwise code would be missing or
+/// double. `trace` lists the files that the linker has read.
 fn check_trace(trace: &[u8], folder: &Path, output: &OsStr) -> Result<()> {
     let mut seen = rustc_hash::FxHashSet::default();
     for line in trace.lines().map_while(std::result::Result::ok) {

@@ -40,16 +40,14 @@ pub struct Setup {
     pub options: Options,
     /// The MIP runtime to link.
     pub runtime: Runtime,
-    /// The command-line words from which the front end can make the same [`Options`] again. The front end needs them
-    /// when GCC starts it as the assembler; see [`AssemblerCall::words`].
+    /// The words that give the same [`Options`] again, in the process that GCC starts as the assembler.
     pub words: Vec<OsString>,
 }
 
 /// The MIP runtime that is linked to a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runtime {
-    /// A variant of the MIP runtime that this crate contains or compiles. If the small variant is chosen, only programs
-    /// get it: a shared library gets the full variant.
+    /// A variant of the MIP runtime. A shared library never gets the small variant, but the full one.
     BuiltIn(Variant),
     /// A static library or object file with the MIP runtime.
     File(PathBuf),
@@ -64,7 +62,6 @@ impl Default for Runtime {
 }
 
 impl From<PathBuf> for Runtime {
-    /// The runtime that a command line names: `full`, `small` or `api`, or a file.
     fn from(name: PathBuf) -> Self {
         runtime::variant_of(name.as_os_str()).map_or(Runtime::File(name), Runtime::BuiltIn)
     }

@@ -20,13 +20,11 @@ pub enum Stop {
     Assembly,
     /// The driver stops after assembling (`-c`).
     Object,
-    /// The driver links a program or a shared library.
     Link,
     /// The driver links objects into one object (`-r`).
     PartialLink,
 }
 
-/// The kind of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Source code that is compiled to assembly.
@@ -42,30 +40,24 @@ pub enum Kind {
 /// The purpose of a compiler option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// An option that names the phase after which the driver stops, such as `-c` and `-S`.
     Stop,
-    /// The option `-o`.
     Output,
-    /// The option `-x`.
     Language,
-    /// An option about dependency files.
     Dependencies,
     /// An option that only the linker uses.
     Linker,
     /// An option that only the preprocessor or the compiler uses. The assembler is called without this option.
     Preprocessor,
-    /// The option `-save-temps`.
     SaveTemps,
-    /// Any other option.
     Other,
 }
 
-/// An option or an input of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// An option: one word, or two if the value is a separate word.
-    Option { class: Class, words: Vec<OsString> },
-    /// An input, with the language that the last option `-x` before it has set.
+    Option {
+        class: Class,
+        words: Vec<OsString>,
+    },
     Input {
         path: OsString,
         kind: Kind,
@@ -81,13 +73,11 @@ pub struct Parsed {
     pub output: Option<OsString>,
     /// Whether the command line contains the linker option `--build-id`.
     pub has_build_id: bool,
-    /// Whether the link makes a shared library.
     pub is_library: bool,
     /// Whether a dependency file is wanted, and whether options name the file (`-MF`) and its target (`-MT`, `-MQ`).
     pub dependencies: Dependencies,
     /// Whether the command line asks for link-time optimisation (`-flto`).
     pub lto: bool,
-    /// Whether some of the words were read from response files.
     pub from_response_file: bool,
 }
 
@@ -98,7 +88,6 @@ pub struct Dependencies {
     pub target_named: bool,
 }
 
-/// The way in which a command line is carried out.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// The command line compiles no code, so the compiler is started with its arguments unchanged.
@@ -122,8 +111,7 @@ pub fn compiler_at(words: &[OsString]) -> usize {
     launchers.count()
 }
 
-/// Returns the family of a compiler (GCC or Clang), if its name shows it. `None` for names such as `cc`, which mean
-/// different compilers on different systems.
+/// Returns the family that the name shows; `None` for names such as `cc`, which mean several compilers.
 pub fn family(compiler: &OsStr) -> Option<Family> {
     let name = Path::new(compiler)
         .file_name()?
@@ -247,7 +235,6 @@ fn ends_before_code(text: &str) -> bool {
         || text.starts_with("--help=")
 }
 
-/// Returns the kind of an input. `language` is the language from `-x`; without it, the extension of the file decides.
 fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
     if let Some(language) = language {
         let language = language.to_string_lossy();
@@ -273,267 +260,289 @@ fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
     }
 }
 
+/// The options without a separate value whose purpose matters. An option that is in neither list is for all phases.
+const EXACT: &[(Class, &[&str])] = &[
+    (Class::Stop, &["-c", "-S"]),
+    (Class::Dependencies, &["-MD", "-MMD", "-MP", "-MG", "-MV"]),
+    (
+        Class::Linker,
+        &[
+            "-r",
+            "-shared",
+            "-static",
+            "-static-pie",
+            "-pie",
+            "-no-pie",
+            "-nopie",
+            "-rdynamic",
+            "-nostdlib",
+            "-nodefaultlibs",
+            "-nostartfiles",
+            "-nolibc",
+            "-static-libgcc",
+            "-static-libstdc++",
+            "-shared-libgcc",
+            "-s",
+            "-symbolic",
+            "-pthreads",
+        ],
+    ),
+    (Class::SaveTemps, &["-save-temps", "--save-temps"]),
+    (
+        Class::Preprocessor,
+        &[
+            "-nostdinc",
+            "-nostdinc++",
+            "-undef",
+            "-P",
+            "-C",
+            "-CC",
+            "-H",
+        ],
+    ),
+];
+
+/// The options whose value is in the same word, by their beginning. The first that fits decides.
+const JOINED: &[(Class, &[&str])] = &[
+    (Class::Other, &["-object", "-openmp", "-opt"]),
+    (Class::SaveTemps, &["-save-temps="]),
+    (Class::Output, &["-o", "--output="]),
+    (Class::Language, &["-x"]),
+    (Class::Dependencies, &["-MF", "-MT", "-MQ", "-Wp,-M"]),
+    (
+        Class::Linker,
+        &["-Wl,", "-l", "-L", "-fuse-ld=", "--ld-path="],
+    ),
+    (Class::Preprocessor, &["-Wp,", "-I", "-D", "-U", "-i"]),
+];
+
+fn class(text: &str) -> Class {
+    let find = |list: &[(Class, &[&str])], fits: &dyn Fn(&str) -> bool| {
+        let found = list
+            .iter()
+            .find(|(_, names)| names.iter().any(|name| fits(name)));
+        found.map(|(class, _)| *class)
+    };
+    find(EXACT, &|name| text == name)
+        .or_else(|| find(JOINED, &|start| text.starts_with(start)))
+        .unwrap_or(Class::Other)
+}
+
 /// Parses the words of a command line after the compiler's name.
-///
-/// # Errors
-/// If the command line contains something that cannot be instrumented.
 pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported> {
     let expanded = response::expand(words);
-    let from_response_file = expanded.len() != words.len() || expanded != words;
-    let mut items = Vec::new();
-    let mut stop = Stop::Link;
-    let mut language: Option<OsString> = None;
-    let mut output = None;
-    let mut dependencies = Dependencies::default();
-    let mut has_build_id = false;
-    let mut is_library = false;
-    let mut architectures = 0;
-    let mut lto = false;
-    let mut fat_objects = false;
-    let mut side_files = None;
-    let mut split_dwarf = None;
-    let mut pass_on = false;
+    let mut parser = Parser::new(family);
+    parser.parsed.from_response_file = expanded != words;
     let mut rest = expanded.into_iter();
-    let mut only_inputs = false;
     while let Some(word) = rest.next() {
         let text = word.to_string_lossy().into_owned();
-        if only_inputs || text == "-" || !text.starts_with('-') {
-            let kind = kind(&word, language.as_deref());
-            items.push(Item::Input {
-                path: word,
-                kind,
-                language: language.clone(),
-            });
-            continue;
+        if parser.only_inputs || text == "-" || !text.starts_with('-') {
+            parser.input(word);
+        } else if text == "--" && family == Family::Clang {
+            parser.only_inputs = true;
+        } else if let Some((_, class)) = SEPARATE.iter().find(|(name, _)| *name == text) {
+            parser.separate(word, &text, *class, rest.next());
+        } else {
+            parser.single(word, &text)?;
         }
-        if text == "--" && family == Family::Clang {
-            only_inputs = true;
-            continue;
+    }
+    parser.finish()
+}
+
+struct Parser {
+    family: Family,
+    parsed: Parsed,
+    language: Option<OsString>,
+    architectures: usize,
+    fat_objects: bool,
+    /// The last option that makes the compiler write further files.
+    side_files: Option<String>,
+    split_dwarf: Option<String>,
+    pass_on: bool,
+    only_inputs: bool,
+}
+
+impl Parser {
+    fn new(family: Family) -> Self {
+        Parser {
+            family,
+            parsed: Parsed {
+                items: Vec::new(),
+                stop: Stop::Link,
+                output: None,
+                has_build_id: false,
+                is_library: false,
+                dependencies: Dependencies::default(),
+                lto: false,
+                from_response_file: false,
+            },
+            language: None,
+            architectures: 0,
+            fat_objects: false,
+            side_files: None,
+            split_dwarf: None,
+            pass_on: false,
+            only_inputs: false,
         }
-        pass_on |= ends_before_code(&text);
-        if let Some((_, class)) = SEPARATE.iter().find(|(name, _)| *name == text) {
-            let value = rest.next();
-            match (text.as_str(), &value) {
-                ("-o" | "--output", Some(value)) => output = Some(value.clone()),
-                ("-x" | "--language", Some(value)) => {
-                    language = (value != "none").then(|| value.clone())
-                }
-                ("-MF", _) => dependencies.file_named = true,
-                ("-MT" | "-MQ", _) => dependencies.target_named = true,
-                ("-arch", _) => architectures += 1,
-                ("-Xlinker", Some(value)) => has_build_id |= is_build_id(&value.to_string_lossy()),
-                _ => {}
+    }
+
+    fn input(&mut self, path: OsString) {
+        self.parsed.items.push(Item::Input {
+            kind: kind(&path, self.language.as_deref()),
+            path,
+            language: self.language.clone(),
+        });
+    }
+
+    fn set_language(&mut self, name: &OsStr) {
+        self.language = (name != "none").then(|| name.to_owned());
+    }
+
+    /// Takes an option whose value is the next word.
+    fn separate(&mut self, word: OsString, text: &str, class: Class, value: Option<OsString>) {
+        let parsed = &mut self.parsed;
+        self.pass_on |= ends_before_code(text);
+        match (text, &value) {
+            ("-o" | "--output", Some(value)) => parsed.output = Some(value.clone()),
+            ("-x" | "--language", Some(value)) => self.set_language(value),
+            ("-MF", _) => parsed.dependencies.file_named = true,
+            ("-MT" | "-MQ", _) => parsed.dependencies.target_named = true,
+            ("-arch", _) => self.architectures += 1,
+            ("-Xlinker", Some(value)) => {
+                parsed.has_build_id |= is_build_id(&value.to_string_lossy());
             }
-            let mut words = vec![word];
-            words.extend(value);
-            items.push(Item::Option {
-                class: *class,
-                words,
-            });
-            continue;
+            _ => {}
         }
-        let class = match text.as_str() {
-            "-c" => {
-                if stop != Stop::Assembly {
-                    stop = Stop::Object;
-                }
-                Class::Stop
-            }
+        let mut words = vec![word];
+        words.extend(value);
+        self.parsed.items.push(Item::Option { class, words });
+    }
+
+    /// Takes an option that is one word.
+    fn single(&mut self, word: OsString, text: &str) -> Result<(), Unsupported> {
+        let parsed = &mut self.parsed;
+        self.pass_on |= ends_before_code(text);
+        let class = class(text);
+        match text {
             // If several options name a phase, the driver stops after the earliest of them.
-            "-S" => {
-                stop = Stop::Assembly;
-                Class::Stop
-            }
-            "-r" => {
-                if stop == Stop::Link {
-                    stop = Stop::PartialLink;
-                }
-                Class::Linker
-            }
-            "-MD" | "-MMD" => {
-                dependencies.wanted = true;
-                Class::Dependencies
-            }
-            "-MP" | "-MG" | "-MV" => Class::Dependencies,
-            "-shared" => {
-                is_library = true;
-                Class::Linker
-            }
-            "-static" | "-static-pie" | "-pie" | "-no-pie" | "-nopie" | "-rdynamic"
-            | "-nostdlib" | "-nodefaultlibs" | "-nostartfiles" | "-nolibc" | "-static-libgcc"
-            | "-static-libstdc++" | "-shared-libgcc" | "-s" | "-symbolic" | "-pthreads" => {
-                Class::Linker
-            }
-            "-fno-lto" => {
-                lto = false;
-                Class::Other
-            }
-            "-ffat-lto-objects" | "-fno-fat-lto-objects" => {
-                fat_objects = text == "-ffat-lto-objects";
-                Class::Other
-            }
-            "-save-temps" | "--save-temps" => Class::SaveTemps,
-            "-nostdinc" | "-nostdinc++" | "-undef" | "-P" | "-C" | "-CC" | "-H" => {
-                Class::Preprocessor
-            }
-            _ if text == "-flto" || text.starts_with("-flto=") => {
-                lto = true;
-                Class::Other
-            }
-            _ if text.starts_with("-m32") || text == "-mx32" || text == "-m16" => {
-                return Err(Unsupported {
-                    message: format!("{text}: MIP cannot instrument 32-bit x86 code"),
-                    hint: Some("compile this part of the build without profkit mip cc"),
-                });
-            }
-            _ if text.starts_with("-save-temps=") => Class::SaveTemps,
-            _ if text.starts_with("-o") && !is_word_option_with_o(&text) => {
-                output = Some(
-                    OsStr::from_bytes(word.as_bytes().get(2..).unwrap_or_default()).to_owned(),
-                );
-                Class::Output
-            }
-            _ if text.starts_with("--output=") => {
-                output = text.strip_prefix("--output=").map(OsString::from);
-                Class::Output
-            }
-            _ if text.starts_with("-x") => {
-                let name = text.get(2..).unwrap_or_default();
-                language = (name != "none").then(|| OsString::from(name));
-                Class::Language
-            }
-            _ if text.starts_with("-MF") => {
-                dependencies.file_named = true;
-                Class::Dependencies
-            }
-            _ if text.starts_with("-MT") || text.starts_with("-MQ") => {
-                dependencies.target_named = true;
-                Class::Dependencies
-            }
-            _ if text.starts_with("-Wp,-M") => {
-                dependencies.wanted = true;
-                dependencies.file_named = true;
-                Class::Dependencies
-            }
-            _ if text.starts_with("-Wl,") => {
-                has_build_id |= text.split(',').any(is_build_id);
-                Class::Linker
-            }
-            _ if text.starts_with("-Wp,") => Class::Preprocessor,
-            _ if text.starts_with("-Wa,") => Class::Other,
-            _ if text.starts_with("-l")
-                || text.starts_with("-L")
-                || text.starts_with("-fuse-ld=")
-                || text.starts_with("--ld-path=") =>
-            {
-                Class::Linker
-            }
-            _ if text.starts_with("-I")
-                || text.starts_with("-D")
-                || text.starts_with("-U")
-                || text.starts_with("-i") =>
-            {
-                Class::Preprocessor
-            }
-            "-gno-split-dwarf" => {
-                split_dwarf = None;
-                Class::Other
-            }
-            _ if text.starts_with("-gsplit-dwarf") => {
-                split_dwarf = Some(text.clone());
-                Class::Other
-            }
+            "-c" if parsed.stop != Stop::Assembly => parsed.stop = Stop::Object,
+            "-S" => parsed.stop = Stop::Assembly,
+            "-r" if parsed.stop == Stop::Link => parsed.stop = Stop::PartialLink,
+            "-MD" | "-MMD" => parsed.dependencies.wanted = true,
+            "-shared" => parsed.is_library = true,
+            "-flto" => parsed.lto = true,
+            "-fno-lto" => parsed.lto = false,
+            "-ffat-lto-objects" => self.fat_objects = true,
+            "-fno-fat-lto-objects" => self.fat_objects = false,
+            "-gno-split-dwarf" => self.split_dwarf = None,
             "--coverage"
             | "-ftest-coverage"
             | "-fprofile-arcs"
             | "-fstack-usage"
             | "-ftime-trace"
             | "-fsave-optimization-record"
-            | "-foptimization-record-file" => {
-                side_files = Some(text.clone());
-                Class::Other
+            | "-foptimization-record-file" => self.side_files = Some(text.to_owned()),
+            "-mx32" | "-m16" => return Err(no_32_bit(text)),
+            _ if text.starts_with("-m32") => return Err(no_32_bit(text)),
+            _ if text.starts_with("-flto=") => parsed.lto = true,
+            _ if text.starts_with("-gsplit-dwarf") => self.split_dwarf = Some(text.to_owned()),
+            _ if class == Class::Output => {
+                let start = if text.starts_with("--") {
+                    "--output="
+                } else {
+                    "-o"
+                };
+                let value = word.as_bytes().get(start.len()..).unwrap_or_default();
+                parsed.output = Some(OsStr::from_bytes(value).to_owned());
             }
-            _ => Class::Other,
-        };
-        items.push(Item::Option {
+            _ if class == Class::Language => {
+                self.set_language(OsStr::new(text.get(2..).unwrap_or_default()));
+            }
+            _ if text.starts_with("-MF") => parsed.dependencies.file_named = true,
+            _ if text.starts_with("-MT") || text.starts_with("-MQ") => {
+                parsed.dependencies.target_named = true;
+            }
+            _ if text.starts_with("-Wp,-M") => {
+                parsed.dependencies.wanted = true;
+                parsed.dependencies.file_named = true;
+            }
+            _ if text.starts_with("-Wl,") => {
+                parsed.has_build_id |= text.split(',').any(is_build_id);
+            }
+            _ => {}
+        }
+        self.parsed.items.push(Item::Option {
             class,
             words: vec![word],
         });
+        Ok(())
     }
-    let inputs = || {
-        items.iter().filter_map(|item| match item {
-            Item::Input { kind, .. } => Some(*kind),
-            Item::Option { .. } => None,
-        })
-    };
-    if pass_on || inputs().next().is_none() {
-        return Ok(Request::PassOn);
+
+    fn finish(self) -> Result<Request, Unsupported> {
+        let Parsed { stop, lto, .. } = self.parsed;
+        let is_clang = self.family == Family::Clang;
+        let inputs = || {
+            self.parsed.items.iter().filter_map(|item| match item {
+                Item::Input { kind, .. } => Some(*kind),
+                Item::Option { .. } => None,
+            })
+        };
+        if self.pass_on || inputs().next().is_none() {
+            return Ok(Request::PassOn);
+        }
+        if is_clang && let Some(option) = self.split_dwarf {
+            return Err(Unsupported::new(
+                format!(
+                    "{option} is not possible: profkit lets clang stop at assembly, and clang then names the split debug file after the source file, not after the object file"
+                ),
+                "keep the debug information in the object file (without -gsplit-dwarf), or use gcc",
+            ));
+        }
+        if self.architectures > 1 {
+            return Err(Unsupported::new(
+                "-arch is given twice: one call compiles for one architecture only",
+                "run the compiler once per -arch, then join the objects with lipo",
+            ));
+        }
+        if is_clang && lto && self.fat_objects {
+            return Err(Unsupported::new(
+                "-ffat-lto-objects: a link without -flto would take the machine code of these objects, which is not instrumented",
+                "build without -ffat-lto-objects",
+            ));
+        }
+        let compiles = inputs().any(|kind| kind != Kind::Other);
+        let assembles = inputs().any(|kind| !matches!(kind, Kind::Other | Kind::Source));
+        if lto && (stop == Stop::Assembly || stop == Stop::Object && !assembles && is_clang) {
+            // The compiler writes bitcode (Clang) or bytecode (GCC), which cannot be instrumented. Only the link makes
+            // machine code of it, and instruments that.
+            return Ok(Request::PassOn);
+        }
+        if stop == Stop::Object && !compiles {
+            // No input is a source or assembly file. With `-c`, the compiler precompiles such inputs as headers, ignores
+            // them, or rejects them, so there is nothing to instrument.
+            return Ok(Request::PassOn);
+        }
+        if is_clang
+            && stop == Stop::Link
+            && compiles
+            && let Some(option) = self.side_files
+        {
+            return Err(Unsupported::new(
+                format!(
+                    "{option} is not possible when clang compiles and links in one call: clang would make up the name of the file that this option writes from the name of a temporary object file"
+                ),
+                "compile with -c, then link",
+            ));
+        }
+        Ok(Request::Work(Box::new(self.parsed)))
     }
-    if family == Family::Clang
-        && let Some(option) = split_dwarf
-    {
-        return Err(Unsupported::new(
-            format!(
-                "{option} is not possible: profkit lets clang stop at assembly, and clang then names the split debug file after the source file, not after the object file"
-            ),
-            "keep the debug information in the object file (without -gsplit-dwarf), or use gcc",
-        ));
-    }
-    if architectures > 1 {
-        return Err(Unsupported::new(
-            "-arch is given twice: one call compiles for one architecture only",
-            "run the compiler once per -arch, then join the objects with lipo",
-        ));
-    }
-    if family == Family::Clang && lto && fat_objects {
-        return Err(Unsupported::new(
-            "-ffat-lto-objects: a link without -flto would take the machine code of these objects, which is not instrumented",
-            "build without -ffat-lto-objects",
-        ));
-    }
-    let compiles = inputs().any(|kind| kind != Kind::Other);
-    let assembles = inputs().any(|kind| !matches!(kind, Kind::Other | Kind::Source));
-    if lto
-        && (stop == Stop::Assembly || stop == Stop::Object && !assembles && family == Family::Clang)
-    {
-        // The compiler writes bitcode (Clang) or bytecode (GCC), which cannot be instrumented. Only the link makes
-        // machine code of it, and instruments that.
-        return Ok(Request::PassOn);
-    }
-    if stop == Stop::Object && !compiles {
-        // No input is a source or assembly file. With `-c`, the compiler precompiles such inputs as headers, ignores
-        // them, or rejects them, so there is nothing to instrument.
-        return Ok(Request::PassOn);
-    }
-    if family == Family::Clang
-        && stop == Stop::Link
-        && compiles
-        && let Some(option) = side_files
-    {
-        return Err(Unsupported::new(
-            format!(
-                "{option} is not possible when clang compiles and links in one call: clang would make up the name of the file that this option writes from the name of a temporary object file"
-            ),
-            "compile with -c, then link",
-        ));
-    }
-    Ok(Request::Work(Box::new(Parsed {
-        items,
-        stop,
-        output,
-        has_build_id,
-        is_library,
-        dependencies,
-        lto,
-        from_response_file,
-    })))
 }
 
-/// Whether a word is a long option that begins with `-o`, and not the option `-o` with a value.
-fn is_word_option_with_o(text: &str) -> bool {
-    ["-object", "-openmp", "-opt"]
-        .iter()
-        .any(|name| text.starts_with(name))
+fn no_32_bit(text: &str) -> Unsupported {
+    Unsupported::new(
+        format!("{text}: MIP cannot instrument 32-bit x86 code"),
+        "compile this part of the build without profkit mip cc",
+    )
 }
 
 fn is_build_id(text: &str) -> bool {

@@ -17,19 +17,15 @@ pub enum Step {
         to: PathBuf,
         /// The input file that the user named. Messages about the assembly show this name.
         source: OsString,
-        /// Whether a line with the name of the user's file is added to the assembly. Without the line, messages of the
-        /// assembler would show the name of the temporary assembly file.
+        /// Whether the assembly gets the name of the user's file, which messages of the assembler then show.
         marked: bool,
     },
-    /// Copy a file to standard output.
     Show(PathBuf),
 }
 
-/// Steps that are carried out in order. If a step fails, the later steps of the group are not carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     pub steps: Vec<Step>,
-    /// The output files to remove if a step fails.
     pub discard: Vec<PathBuf>,
 }
 
@@ -38,22 +34,17 @@ pub struct Group {
 pub struct Plan {
     /// The groups of steps: one group for each input that is compiled or assembled.
     pub groups: Vec<Group>,
-    /// The words of the last call of the compiler, usually the link. The compiler is called only if no group failed.
-    /// `None` if there is no such call.
+    /// The words of the last call of the compiler, usually the link. It is made only if no group failed.
     pub link: Option<Vec<OsString>>,
-    /// The folders to create before the first step.
     pub folders: Vec<PathBuf>,
 }
 
-/// The paths and words that a plan needs for one call, and that the planner cannot find out itself because it is a pure
-/// function.
+/// The paths and words that the planner, a pure function, cannot find out itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    /// The folder for temporary files, which exist only during the call.
     pub temporary: &'a Path,
     /// The file with the MIP runtime; `None` if no runtime is linked.
     pub runtime: Option<&'a Path>,
-    /// The words to add to a link after the runtime.
     pub linker: &'a [OsString],
 }
 
@@ -61,8 +52,7 @@ fn os(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// Returns the name of an input file without its folder and extension. Compiler drivers derive the names of outputs
-/// from it.
+/// The name without folder and extension, from which compiler drivers derive names of outputs.
 fn stem(input: &OsStr) -> OsString {
     Path::new(input).file_stem().unwrap_or(input).to_owned()
 }
@@ -73,14 +63,12 @@ fn with_extension(stem: &OsStr, extension: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether the output is standard output or a device. The assembly for such an output is instrumented in a temporary
-/// file. The assembly for an ordinary output file is instrumented in that file itself.
+/// The assembly for standard output or a device is instrumented in a temporary file, other assembly in place.
 fn is_special(output: &OsStr) -> bool {
     output == "-" || Path::new(output).starts_with("/dev")
 }
 
-/// Returns the words to add to a link after the user's words. `language` is true if an option `-x` would apply to the
-/// added words.
+/// The words to add to a link. `language` says that an option `-x` would apply to them.
 fn link_words(parsed: &Parsed, language: bool, places: Places<'_>) -> Vec<OsString> {
     let mut words = Vec::new();
     if parsed.stop == Stop::PartialLink {
@@ -113,8 +101,7 @@ fn inputs(parsed: &Parsed) -> impl Iterator<Item = (&OsString, Kind, Option<&OsS
     })
 }
 
-/// Plans the steps for a call of a compiler. `words` are the arguments as the user typed them: response files (`@FILE`)
-/// are not expanded.
+/// Plans the steps of a call. `words` are those of the user: response files are not expanded.
 pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<'_>) -> Plan {
     let compiled = inputs(parsed)
         .filter(|(_, kind, _)| *kind != Kind::Other)
@@ -134,9 +121,8 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
     }
 }
 
-/// Plans the steps for GCC. With the option `-B`, GCC starts this program as its assembler, and everything else happens
-/// as in a normal build. If the user gives `-S`, GCC starts no assembler, so further steps instrument the assembly that
-/// GCC writes.
+/// With `-B`, GCC starts this program as its assembler, and everything else is as in a normal build. With `-S` it
+/// starts none, so further steps instrument the assembly.
 fn gcc(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let mut run = vec![OsString::from("-B"), places.temporary.join("").into()];
     let language = matches!(last_language(parsed), Some(Some(_)));
@@ -203,8 +189,6 @@ fn instrument_in_place(file: &Path, source: &OsStr) -> Step {
     }
 }
 
-/// Returns the language that the last option `-x` has set. The outer `None` means that there is no such option, the
-/// inner `None` that the last one is `-x none`.
 fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
     parsed.items.iter().rev().find_map(|item| match item {
         Item::Option {
@@ -222,9 +206,8 @@ fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
     })
 }
 
-/// Plans the steps for Clang, which starts no separate assembler. Each source is compiled to assembly, instrumented,
-/// assembled to the output, and linked. Clang derives the names of other files, such as dependency files, from the name
-/// of its output. So it first writes the assembly to a file that has the name of the output.
+/// Clang starts no assembler: each source is compiled to assembly, instrumented, and assembled. Clang derives names of
+/// other files from its output, so it first writes the assembly to a file with the name of the output.
 fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let links = matches!(parsed.stop, Stop::Link | Stop::PartialLink);
     let mut plan = Plan::default();
@@ -349,8 +332,7 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     plan
 }
 
-/// Returns the words that compile one input (`stop` is `-S` or `-c`) or preprocess it (`-E`). The output is the file
-/// `text`. `links` is true if the command line also links.
+/// The words that compile one input (`stop` is `-S` or `-c`) or preprocess it (`-E`) to the file `text`.
 fn compile_words(
     parsed: &Parsed,
     path: &OsStr,

@@ -16,23 +16,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// If the words of a command have more bytes in total than this number, they are passed to the compiler in a response
-/// file. This is done only if the user's own command line used a response file. The system's own limit is much larger.
+/// Longer commands get a response file if the user's had one. The system's own limit is much larger.
 const LONG_COMMAND: usize = 32 << 10;
 
 /// The compiler that the user named, with its launchers.
 #[derive(Debug)]
 pub struct Compiler {
     program: OsString,
-    /// The words between the program that is started and the user's arguments. If that program is a launcher such as
-    /// ccache, these words are further launchers and the compiler; otherwise there are none.
+    /// The words between the started program and the user's arguments: launchers and the compiler after a launcher.
     before: Vec<OsString>,
     pub family: Family,
 }
 
 impl Compiler {
-    /// Finds out which compiler `words` name. `words` are the launchers and then the compiler, which has the index
-    /// `at`.
+    /// Finds out which compiler `words` name: launchers, and then the compiler at index `at`.
     pub fn new(words: &[OsString], at: usize) -> Result<Self> {
         let (Some(program), Some(name)) = (words.first(), words.get(at)) else {
             return Err(Error::NoCompiler);
@@ -75,7 +72,6 @@ impl Compiler {
         }
     }
 
-    /// The name of the program that is started.
     pub fn name(&self) -> String {
         self.program.to_string_lossy().into_owned()
     }
@@ -104,8 +100,7 @@ impl Compiler {
         self.ask(&words)
     }
 
-    /// Returns the words that the linker needs in addition. If they name a linker script, writes the script to a file
-    /// in `folder`.
+    /// The further words of the linker. A linker script that they name is written to `folder`.
     fn linker_words(
         &self,
         parsed: &Parsed,
@@ -135,7 +130,6 @@ pub fn is_clang(driver: &OsString) -> Result<bool> {
     }
 }
 
-/// A guard that removes temporary files if a signal ends the process.
 struct Cleaner(Arc<Mutex<Vec<PathBuf>>>);
 
 impl Cleaner {
@@ -160,8 +154,7 @@ impl Cleaner {
         Ok(Cleaner(paths))
     }
 
-    /// Sets the output files of the current steps. If a signal ends the process, they are removed together with the
-    /// temporary folder.
+    /// The output files of the current steps, which are removed if a signal ends the process.
     fn set_outputs(&self, outputs: &[PathBuf]) {
         let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         paths.truncate(1);
@@ -254,16 +247,13 @@ fn discard(group: &Group) {
     }
 }
 
-/// A command line that is being carried out, with the settings for the programs that it starts.
 pub struct Job<'a> {
     pub compiler: &'a Compiler,
     pub options: &'a Options,
     pub words: &'a [OsString],
     pub folder: &'a Path,
-    /// The number of response files written so far.
     rsp: usize,
-    /// The value of the environment variable [`assembler::ENVIRONMENT`], by which this program gets its settings when
-    /// GCC starts it as the assembler. `None` if the compiler is not GCC.
+    /// The value of [`assembler::ENVIRONMENT`] for GCC, which starts this program as its assembler.
     assembler: Option<OsString>,
     pub parsed: &'a Parsed,
 }
@@ -346,9 +336,8 @@ pub fn exit_code(status: ExitStatus) -> Option<u8> {
     Some(u8::try_from(number).unwrap_or(1))
 }
 
-/// Instruments the assembly file `from`, or standard input if `from` is `-`, and writes the result to `to`. `source` is
-/// the name for messages. `target` asks the compiler for the target; it is called only if the instrumenter cannot
-/// derive the target from the text. If `marked` is true, a first line names `source` for the assembler's messages.
+/// Instruments assembly; `-` is standard input. `source` is the name in messages, with `marked` also in those of the
+/// assembler. `target` asks the compiler, if the text does not show the target.
 pub fn instrument_file(
     from: &Path,
     to: &Path,

@@ -18,7 +18,6 @@ fn text(words: &[OsString]) -> String {
         .join(" ")
 }
 
-/// Returns the planned steps for a command line as text, one step per line.
 fn planned(of: Family, line: &str) -> String {
     let words = words(line);
     let parsed = match parse(&words, of) {

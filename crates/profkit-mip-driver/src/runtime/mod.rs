@@ -8,15 +8,15 @@ pub use profkit_rt::Variant;
 use profkit_abi::mip::symbol;
 use profkit_merge::files::{Content, Output, OutputError, system_text};
 use profkit_rt::archive::{Member, archive};
+use profkit_rt::compiler::{linux_target, rustc, same_architecture};
 use std::borrow::Cow;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns the object file of a variant of the runtime for the machine that this crate is built for; empty if there is
-/// none.
+/// The object file for the machine that this crate is built for; empty if there is none.
 const fn embedded(variant: Variant) -> &'static [u8] {
     match variant {
         Variant::Full => include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt.o")),
@@ -71,14 +71,7 @@ impl Error {
                 CompileError::NoCore => Some(format!(
                     "rustup target add {target} (Debian: the package libstd-rust-dev of the target's architecture), or name a compiler that has this library: RUSTC=…"
                 )),
-                CompileError::NoCompiler(..) => Some(
-                    "install Rust (rustup.rs), or name its compiler: RUSTC=/path/to/rustc"
-                        .to_owned(),
-                ),
-                CompileError::UnknownTarget => Some(format!(
-                    "{rustc} --print target-list lists the targets that it supports"
-                )),
-                CompileError::Io(..) | CompileError::Compiler(_) => None,
+                error => error.hint(rustc),
             },
         }
     }
@@ -188,15 +181,10 @@ pub fn object(target: Option<&str>, variant: Variant) -> Result<Cow<'static, [u8
     };
     let aligned = is_aligned(asked);
     let embedded = embedded(variant);
-    if rust_target(HOST).is_some_and(|host| same_object(host, target))
-        && !aligned
-        && !embedded.is_empty()
-    {
+    if is_for_host(target) && !aligned && !embedded.is_empty() {
         return Ok(Cow::Borrowed(embedded));
     }
-    let rustc = std::env::var_os("RUSTC")
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| OsString::from("rustc"));
+    let rustc = rustc();
     let folder = tempfile::Builder::new()
         .prefix("profkit-rt-")
         .tempdir()
@@ -219,13 +207,14 @@ pub fn place(target: &str, variant: Variant, folder: &Path) -> Result<PathBuf, E
     let name = target_for(target, variant).unwrap_or("unknown");
     let mut path = folder.join("libprofkit_rt.a");
     let aligned = is_aligned(target);
-    if (aligned || !rust_target(HOST).is_some_and(|host| same_object(host, name)))
+    if (aligned || !is_for_host(name))
         && let Some(cache) = cache_folder()
     {
         let mut hasher = DefaultHasher::new();
         (
             profkit_rt::source::FILES,
             profkit_abi::source::MIP,
+            profkit_rt::compiler::FLAGS,
             profkit_rt::COMPILE_FLAGS,
             variant,
             aligned,
@@ -260,61 +249,47 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
         .filter(|path| path.is_absolute())
 }
 
-/// Whether two targets can use the same object file. Targets that differ only in the C library can, because the runtime
-/// uses none.
-fn same_object(a: &str, b: &str) -> bool {
-    let architecture = |target: &str| target.split('-').next().map(str::to_owned);
-    architecture(a) == architecture(b)
+fn is_for_host(target: &str) -> bool {
+    linux_target(HOST).is_some_and(|host| same_architecture(host, target))
 }
 
-/// Whether the object for a triple must read and write numbers only at multiples of their size. 64-bit Arm demands this
-/// while the memory management unit is off, and a program without an operating system may never switch the unit on.
+/// 64-bit Arm demands aligned numbers while the memory management unit is off, as it may always be without a system.
 fn is_aligned(triple: &str) -> bool {
     is_bare(triple) && (triple.starts_with("aarch64-") || triple.starts_with("arm64-"))
 }
 
-/// Whether a triple is that of programs without an operating system.
 fn is_bare(triple: &str) -> bool {
     !triple.contains("-linux") && triple.contains("-none")
 }
 
-/// Returns the Rust target for which the runtime must be compiled so that a program for `triple` can be linked with it.
-/// The variant `Api`, which writes no files, makes no system calls. So programs without an operating system can use the
-/// object of this variant that is compiled for Linux.
+/// The Rust target of the runtime for `triple`. The variant `Api` makes no system calls, so that programs without an
+/// operating system use its object for Linux.
 fn target_for(triple: &str, variant: Variant) -> Option<&'static str> {
     if variant == Variant::Api && is_bare(triple) {
         let architecture = triple.split('-').next().unwrap_or_default();
         let hard = if triple.ends_with("hf") { "hf" } else { "" };
-        return rust_target(&format!("{architecture}-linux-gnueabi{hard}"));
+        return linux_target(&format!("{architecture}-linux-gnueabi{hard}"));
     }
-    rust_target(triple)
-}
-
-/// Returns the Rust target for a triple of GCC, Clang or Rust. The C library in the triple is ignored.
-fn rust_target(triple: &str) -> Option<&'static str> {
-    let architecture = triple.split('-').next().unwrap_or_default();
-    let linux = triple.contains("-linux") && !triple.ends_with("x32") && !triple.contains("ilp32");
-    let hard = triple.ends_with("hf");
-    match architecture {
-        _ if !linux => None,
-        "x86_64" | "amd64" => Some("x86_64-unknown-linux-gnu"),
-        "aarch64" | "arm64" => Some("aarch64-unknown-linux-gnu"),
-        _ if architecture.starts_with("arm") || architecture.starts_with("thumb") => {
-            if architecture.ends_with("eb") || architecture.starts_with("armeb") {
-                None
-            } else if hard {
-                Some("armv7-unknown-linux-gnueabihf")
-            } else {
-                Some("armv7-unknown-linux-gnueabi")
-            }
-        }
-        _ => None,
-    }
+    linux_target(triple)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Variant, is_aligned, rust_target, target_for};
+    use super::{Variant, is_aligned, linux_target, target_for};
+
+    #[test]
+    fn the_built_in_objects_are_the_compiled_ones() {
+        for variant in [Variant::Full, Variant::Small, Variant::Api] {
+            let embedded = super::embedded(variant);
+            if embedded.is_empty() {
+                continue;
+            }
+            let folder = tempfile::tempdir().expect("a folder");
+            let (rustc, path) = (super::rustc(), folder.path());
+            let compiled = super::compile::compile(&rustc, super::HOST, variant, false, path);
+            assert!(compiled.expect("compiled") == embedded, "{variant:?}");
+        }
+    }
 
     #[test]
     fn programs_without_an_operating_system_use_the_variant_without_files() {
@@ -362,7 +337,7 @@ mod tests {
             ("x86_64-apple-darwin", None),
             ("x86_64-pc-windows-msvc", None),
         ] {
-            assert_eq!(rust_target(triple), expected, "{triple}");
+            assert_eq!(linux_target(triple), expected, "{triple}");
         }
     }
 }

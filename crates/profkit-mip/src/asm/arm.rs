@@ -23,7 +23,6 @@ pub struct ArmState {
 }
 
 impl ArmState {
-    /// Updates the settings if the directive changes one of them.
     pub(super) fn follow(&mut self, directive: Directive<'_>) {
         let arguments = directive.arguments;
         match directive.name {
@@ -65,7 +64,6 @@ impl ArmState {
     }
 }
 
-/// Whether this architecture lacks `movw`. All architectures before ARMv7 lack it, except ARMv6T2.
 fn is_old_architecture(name: &[u8]) -> bool {
     let Some(version) = name.strip_prefix(b"armv") else {
         return matches!(name, b"iwmmxt" | b"iwmmxt2" | b"xscale");
@@ -77,7 +75,6 @@ fn is_old_architecture(name: &[u8]) -> bool {
     }
 }
 
-/// Whether this processor lacks `movw`.
 fn is_old_processor(name: &[u8]) -> bool {
     let arm_number = name.strip_prefix(b"arm").and_then(|rest| rest.first());
     let cortex_m = name.strip_prefix(b"cortex-m");

@@ -13,14 +13,11 @@ pub struct Module<'a> {
     pub sections: Vec<Section<'a>>,
     /// The names of the macros that the file defines.
     pub macros: FxHashSet<&'a [u8]>,
-    /// The index of the statement `.end`, after which assemblers ignore everything. `None` if the file has no such
-    /// statement.
+    /// The index of the statement `.end`, after which assemblers ignore everything.
     pub end: Option<usize>,
 }
 
-/// Returns the directives that can end the body of the directive `name`, if the assembler stores the body and reads it
-/// any number of times, as for `.macro` and `.rept`. `None` for other directives: they have no body, or the assembler
-/// reads the body once, where it stands.
+/// The directives that end the body of `name`, if the body is read any number of times, as of `.macro` and `.rept`.
 fn opens_template(name: &[u8]) -> Option<&'static [&'static [u8]]> {
     match name {
         b".macro" => Some(&[b".endm", b".endmacro"]),

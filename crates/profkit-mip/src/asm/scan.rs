@@ -1,8 +1,7 @@
 //! The first pass over an assembly file. It finds where comments, strings and statements begin and end.
 use super::Syntax;
 
-/// The position of a statement: the offsets of its start and end in the text, the line of its first byte, and whether
-/// it is inline assembly.
+/// The offsets of a statement, the line of its first byte, and whether it is inline assembly.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) start: usize,
@@ -11,8 +10,7 @@ pub(super) struct Piece {
     pub(super) inline: bool,
 }
 
-/// The text of an assembly file with a space in place of each byte of a comment. So the text has the same length as the
-/// file, and its offsets are offsets in the file.
+/// The text of a file with a space in place of each byte of a comment, so that offsets stay the same.
 #[derive(Clone, Debug)]
 pub struct Scanned {
     pub(super) clean: Vec<u8>,
@@ -59,7 +57,6 @@ struct Scanner<'a> {
     position: usize,
     line: u32,
     inline: bool,
-    /// The offset at which the current statement starts. `piece_line` is the line at this offset.
     piece: usize,
     piece_line: u32,
 }
@@ -142,8 +139,7 @@ impl Scanner<'_> {
         });
     }
 
-    /// Moves past a string, which ends at its closing quote. A string without a closing quote ends at the end of the
-    /// line.
+    /// A string without a closing quote ends at the end of the line.
     fn string(&mut self) {
         self.position += 1;
         while let Some(&byte) = self.text.get(self.position) {
@@ -160,8 +156,7 @@ impl Scanner<'_> {
         self.position = self.position.min(self.text.len());
     }
 
-    /// Moves past a character constant. In GNU as, a constant `'x` needs no closing quote. If the character is a
-    /// backslash, a second character belongs to the constant.
+    /// In GNU as, a constant `'x` needs no closing quote. After a backslash, a second character belongs to it.
     fn character(&mut self) {
         self.position += 1;
         let step = match self.text.get(self.position) {

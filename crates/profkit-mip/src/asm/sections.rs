@@ -12,13 +12,11 @@ pub struct SectionId(pub u32);
 pub struct Section<'a> {
     /// The name of the section. In Mach-O, the name has the form "segment,section".
     pub name: &'a [u8],
-    /// The flags of the section, without the quotes around them. In Mach-O, the type and attributes of the section.
-    /// Empty if the file gives none.
+    /// The flags without quotes; in Mach-O the type and attributes. Empty if the file gives none.
     pub flags: &'a [u8],
     /// The name of the COMDAT group or other group that contains the section; `None` if no group does.
     pub group: Option<&'a [u8]>,
-    /// The number after `unique` in the section's directive; `None` if there is none. The number distinguishes sections
-    /// of the same name.
+    /// The number after `unique`, which distinguishes sections of the same name.
     pub unique: Option<&'a [u8]>,
     /// A directive that makes this section the current section again: its name and arguments, as in the file.
     pub selector: (&'a [u8], &'a [u8]),
@@ -50,15 +48,12 @@ pub fn arguments(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Removes the quotes around a text, if there are any.
 pub(super) fn unquoted(text: &[u8]) -> &[u8] {
     quoted(text).map_or(text, |(name, _)| name)
 }
 
-/// The identity of a section: its name, group and `unique` number.
 type Key<'a> = (&'a [u8], Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// The sections found so far, the current section, and the stack on which `.pushsection` saves the current section.
 #[derive(Debug)]
 pub(super) struct Sections<'a> {
     pub(super) list: Vec<Section<'a>>,
@@ -88,7 +83,6 @@ impl<'a> Sections<'a> {
         sections
     }
 
-    /// Changes the current section if the directive selects a section.
     pub(super) fn follow(&mut self, directive: Directive<'a>) {
         match directive.name {
             b".pushsection" => {

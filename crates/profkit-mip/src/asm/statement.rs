@@ -11,8 +11,7 @@ pub struct Statement<'a> {
     pub start: usize,
     /// The end of the statement: the offset in the file after the last byte that is not white space.
     pub end: usize,
-    /// The section that contains the statement. For a directive that changes the section, this is the section before
-    /// the change.
+    /// The section of the statement; of a directive that changes the section, the one before.
     pub section: SectionId,
     /// The context of the statement, such as the enabled syntax.
     pub context: Context,
@@ -20,8 +19,7 @@ pub struct Statement<'a> {
     pub kind: Kind<'a>,
 }
 
-/// The context of a statement. It consists of the settings that earlier statements have made, and of the constructs
-/// that they have opened.
+/// The settings that earlier statements have made, and the constructs that they have opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
     /// Whether the statement is inline assembly. Compilers mark the start and the end of inline assembly with comments.
@@ -45,8 +43,7 @@ pub enum Kind<'a> {
     Instruction(Instruction<'a>),
     /// An assignment `symbol = value` or `symbol == value`. The variant holds the symbol and the value.
     Assignment(&'a [u8], &'a [u8]),
-    /// A statement in the body of a `.macro`, `.rept` or similar directive. The assembler assembles it later, any
-    /// number of times.
+    /// In the body of a `.macro`, `.rept` or similar, which is assembled later, any number of times.
     Template,
 }
 
@@ -68,15 +65,13 @@ pub struct Instruction<'a> {
     pub operands: &'a [u8],
 }
 
-/// Whether a byte can be part of a symbol's name.
 pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'.' | b'$' | b'@' | b'\\')
         || byte >= 0x80
 }
 
-/// Returns the names in an expression or operand. A name is a run of name bytes that is as long as possible, or the
-/// inside of a quoted string. The name in `foo@PLT` is `foo`.
+/// The names in an operand: the longest runs of name bytes, or quoted strings. The name in `foo@PLT` is `foo`.
 pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -105,9 +100,7 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Splits a text that begins with a quoted string. Returns the string without its quotes (escapes in it are not
-/// decoded), and the rest of the text after the closing quote. `None` if the text does not begin with a complete
-/// string.
+/// Splits off a quoted string, without its quotes and with its escapes. `None` if the text begins with none.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut at = 0;
@@ -121,8 +114,7 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((inner.get(..at)?, inner.get(at + 1..)?))
 }
 
-/// Splits a text that begins with a label. Returns the label's name, and the text after the colon. `None` if the text
-/// does not begin with a label.
+/// Splits off the name of a label. `None` if the text does not begin with one.
 pub(super) fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = if text.first() == Some(&b'"') {
         quoted(text)?
@@ -134,7 +126,6 @@ pub(super) fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty()).then_some((name, rest))
 }
 
-/// Returns the kind of a statement that does not begin with a label.
 pub(super) fn parse(text: &[u8]) -> Kind<'_> {
     let (first, rest) = if text.first() == Some(&b'"') {
         quoted(text).unwrap_or((text, b""))

@@ -9,8 +9,7 @@ pub enum ObjectFormat {
     MachO,
 }
 
-/// The syntax of assembly for one target. Sources of the facts: the manual of GNU as ("Comments", "Statements" and the
-/// pages about the targets); for clang, tests with `llvm-mc`.
+/// The syntax for one target. Sources: the manual of GNU as ("Comments", "Statements", targets); tests with `llvm-mc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syntax {
     /// The texts that begin a comment anywhere outside of strings.
@@ -21,9 +20,8 @@ pub struct Syntax {
     pub separator: &'static str,
     /// The prefix of labels that assemblers do not write to the symbol table.
     pub local_prefix: &'static str,
-    /// The prefix of labels at which a linker may split a section into pieces of data, to remove unused pieces. The
-    /// final symbol table does not contain such labels. In Mach-O this prefix differs from `local_prefix`: a label with
-    /// the local prefix splits nothing, so the data after it belongs to the symbol before it.
+    /// The prefix of labels at which a linker may split a section to remove unused data. They are not in the final
+    /// symbol table. In Mach-O, a label with the local prefix splits nothing.
     pub data_prefix: &'static str,
     /// The object format, which decides the meaning of section directives.
     pub format: ObjectFormat,
@@ -50,8 +48,7 @@ impl Syntax {
         format: ObjectFormat::Elf,
     };
 
-    /// The assembly syntax for 32-bit Arm with ELF. `#` begins an operand, so it begins a comment only at the start of
-    /// a line.
+    /// 32-bit Arm with ELF. `#` begins an operand, so it begins a comment only at the start of a line.
     pub const ARM_ELF: Syntax = Syntax {
         comments: &["@", "//"],
         line_comments: &["#"],

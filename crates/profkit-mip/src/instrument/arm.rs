@@ -96,8 +96,7 @@ impl Backend for Elf {
     }
 }
 
-/// Returns the effect of an instruction on the flow of control. Source: Arm Architecture Reference Manual for ARMv7-A,
-/// A4.3 and A8.
+/// Source: Arm Architecture Reference Manual for ARMv7-A, A4.3 and A8.
 fn flow<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     let Instruction {
         mnemonic, operands, ..
@@ -155,7 +154,6 @@ fn flow<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// Whether this is the condition suffix of a conditional instruction. AArch64 and 32-bit Arm have the same conditions.
 pub(super) fn is_condition(name: &[u8]) -> bool {
     matches!(
         name,

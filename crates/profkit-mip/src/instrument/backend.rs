@@ -38,8 +38,7 @@ pub struct Site<'m, 'a> {
 }
 
 impl Site<'_, '_> {
-    /// Whether the probe lies between `.cfi_startproc` and `.cfi_endproc`. If so, the probe must describe each of its
-    /// pushes to the unwinder by a directive.
+    /// Whether each push must be described to the unwinder, because `.cfi_startproc` is in effect.
     pub fn in_frame(&self) -> bool {
         self.function
             .statements(self.module)
@@ -61,19 +60,16 @@ impl Site<'_, '_> {
 /// The assembly code of a probe for the entry of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequence {
-    /// The code that is inserted into the function. Its statements are separated by the target's separator, without
-    /// line breaks.
+    /// The code in the function: statements with the target's separator, without line breaks.
     pub inline: String,
-    /// Rarely executed code, as lines of assembly. It is placed after all other code of the section. `None` if the
-    /// probe has no such code.
+    /// Rarely executed code, as lines after all other code of the section.
     pub cold: Option<String>,
 }
 
 /// The probes for all blocks of a function except the entry block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockProbes {
-    /// The probes: for each block, the index of the statement before which the probe is inserted, and the text of the
-    /// probe.
+    /// For each block, the index of the statement after the probe, and the text of the probe.
     pub probes: Vec<(usize, String)>,
     /// The statements of the function and its jump tables that must be replaced because the code becomes longer: for
     /// each, its index and its new text.
@@ -107,8 +103,8 @@ pub trait Backend: fmt::Debug + Sync {
     /// Whether the instruction is a profiler's call that must remain at the start of the function (`call __fentry__`).
     fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool;
 
-    /// Whether the first two instructions of a function set up its frame in the way that debuggers recognise. The entry
-    /// probe is then placed after these instructions. So a back end may return true only if its probe works after them.
+    /// Whether two instructions set up the frame as debuggers recognise it. The probe then comes after them, and must
+    /// work there.
     fn is_frame_setup(
         &self,
         _first: &Instruction<'_>,
@@ -123,14 +119,12 @@ pub trait Backend: fmt::Debug + Sync {
         false
     }
 
-    /// Whether the instruction is a branch with a short range that the assembler cannot extend (`loop`, `jrcxz`).
-    /// Probes between the branch and its target could put the target out of reach.
+    /// A branch that the assembler cannot extend (`loop`, `jrcxz`): probes could put its target out of reach.
     fn is_short_branch(&self, _instruction: &Instruction<'_>) -> bool {
         false
     }
 
-    /// Whether the instruction is one that compilers add to a naked function after its inline assembly, such as a no-op
-    /// or a return.
+    /// What compilers add to a naked function after its inline assembly, such as a no-op or a return.
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
         self.is_nop(instruction) || self.flow(instruction) == Flow::Leave
     }
@@ -154,7 +148,6 @@ pub trait Backend: fmt::Debug + Sync {
         starts: &[usize],
     ) -> Result<BlockProbes, String>;
 
-    /// Returns the code that an object needs only once, such as helper functions in COMDAT groups. These lines are
-    /// appended to the file.
+    /// The lines that an object needs once, such as helper functions in COMDAT groups.
     fn once(&self, options: &Options) -> String;
 }

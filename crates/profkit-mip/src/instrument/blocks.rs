@@ -17,8 +17,7 @@ pub(super) struct Block {
     pub(super) successors: Vec<usize>,
 }
 
-/// The blocks of a function in the order of the code. The blocks of the function's cold parts come after those of its
-/// main code.
+/// The blocks in the order of the code, those of the cold parts last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Graph {
     pub(super) blocks: Vec<Block>,
@@ -27,8 +26,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Returns the control-flow signature: a hash of the successors of all blocks. The signature of a function with a
-    /// single block is 0.
+    /// The control-flow signature: a hash of the successors of all blocks; 0 for a single block.
     pub(super) fn signature(&self) -> u32 {
         if self.blocks.len() <= 1 {
             return 0;
@@ -48,8 +46,7 @@ impl Graph {
     }
 }
 
-/// The kind of an item, as far as the search for blocks needs it. An item is a statement, or several consecutive
-/// statements of inline assembly.
+/// What matters of an item: a statement, or several of inline assembly.
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
     Label(&'a [u8]),
@@ -70,9 +67,6 @@ struct Item<'a> {
 }
 
 /// Finds the blocks of a function and of its cold parts.
-///
-/// # Errors
-/// The reason why the flow of control cannot be determined.
 pub(super) fn find<'a>(
     module: &Module<'a>,
     function: &Function<'a>,
@@ -200,8 +194,6 @@ fn items<'a>(
     Ok(items)
 }
 
-/// For each label of a function, its indexes in the list of items (statements). A numeric label may have several
-/// indexes.
 type Places<'a> = FxHashMap<&'a [u8], Vec<usize>>;
 
 fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
@@ -214,8 +206,7 @@ fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
     places
 }
 
-/// Returns the index of the item with the label `name`, to which the item with the index `from` refers. `None` if the
-/// function has no such label.
+/// The item with the label that item `from` refers to.
 fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
     if let [digits @ .., direction @ (b'f' | b'b')] = name
         && !digits.is_empty()
@@ -329,9 +320,8 @@ impl Graph {
         }
     }
 
-    /// Finds the successors of each block, in this order: the next block, if control may continue there; the targets of
-    /// the block's last instruction, in the order of the operands or the jump table; the landing pad, if the last
-    /// instruction is a call.
+    /// The successors of each block, in this order: the next block; the targets of the last instruction, as in the
+    /// operands or the table; the landing pad of a call.
     fn connect<'a>(
         &mut self,
         module: &Module<'a>,

@@ -1,7 +1,6 @@
 //! Inserts and replaces parts of a text by offset.
 
-/// A list of insertions and replacements, which may be added in any order of offsets. Insertions at the same offset are
-/// applied in the order in which they were added.
+/// Insertions and replacements in any order. Insertions at one offset keep theirs.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     list: Vec<Edit>,
@@ -10,13 +9,11 @@ pub(super) struct Edits {
 #[derive(Debug)]
 struct Edit {
     offset: usize,
-    /// The number of bytes that the new text replaces; 0 for an insertion.
     replaces: usize,
     text: Vec<u8>,
 }
 
 impl Edits {
-    /// Adds an insertion before the byte at an offset.
     pub(super) fn insert(&mut self, offset: usize, text: &[u8]) {
         self.list.push(Edit {
             offset,
@@ -25,7 +22,6 @@ impl Edits {
         });
     }
 
-    /// Adds a replacement of the bytes from `offset` to `end`. Insertions at `offset` appear before the new text.
     pub(super) fn replace(&mut self, offset: usize, end: usize, text: &[u8]) {
         self.list.push(Edit {
             offset,
@@ -34,7 +30,6 @@ impl Edits {
         });
     }
 
-    /// Returns the text with all insertions and replacements applied.
     pub(super) fn apply(mut self, text: &[u8]) -> Vec<u8> {
         self.list
             .sort_by_key(|edit| (edit.offset, edit.replaces > 0));

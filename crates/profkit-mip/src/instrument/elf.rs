@@ -8,11 +8,9 @@ use crate::asm::{Module, SectionId};
 use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// The number of the subsection for cold stubs. It is the highest number that assemblers accept, so the stubs follow
-/// all other code of the section.
+/// The highest number of a subsection, so that cold stubs follow all other code of the section.
 const COLD_SUBSECTION: u32 = 8191;
 
-/// Appends all data and code that the instrumented functions need.
 pub(super) fn tail(
     module: &Module<'_>,
     planned: &[Planned<'_>],
@@ -35,7 +33,6 @@ pub(super) fn tail(
     out.push_str(&backend.once(options));
 }
 
-/// Makes a section of the file the current section again.
 fn select(module: &Module<'_>, id: SectionId, out: &mut String) {
     if let Some(section) = module.section(id) {
         let (name, arguments) = section.selector;
@@ -48,7 +45,6 @@ fn select(module: &Module<'_>, id: SectionId, out: &mut String) {
     }
 }
 
-/// Appends the stubs, records and map entries of the functions in one section.
 fn of_section(
     module: &Module<'_>,
     run: &[Planned<'_>],
@@ -94,8 +90,7 @@ fn of_section(
     }
 }
 
-/// Appends the items that an image contains only once: the anchor of the map, the mode words, and the ring for return
-/// addresses. They are in COMDAT groups, so that the linker keeps one copy although every object has them.
+/// What an image has once: the anchor of the map, the mode words, the ring. The linker keeps one COMDAT group.
 fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: &mut String) {
     let start = format!("{}{}", section::ELF_START_PREFIX, section::RECORDS);
     let _ = write!(

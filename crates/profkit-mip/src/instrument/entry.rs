@@ -4,8 +4,7 @@ use super::functions::{Found, Function, SkipReason, is_data};
 use super::options::Options;
 use crate::asm::{Kind, Module, Statement, words};
 
-/// Returns the index of the statement before which the entry probe is inserted, or the reason why the function gets no
-/// probe.
+/// The statement before which the entry probe is inserted, or why there is none.
 pub(super) fn place<'a>(
     module: &Module<'a>,
     found: &Found<'a>,
@@ -72,8 +71,7 @@ fn is_naked(module: &Module<'_>, function: &Function<'_>, backend: &dyn Backend)
     !first
 }
 
-/// If the function begins with the frame setup that debuggers look for, returns the index of the statement after the
-/// setup. Debuggers would take a probe before the setup for the end of the prologue. `None` if there is no such setup.
+/// The statement after the frame setup. Debuggers would take a probe before it for the end of the prologue.
 fn after_frame(
     module: &Module<'_>,
     function: &Function<'_>,
@@ -99,9 +97,8 @@ fn after_frame(
     }
 }
 
-/// Whether an instruction or a table in the function's code refers to `label`. A table may do so because its entries
-/// are distances from the instruction that uses the table (`tbb [pc, r0]`): that instruction is then marked by the
-/// label.
+/// An instruction or a table may refer to `label`: entries of a table are distances from the instruction that uses it
+/// (`tbb [pc, r0]`).
 fn is_referenced(module: &Module<'_>, function: &Function<'_>, label: &[u8]) -> bool {
     function.statements(module).any(|(_, statement)| {
         let text = match statement.kind {

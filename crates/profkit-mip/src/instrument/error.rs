@@ -2,8 +2,7 @@
 use crate::asm::{Statement, excerpt};
 use std::fmt;
 
-/// The reason why a file cannot be instrumented. It consists of the name of the file, the problem, and, if the problem
-/// is in one line, the number and the text of the line.
+/// Why a file cannot be instrumented: its name, the problem, and the line if it is in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     file: String,
@@ -41,8 +40,7 @@ impl Error {
         }
     }
 
-    /// The number of the line with the problem. The first line has the number 1. `None` if the problem is in no single
-    /// line.
+    /// The number of the line with the problem, from 1.
     pub fn line(&self) -> Option<u32> {
         self.place.as_ref().map(|(line, _)| *line)
     }

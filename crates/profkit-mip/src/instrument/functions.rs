@@ -14,23 +14,19 @@ pub struct Function<'a> {
     pub label: usize,
     /// The index of the first statement after the end of the function.
     pub end: usize,
-    /// Whether a `.size` directive determines the end of the function. If false, the end was found from the statements
-    /// after the function's label.
+    /// Whether `.size` determines the end, and not the statements after the label.
     pub sized: bool,
     /// The end label that the function's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
-    /// The section of the function. Statements of other sections between its label and its end do not belong to the
-    /// function.
+    /// The function's section. Statements of other sections do not belong to it.
     pub section: SectionId,
     /// The parts of the function in other places, such as cold parts.
     pub parts: Vec<Part<'a>>,
-    /// The reason why the function must not be changed; `None` if none was found. Later checks may find further
-    /// reasons.
+    /// Why the function must not be changed. Later checks may find further reasons.
     pub unfit: Option<SkipReason>,
 }
 
-/// A part of a function that is separate from its main code. Compilers make parts for cold code (gcc and clang) and for
-/// clang's basic-block sections. A part is reached only by jumps, so it has no entry probe.
+/// A part for cold code or one of clang's basic-block sections. It is reached by jumps, so it has no entry probe.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
     /// The symbol of the part.
@@ -39,8 +35,7 @@ pub struct Part<'a> {
     pub label: usize,
     /// The index of the first statement after the end of the part.
     pub end: usize,
-    /// Whether a `.size` directive determines the end of the part. If false, the end was found from the statements
-    /// after the part's label.
+    /// Whether `.size` determines the end, and not the statements after the label.
     pub sized: bool,
     /// The end label that the part's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
@@ -86,8 +81,7 @@ pub enum SkipReason {
     Empty,
     /// The function has fewer instructions than the options require.
     Small,
-    /// Only one group of functions is to be instrumented ([`Options::group`](super::Options::group)), and this function
-    /// belongs to a different group.
+    /// The function is not in the group of [`Options::group`](super::Options::group).
     OtherGroup,
     /// The function is inside a conditional directive, so its labels may be missing.
     Conditional,
@@ -97,8 +91,7 @@ pub enum SkipReason {
     Overlap,
     /// The label marks a type hash that stands before a function (KCFI). The hash is data, not code.
     TypeHash,
-    /// LLVM's machine outliner made the function from code of other functions. When it is called, all registers and
-    /// flags may be in use.
+    /// LLVM's machine outliner made the function: all registers and flags may be in use when it is called.
     Outlined,
     /// The function is the resolver of an indirect function (ifunc). A call of its name executes other code.
     Resolver,
@@ -151,7 +144,6 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// Whether a text contains a directive that could belong to a function.
 pub(super) fn mentions_function(text: &[u8]) -> bool {
     const MARKS: [&[u8]; 4] = [b"@function", b"%function", b"STT_FUNC", b"\"function\""];
     MARKS
@@ -162,34 +154,24 @@ pub(super) fn mentions_function(text: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Facts<'a> {
-    /// The symbols that are functions according to the directive `.type`. The value of a symbol is true if it is an
-    /// indirect function (ifunc).
+    /// The symbols that are functions by `.type`; true for indirect ones (ifunc).
     types: FxHashMap<&'a [u8], bool>,
-    /// For each label, the index of its statement, and whether the label is defined more than once.
     labels: FxHashMap<&'a [u8], (usize, bool)>,
-    /// For each symbol with a `.size` directive, the index of the first such directive and its expression.
     sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
-    /// The sections that contain an `.org` directive.
     placed: FxHashSet<SectionId>,
     /// The symbols that the Mach-O directive `.alt_entry` declares to be places inside a function.
     inside: FxHashSet<&'a [u8]>,
-    /// The labels that the section `__patchable_function_entries` lists.
     patchable: FxHashSet<&'a [u8]>,
-    /// The symbols that have the name of a cold part and are mentioned by an instruction. If such a symbol also has a
-    /// type, it is no part but a function of its own, which clang has outlined and which is called.
+    /// Names of cold parts in instructions. With a type, such a symbol is a function that clang has outlined.
     named_cold: FxHashSet<&'a [u8]>,
 }
 
-/// The functions of a file, and the labels that are reserved for patching.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
-    /// The functions, in the order of their labels.
     pub(super) functions: Vec<Function<'a>>,
-    /// The labels of no-op instructions that are reserved for patching at the start of functions.
     pub(super) patchable: FxHashSet<&'a [u8]>,
 }
 
-/// Finds the functions in a file.
 pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
     let facts = facts(module);
     let mut functions: Vec<Function<'a>> = Vec::new();
@@ -288,7 +270,6 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
 }
 
 impl Function<'_> {
-    /// Whether there is an instruction or data between the function's label and the statement with this index.
     fn instructions_before(&self, module: &Module<'_>, index: usize) -> bool {
         module
             .statements
@@ -360,8 +341,7 @@ fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
     facts
 }
 
-/// Returns the symbol F of the function if `name` is the name of a part of it. Such names are `F.cold` (gcc, clang),
-/// `F.cold.N` (older gcc), `F.__part.N` and `F.eh` (clang). `None` for other names.
+/// F for the names of its parts: `F.cold` (gcc, clang), `F.cold.N` (older gcc), `F.__part.N` and `F.eh` (clang).
 pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
     if let Some(whole) = name.strip_suffix(b".cold").or(name.strip_suffix(b".eh")) {
         return Some(whole);
@@ -375,8 +355,6 @@ pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
         .or(rest.strip_suffix(b".__part"))
 }
 
-/// Returns the kind of symbol that the arguments of `.type` declare: `Some(false)` for a function, `Some(true)` for an
-/// indirect function, `None` for anything else.
 fn function_type(arguments: &[u8]) -> Option<bool> {
     let kind = arguments
         .rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',')
@@ -399,9 +377,8 @@ fn function_type(arguments: &[u8]) -> Option<bool> {
 }
 
 impl<'a> Facts<'a> {
-    /// Returns whether the function with this label is indirect (ifunc); `None` if the label is not a function. In ELF
-    /// the type of the symbol decides. In Mach-O every label in code is a function, except labels that the linker does
-    /// not see and labels inside functions.
+    /// Whether the function is indirect (ifunc); `None` if it is none. In Mach-O every label in code is a function,
+    /// except those inside functions and those that the linker does not see.
     fn is_function(&self, name: &[u8], format: ObjectFormat) -> Option<bool> {
         match format {
             ObjectFormat::Elf => self.types.get(name).copied(),
@@ -414,8 +391,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Finds the end of the function at the statement `label`. Returns the index of the first statement after the
-    /// function, whether a `.size` directive determines the end, and the end label that this directive names.
+    /// The first statement after the function, whether `.size` says so, and the end label that it names.
     fn end(
         &self,
         module: &Module<'a>,
@@ -475,7 +451,6 @@ fn difference(expression: &[u8]) -> Option<(&[u8], &[u8])> {
     (names.next().is_none() && expression.contains(&b'-')).then_some((end, start))
 }
 
-/// Whether a directive puts bytes other than padding into the section.
 pub(super) fn is_data(name: &[u8]) -> bool {
     matches!(
         name,

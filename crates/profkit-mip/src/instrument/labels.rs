@@ -41,8 +41,7 @@ impl Labels {
         format!("{}{LABEL}m{}", self.data_prefix, self.index)
     }
 
-    /// A label for a back end, such as the label of a cold stub. `what` becomes a part of its name. `what` must not be
-    /// f, e, r, b or m, which the other functions use.
+    /// A label of a back end. `what` is in its name, and must not be f, e, r, b or m, as in other labels.
     pub fn other(self, what: &str) -> String {
         self.name(what)
     }

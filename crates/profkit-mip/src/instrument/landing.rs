@@ -4,8 +4,7 @@ use super::functions::is_data;
 use crate::asm::{Directive, Kind, Module, Section, words};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A region of code with a landing pad. The region lies between the labels `start` and `end`. If a call in the region
-/// throws an exception, control continues at the label `pad`.
+/// Code from `start` to `end`: if a call in it throws, control continues at `pad`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Region<'a> {
     pub(super) start: &'a [u8],
@@ -13,15 +12,11 @@ pub(super) struct Region<'a> {
     pub(super) pad: &'a [u8],
 }
 
-/// Facts about the code of a file, collected from the data in the file.
 #[derive(Debug, Default)]
 pub(super) struct DataFacts<'a> {
-    /// The names that occur in data that the program can read, such as jump tables and tables of label addresses.
-    /// Labels of code among them may be jump targets.
+    /// Names in data that the program can read, such as jump tables. Labels of code among them may be targets.
     pub(super) referenced: FxHashSet<&'a [u8]>,
-    /// For each label in data, the names that the data from this label to the next one mention.
     pub(super) tables: FxHashMap<&'a [u8], Vec<&'a [u8]>>,
-    /// The regions with a landing pad, by the label at their start.
     pub(super) regions: FxHashMap<&'a [u8], Region<'a>>,
 }
 
@@ -81,8 +76,7 @@ impl<'a> DataFacts<'a> {
         facts
     }
 
-    /// Reads the call-site table of an exception table if one begins at this statement. The table consists of `.uleb128
-    /// END-START`, the label START, four values per call site, and the label END.
+    /// Reads a call-site table: `.uleb128 END-START`, the label START, four values per site, the label END.
     fn call_sites(&mut self, module: &Module<'a>, index: usize) -> Option<()> {
         let at = |index: usize| module.statements.get(index).map(|s| s.kind);
         let Kind::Directive(length) = at(index)? else {
@@ -136,7 +130,6 @@ impl<'a> DataFacts<'a> {
     }
 }
 
-/// Whether a word is a number, or the location counter `.`.
 pub(super) fn is_number(word: &[u8]) -> bool {
     word == b"." || word.first().is_some_and(u8::is_ascii_digit)
 }

@@ -3,7 +3,6 @@
 //! `=CATEGORY`.
 use std::fmt;
 
-/// Whether an entry of an ignore list is about functions or about source files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Function,
@@ -34,8 +33,7 @@ pub struct IgnoreList {
     entries: Vec<Entry>,
 }
 
-/// The reason why an ignore list cannot be read: the name of the list, the number and the text of the line, and the
-/// problem.
+/// Why an ignore list cannot be read: its name, the number and text of the line, the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListError {
     file: String,
@@ -139,8 +137,7 @@ impl IgnoreList {
         Ok(())
     }
 
-    /// Whether an entry that has exactly this category excludes the function or its source file. Entries without
-    /// `=CATEGORY` have the empty category.
+    /// Whether an entry with exactly this category excludes the function or its file; `""` without `=CATEGORY`.
     pub fn has(&self, source: &[u8], function: &[u8], category: &str) -> bool {
         self.entries.iter().any(|entry| {
             entry.category == category
@@ -155,7 +152,6 @@ impl IgnoreList {
     }
 }
 
-/// A piece of a glob in an ignore list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Byte(u8),
@@ -243,8 +239,7 @@ fn ranges(class: &[u8]) -> Result<Vec<(u8, u8)>, &'static str> {
     Ok(ranges)
 }
 
-/// Whether a glob matches a whole text. The time is at most proportional to the product of both lengths, because all
-/// possible positions in the text are followed at the same time.
+/// Takes at most the product of both lengths, because all positions are followed at the same time.
 fn matches(glob: &[Piece], text: &[u8]) -> bool {
     let mut positions = vec![false; text.len() + 1];
     if let Some(first) = positions.first_mut() {
@@ -253,8 +248,7 @@ fn matches(glob: &[Piece], text: &[u8]) -> bool {
     advance(glob, text, positions).last() == Some(&true)
 }
 
-/// Returns the positions in the text that can be reached from the given positions by matching all pieces of the glob.
-/// Element N is true if position N can be reached.
+/// The positions that are reached by matching all pieces: element N is true if N can be.
 fn advance(glob: &[Piece], text: &[u8], mut positions: Vec<bool>) -> Vec<bool> {
     for piece in glob {
         let mut next = vec![false; text.len() + 1];

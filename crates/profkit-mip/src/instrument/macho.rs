@@ -28,7 +28,6 @@ fn global(name: &str) -> String {
     format!("_{name}")
 }
 
-/// Appends all data that the instrumented functions need.
 pub(super) fn tail(
     planned: &[Planned<'_>],
     backend: &dyn Backend,
@@ -57,8 +56,7 @@ fn map_section(out: &mut String) {
     );
 }
 
-/// Writes the directives that define the label `name`. The linker keeps the definition although nothing refers to it,
-/// and merges it with definitions of the same name in other objects.
+/// The linker keeps the label although nothing refers to it, and merges it with those of other objects.
 fn kept(name: &str, align: usize, out: &mut String) {
     let _ = writeln!(
         out,
@@ -67,7 +65,6 @@ fn kept(name: &str, align: usize, out: &mut String) {
     );
 }
 
-/// Appends the items that an image has only once: the anchor of the map, the mode word, the ring.
 fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
     let segment = section::MACHO_SEGMENT;
     let flags = options.flags();

@@ -173,8 +173,7 @@ fn untouched(text: &[u8], skipped: Vec<Skipped>) -> Instrumented<'_> {
     }
 }
 
-/// Returns `tail` in the form in which it can be inserted into `text` at the offset `at`: with a line break before it,
-/// unless `at` is at the start of a line.
+/// `tail` with a line break before it, unless `at` is at the start of a line.
 fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(tail.len() + 1);
     if at > 0 && text.get(at - 1) != Some(&b'\n') {
@@ -184,8 +183,7 @@ fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether the flags of a section show that its code uses the large code model. clang writes such flags since version
-/// 18.
+/// clang marks sections of the large code model since version 18.
 fn is_large(section: &Section<'_>) -> bool {
     section.code && section.flags.contains(&b'l')
 }

@@ -7,8 +7,7 @@ use profkit_abi::mip::{mode, record};
 pub enum Mode {
     /// The probe records whether the function was entered.
     Function(Counter),
-    /// The probe counts the calls of the function. It also records the function's position in the order in which
-    /// functions were first called. With `return_addresses`, it also samples return addresses into a ring.
+    /// Counts the calls, and records the order of first calls. With `return_addresses`, samples these into a ring.
     Calls {
         /// The number of entries in the ring of sampled return addresses; `None` if they are not sampled.
         return_addresses: Option<u32>,
@@ -35,16 +34,13 @@ pub struct Options {
     pub blocks: bool,
     /// The smallest number of instructions that a function must have to be instrumented.
     pub min_instructions: usize,
-    /// The number of groups, and the index of the selected group. Only functions of the selected group are
-    /// instrumented. The index of a function's group is the hash of the function's name modulo the number of groups.
-    /// `None` selects all functions.
+    /// The number of groups, and the one that is instrumented: the hash of the name modulo the number decides.
     pub group: Option<(u64, u64)>,
     /// The list of functions and source files that are not instrumented; `None` if there is no list.
     pub ignore: Option<IgnoreList>,
     /// Whether the program uses the large code model. A record may then be out of reach of a 32-bit offset.
     pub large_code_model: bool,
-    /// Whether a file may contain both machine code and bytecode for GCC's link-time optimisation. Only the machine
-    /// code is instrumented. If false, such a file is an error.
+    /// Whether a file may have bytecode for GCC's link-time optimisation, which is not instrumented.
     pub bytecode: bool,
 }
 
@@ -78,8 +74,7 @@ impl Options {
         own | if self.blocks { mode::BLOCK_COVERAGE } else { 0 }
     }
 
-    /// The size in bytes of the first part of a record, which belongs to the function's entry. The bytes of the blocks
-    /// follow.
+    /// The bytes of a record for the function's entry. Those of the blocks follow.
     pub fn entry_size(&self) -> usize {
         match self.mode {
             Mode::Function(_) => record::COVERAGE_SIZE,

@@ -5,7 +5,6 @@ use super::plan::Planned;
 use profkit_abi::mip::{map_entry, record};
 use std::fmt::Write as _;
 
-/// Writes the records of functions into the current section.
 pub(super) fn records(planned: &[Planned<'_>], options: &Options, out: &mut String) {
     let align = options.record_align().trailing_zeros();
     for plan in planned {
@@ -33,7 +32,6 @@ pub(super) struct Entry<'e> {
     pub(super) name: &'e [u8],
 }
 
-/// Writes a map entry. Its fields have the order of [`map_entry`].
 pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
     let fixed = map_entry::FIXED_SIZE + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE;
     let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);
@@ -67,7 +65,6 @@ pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) 
     }
 }
 
-/// Writes the map entry of a function.
 pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mut String) {
     let start = plan.labels.start();
     entry(
@@ -87,7 +84,6 @@ pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mu
     );
 }
 
-/// Escapes a name for the directive `.ascii`.
 fn escaped(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for &byte in name {

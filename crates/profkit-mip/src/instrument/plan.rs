@@ -11,29 +11,20 @@ use crate::asm::{Kind, Module, ObjectFormat, SectionId};
 use profkit_abi::mip::mode;
 use profkit_data::ids::NameRef;
 
-/// A function, or a part of a function, that gets a record and a map entry.
 #[derive(Debug)]
 pub(super) struct Planned<'a> {
-    /// The symbol of the function or part.
     pub(super) name: &'a [u8],
-    /// The section that contains the code.
     pub(super) section: SectionId,
-    /// The names of the labels that belong to the function or part.
     pub(super) labels: Labels,
-    /// The label that marks the end of the code.
     pub(super) end: String,
-    /// The control-flow signature of the whole function. A part has the signature of its function.
     pub(super) signature: u32,
-    /// The mode flags of the map entry.
     pub(super) flags: u16,
     /// The number of blocks that have a byte in the record.
     pub(super) blocks: usize,
-    /// Rarely executed code of the entry probe, as lines of assembly. It is placed after all other code of the section.
-    /// `None` if there is no such code.
+    /// Rarely executed code of the entry probe, as lines after all other code of the section.
     pub(super) cold: Option<String>,
 }
 
-/// The state of the planner, which plans the insertions into one file.
 #[derive(Debug)]
 pub(super) struct Planner<'m, 'a> {
     module: &'m Module<'a>,
@@ -45,11 +36,9 @@ pub(super) struct Planner<'m, 'a> {
     pub(super) planned: Vec<Planned<'a>>,
     pub(super) edits: Edits,
     pub(super) skipped: Vec<Skipped>,
-    /// The number of functions that got a probe. Parts of functions are not counted.
     pub(super) functions: usize,
 }
 
-/// The code of a function or part, as a range of statements.
 struct Range<'a> {
     name: &'a [u8],
     label: usize,
@@ -82,7 +71,6 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Plans the insertions into one function. If the function gets no probe, records the reason.
     pub(super) fn function(&mut self, function: &'m Function<'a>) {
         if let Err(reason) = self.try_function(function) {
             self.skip(function, reason);
@@ -170,8 +158,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         Ok(())
     }
 
-    /// Returns the labels for a map entry that will be added to the plan later. `ahead` is the number of entries that
-    /// will be added before it.
+    /// The labels of a map entry before which `ahead` others will be added.
     fn labels(&self, ahead: usize) -> Labels {
         Labels {
             prefix: self.backend.syntax().local_prefix,
@@ -238,10 +225,8 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Inserts the stub (the rarely executed code of a probe) at the end of its function, after the unwind information.
-    /// Inserts no line break, so that line numbers stay the same. Only Mach-O needs this: Mach-O has no subsections
-    /// that could put the stub after all code, and some branches of the targets cannot refer to a symbol in a different
-    /// section.
+    /// Inserts the stub at the end of its function, after the unwind information, without a line break. Mach-O has no
+    /// subsections for it, and some branches cannot refer to another section.
     fn stub_after(&mut self, end: usize, stub: Option<String>) {
         let Some(stub) = stub else { return };
         let statement = |index: usize| self.module.statements.get(index);
@@ -264,8 +249,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Inserts the labels at the start and the end of a function or part, and the probes of its blocks. Adds the record
-    /// and the map entry to the plan.
+    /// Inserts the labels and block probes of a function or part, and adds the record and the map entry.
     fn range(
         &mut self,
         range: Range<'a>,
@@ -324,8 +308,7 @@ impl<'m, 'a> Planner<'m, 'a> {
     }
 }
 
-/// Returns an error with the reason if the options do not select a function. The name, the source file and the size of
-/// the function decide.
+/// Why the options do not select a function: by its name, source file and size.
 fn selects(
     options: &Options,
     function: &Function<'_>,

@@ -112,7 +112,6 @@ pub fn detect(text: &[u8]) -> Option<Target> {
     }
 }
 
-/// Whether the first word of a triple names little-endian 32-bit Arm.
 fn is_arm(arch: &str) -> bool {
     let big = arch.starts_with("armeb") || arch.starts_with("thumbeb") || arch.ends_with("eb");
     (arch.starts_with("arm") && !arch.starts_with("arm64") || arch.starts_with("thumb")) && !big

@@ -79,7 +79,6 @@ fn flow_of_control() {
     insta::assert_snapshot!(body(".rept 2\nnop\n.endr\nret"), @"f: the function contains a macro or a repeat block");
 }
 
-/// Returns the lines of a file into which a probe was inserted in mode `function` (or `calls`).
 fn made(text: &str, options: &Options) -> String {
     let made = instrument(text.as_bytes(), "in.s", Some(Target::X86_64Elf), options).unwrap();
     let out = String::from_utf8(made.text.into_owned()).unwrap();

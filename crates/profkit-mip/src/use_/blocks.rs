@@ -11,16 +11,14 @@ use rustc_hash::FxHashMap;
 /// The version of clang's list format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListVersion {
-    /// Lines of the form `!function` and `!!ids`, which LLVM 12 and later read. The ids are those that the section
-    /// `.llvm_bb_addr_map` contains since LLVM 15.
+    /// Lines `!function` and `!!ids`, for LLVM 12 and later. The ids are those of `.llvm_bb_addr_map` since LLVM 15.
     V0,
     /// Lines of the form `v1`, `f function` and `c ids`, which LLVM 17 and later read.
     V1,
 }
 
 impl ListVersion {
-    /// Returns the list version to write for an LLVM release. `None` if this release writes a form of
-    /// `.llvm_bb_addr_map` that is not supported.
+    /// `None` if the release writes a form of `.llvm_bb_addr_map` that is not supported.
     pub fn of_release(release: u32) -> Option<Self> {
         match release {
             0..=14 => None,
@@ -43,16 +41,14 @@ pub struct HotBlocks<'p> {
     pub cold_bytes: u64,
 }
 
-/// The executed blocks of the listed functions. The other fields show the functions that are not listed, and the
-/// reasons.
+/// The executed blocks of functions, and why other functions are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockList<'p> {
     /// The listed functions. In each of them, at least one block was never executed.
     pub functions: Vec<HotBlocks<'p>>,
     /// The number of functions that are not listed because all their blocks were executed.
     pub whole: usize,
-    /// The number of functions that are not listed because they were never called. clang's list cannot mark a whole
-    /// function as cold.
+    /// Functions that were never called: clang's list cannot mark a whole function as cold.
     pub never_called: usize,
     /// The symbols of functions in the profile that the binary does not contain.
     pub missing: Vec<&'p [u8]>,
@@ -62,8 +58,7 @@ pub struct BlockList<'p> {
     pub ambiguous: Vec<&'p [u8]>,
     /// The number of functions that have no block coverage in the profile.
     pub without_blocks: usize,
-    /// The number of functions for which `.llvm_bb_addr_map` has no entry, or an entry whose first block is not the
-    /// function's start. Assembly and other compilers make such functions.
+    /// Functions that `.llvm_bb_addr_map` lacks, or that begin elsewhere, as those of assembly.
     pub without_ids: usize,
 }
 
@@ -129,9 +124,8 @@ pub fn hot_blocks<'p>(
     list
 }
 
-/// Returns the executed blocks of a function. `function` is the function in the profile, `now` the same function in the
-/// binary's MIP map, and `map` its entry in `.llvm_bb_addr_map`, with the block ids. `None` if `now` and `map` do not
-/// fit together.
+/// The executed blocks: `now` is the function in the binary's map, `map` its entry with the ids; `None` if they do not
+/// fit.
 fn of_function<'p>(
     function: &'p Function,
     now: &Function,

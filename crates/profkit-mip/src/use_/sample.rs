@@ -15,15 +15,13 @@ use profkit_data::sample::{
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
 
-/// The number of addresses that are symbolised in one call of the symbolizer. Each address takes about sixteen bytes of
-/// memory.
+/// The addresses of one call of the symbolizer. Each takes about sixteen bytes.
 const ADDRESSES_AT_ONCE: usize = 1 << 24;
 
 /// The largest line offset in LLVM's sample profiles, which store it in 16 bits (`FunctionSamples::getOffset`).
 const OFFSET_MASK: u32 = 0xffff;
 
-/// The suffixes that GCC and LLVM append to a function's name when they copy or split the function. Compilers apply a
-/// sample profile before they do this, so they look for the name without the suffix.
+/// Suffixes of copied and split functions. Compilers apply a profile before, and look for the plain name.
 const SUFFIXES: [&[u8]; 6] = [
     b".llvm.",
     b".cold",
@@ -40,15 +38,14 @@ pub struct MadeProfile {
     pub profile: SampleProfile,
     /// The number of called functions for which the debug info has no line.
     pub without_lines: usize,
-    /// The number of called functions whose first line is unknown, although other lines are known. Sample profiles
-    /// store lines as offsets from the first line, so these functions are left out.
+    /// Functions left out because their first line, from which lines are counted, is unknown.
     pub without_start: usize,
     /// The number of call edges for which the source location of the call is unknown.
     pub edges_without_lines: usize,
 }
 
-/// Makes a sample profile. The symbolizer must be for the binary to which the profile belongs. It should take names
-/// from the debug info, so [`Options::symbol_names`](profkit_object::symbolize::Options::symbol_names) should be off.
+/// The symbolizer is that of the binary, with
+/// [`Options::symbol_names`](profkit_object::symbolize::Options::symbol_names) off.
 pub fn sample_profile(
     profile: &MipProfile,
     symbolizer: &Symbolizer<'_>,
@@ -101,7 +98,6 @@ pub fn sample_profile(
     made
 }
 
-/// Returns the weight of a function's entry.
 fn entry_weight(function: &Function) -> u64 {
     match function.modes.entry() {
         Some(EntryKind::Calls | EntryKind::Unary) => function.calls.max(1),
@@ -109,8 +105,7 @@ fn entry_weight(function: &Function) -> u64 {
     }
 }
 
-/// Returns the weights of the code in a function or part: for each block, the offset of its start and its weight.
-/// `whole` is the function itself, or the function to which the part belongs.
+/// The offset and weight of each block. `whole` is the function to which the part belongs.
 fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
     let entry = entry_weight(whole);
     let mut weights = vec![(0, if function.is_part() { 0 } else { entry })];
@@ -130,8 +125,6 @@ fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
 }
 
 impl MadeProfile {
-    /// Adds the source lines of a function or part. `first` is the index of its first address in the list of symbolised
-    /// addresses.
     fn add_function(
         &mut self,
         function: &Function,
@@ -191,8 +184,7 @@ impl MadeProfile {
         self.profile.samples_mut(index)
     }
 
-    /// Returns the samples and the source location for a call stack, whose outermost function has this name. `None` if
-    /// a frame has no line, or if the first line of its function is unknown.
+    /// The samples of a call stack; `None` if a frame has no line, or its function no first line.
     fn place(&mut self, name: &[u8], stack: &[Frame<'_>]) -> Option<(&mut Samples, Location)> {
         if stack
             .iter()
@@ -251,7 +243,6 @@ impl MadeProfile {
     }
 }
 
-/// Sets the weight of a source line, unless the line already has a larger weight.
 fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     let mut outcome = AddOutcome::default();
     samples.adding().add_line(location, 0, 1, &mut outcome);
@@ -265,8 +256,6 @@ fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     }
 }
 
-/// Sets the total of `samples`, and the total of each function that is inlined into it. The total of a function is the
-/// sum of its own counts and of the totals of its inlined functions. Returns the total of `samples`.
 fn set_totals(samples: &mut Samples) -> u64 {
     let own = samples
         .body

@@ -74,8 +74,7 @@ fn run(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// A scratch folder with the linkers, under the names that compilers look for, and with `READER`, which takes the place
-/// of the runtime.
+/// A folder with the linkers under the names that compilers look for, and with `READER` as runtime.
 struct Bench {
     folder: tempfile::TempDir,
 }
@@ -158,7 +157,6 @@ impl Bench {
         image
     }
 
-    /// Runs an image. Returns what it prints, and its records.
     fn records(&self, image: &Path) -> (Vec<u8>, Vec<u8>) {
         let file = self.path("records");
         let _ = fs::remove_file(&file);
@@ -167,7 +165,6 @@ impl Bench {
     }
 }
 
-/// One entry of an image's map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     name: String,
@@ -242,7 +239,6 @@ fn modes() -> Vec<Options> {
     vec![store_blocks, unary, calls]
 }
 
-/// The modes with probes for the large code model, which work in code of any model.
 fn large_modes() -> Vec<Options> {
     let mut all = modes();
     for options in &mut all {
@@ -376,8 +372,7 @@ fn programs_print_the_same_and_differ_in_nothing_else() {
     }
 }
 
-/// Returns the ranges of addresses that were executed: for each start, the end. qemu logs the code that it translates,
-/// and it translates code right before it runs the code.
+/// The executed ranges: qemu logs the code that it translates, right before it runs it.
 fn executed(log: &str) -> BTreeMap<u64, u64> {
     let mut ranges: BTreeMap<u64, u64> = BTreeMap::new();
     for line in log.lines() {

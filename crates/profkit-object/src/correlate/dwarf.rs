@@ -1,21 +1,21 @@
 //! Reads the function records and names of a program from DWARF. LLVM describes a function's counters as a variable
 //! `__profc_…` inside the function, with the annotations `Function Name`, `CFG Hash` and `Num Counters`.
 use super::{Correlated, CorrelationWarning, CorrelationWarnings, CounterSection, machine};
-use crate::binary::{BinaryFile, damaged};
-use crate::debug_files::{dwo_file, dwp_file};
-use gimli::{
-    Abbreviation, AttributeValue, DebugInfoOffset, DwTag, Dwarf, DwarfPackageSections,
-    DwarfSections, EndianSlice, Operation, RunTimeEndian, SectionId, Unit, UnitOffset, UnitRef,
-};
+use crate::binary::BinaryFile;
+use crate::debug_files::dwp_file;
+use crate::symbolize::SplitFiles;
+use crate::symbolize::files::BesideProgram;
+use crate::symbolize::names::FileNumber;
+use crate::symbolize::sections::{Package, Sections};
+use crate::symbolize::visits::{DebugData, UnitView, UnitVisitor};
+use gimli::{AttributeValue, DwTag, EndianSlice, Operation, RunTimeEndian, UnitOffset, UnitRef};
 use object::{Object, ObjectSection, ReadRef};
-use profkit_data::bytes::Endian;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::raw::{MetadataRecord, PointerWidth, ProgramMetadata};
 use profkit_data::names::NAME_SEPARATOR;
 use profkit_data::numbers::plural;
-use profkit_data::{Error, ErrorKind, Result, Structure};
+use profkit_data::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
-use std::borrow::Cow;
 use std::path::Path;
 
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
@@ -27,15 +27,6 @@ const COUNTERS_PREFIX: &[u8] = b"__profc_";
 const FUNCTION_NAME: &[u8] = b"Function Name";
 const CFG_HASH: &[u8] = b"CFG Hash";
 const NUM_COUNTERS: &[u8] = b"Num Counters";
-
-/// The largest accepted ratio between the decompressed and the compressed size of a debug section. The ratio of real
-/// debug info is far smaller with zlib and with Zstandard.
-const INFLATE_RATIO: u64 = 256;
-/// The decompressed size in bytes that is always accepted, whatever the ratio.
-const INFLATE_FLOOR: u64 = 1 << 20;
-/// The largest number of references (`DW_AT_specification`, `DW_AT_abstract_origin`) that are followed from one entry
-/// to the next.
-const MOST_ORIGINS: usize = 16;
 
 /// An instrumented function, as debug info describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -148,41 +139,61 @@ pub fn probes<'data, R: ReadRef<'data>>(
     options: DwarfOptions<'_>,
     warnings: CorrelationWarnings,
 ) -> Result<(Vec<Probe>, CorrelationWarnings)> {
-    let (endian, width) = machine(image);
     if !has_debug_info(image) {
         return Err(no_debug_info());
     }
-    let endian = match endian {
-        Endian::Little => RunTimeEndian::Little,
-        Endian::Big => RunTimeEndian::Big,
+    let package = options.split.and_then(dwp_file);
+    let package = package.and_then(|path| BinaryFile::open(&path).ok());
+    let package = package.as_ref().and_then(|file| file.image(|_| true).ok());
+    let (package, damage) = match package.as_ref().map(Package::load).transpose() {
+        Ok(package) => (package, None),
+        Err(error) => (None, Some(error)),
     };
-    let sections = DwarfSections::load(|id| load(image, id))?;
-    let dwarf = sections.borrow(|section| EndianSlice::new(section, endian));
-    let package = match options.split.and_then(dwp_file) {
-        Some(path) => BinaryFile::open(&path).ok(),
-        None => None,
+    let beside = options.split.map(|program| BesideProgram {
+        program: program.to_owned(),
+    });
+    let debug = DebugData {
+        sections: Sections::load(image)?,
+        package,
+        split_files: beside.as_ref().map(|it| it as &dyn SplitFiles),
     };
-    let mut walk = Walk {
+    let empty = CorrelationWarnings::new(warnings.limit());
+    let (_, width) = machine(image);
+    let visited = debug.visit_units(|| OfUnit {
         counters,
         width,
-        endian,
-        options,
-        warnings,
+        details: options.details,
+        warnings: empty.clone(),
         probes: Vec::new(),
-        missing: Vec::new(),
-    };
-    let walked = walk.units(&dwarf, &sections, package.as_ref());
-    if walk.probes.is_empty() {
-        walked.map_err(|error| bad_dwarf(&error))?;
-        return Err(walk.nothing_found());
+    });
+    let (mut probes, mut all_warnings) = (Vec::new(), warnings);
+    for unit in visited.units {
+        probes.extend(unit.probes);
+        all_warnings.append(unit.warnings);
     }
-    if let Err(error) = walked {
-        walk.warnings.push(CorrelationWarning::Damaged {
-            functions: walk.probes.len(),
-            reason: error.to_string(),
-        });
+    let damage = damage.into_iter().chain(visited.warnings).next();
+    match (damage, probes.len()) {
+        (Some(error), 0) => {
+            Err(error.with_hint("build the program again, or give another copy of its debug info"))
+        }
+        (None, 0) => {
+            let missing = if options.split.is_some() {
+                visited.missing_split
+            } else {
+                Vec::new()
+            };
+            Err(nothing_found(&missing, &all_warnings))
+        }
+        (damage, functions) => {
+            if let Some(error) = damage {
+                all_warnings.push(CorrelationWarning::Damaged {
+                    functions,
+                    reason: error.to_string(),
+                });
+            }
+            Ok((probes, all_warnings))
+        }
     }
-    Ok((walk.probes, walk.warnings))
 }
 
 /// Whether an object file has debug info of any kind.
@@ -200,47 +211,6 @@ fn no_debug_info() -> Error {
         .with_hint("the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory")
 }
 
-/// Returns the decompressed contents of a section; empty if there is no such section.
-fn load<'data, R: ReadRef<'data>>(
-    image: &object::File<'data, R>,
-    id: SectionId,
-) -> Result<Cow<'data, [u8]>> {
-    load_named(image, id.name())
-}
-
-fn load_named<'data, R: ReadRef<'data>>(
-    image: &object::File<'data, R>,
-    name: &str,
-) -> Result<Cow<'data, [u8]>> {
-    let Some(section) = image.section_by_name(name) else {
-        return Ok(Cow::Borrowed(&[]));
-    };
-    let compressed = section.compressed_data().map_err(|error| damaged(&error))?;
-    let len = compressed.data.len() as u64;
-    let most = len.saturating_mul(INFLATE_RATIO).max(INFLATE_FLOOR);
-    if compressed.uncompressed_size > most.max(len) {
-        return Err(Error::new(
-            ErrorKind::LimitExceeded,
-            "a compressed section claims to be too large",
-        )
-        .within(Structure::NamedSection(name.to_owned().into()))
-        .found(format_args!("{} bytes", compressed.uncompressed_size))
-        .expected(format_args!("at most {most}"))
-        .with_hint("the file is damaged: build it again"));
-    }
-    compressed.decompress().map_err(|error| damaged(&error))
-}
-
-#[cold]
-fn bad_dwarf(error: &gimli::Error) -> Error {
-    Error::new(
-        ErrorKind::Malformed,
-        format!("the debug info cannot be read: {error}"),
-    )
-    .within(Structure::Dwarf)
-    .with_hint("build the program again, or give another copy of its debug info")
-}
-
 fn leb128(mut value: u64, out: &mut Vec<u8>) {
     loop {
         #[allow(clippy::cast_possible_truncation, reason = "the value has seven bits")]
@@ -254,15 +224,13 @@ fn leb128(mut value: u64, out: &mut Vec<u8>) {
     }
 }
 
-struct Walk<'a> {
+/// The instrumented functions in one compile unit.
+struct OfUnit {
     counters: CounterSection,
     width: PointerWidth,
-    endian: RunTimeEndian,
-    options: DwarfOptions<'a>,
+    details: bool,
     warnings: CorrelationWarnings,
     probes: Vec<Probe>,
-    /// The names of the `.dwo` files that were not found.
-    missing: Vec<String>,
 }
 
 /// The function whose child entries are being read.
@@ -282,112 +250,9 @@ struct Variable {
     count: Option<u64>,
 }
 
-impl Walk<'_> {
-    fn units(
-        &mut self,
-        dwarf: &Dwarf<Slice<'_>>,
-        sections: &DwarfSections<Cow<'_, [u8]>>,
-        package: Option<&BinaryFile>,
-    ) -> gimli::Result<()> {
-        let mut headers = dwarf.units();
-        let mut first_error = None;
-        let mut skeletons = Vec::new();
-        while let Some(header) = headers.next()? {
-            let offset = header.debug_info_offset();
-            let walked = dwarf.unit(header).and_then(|unit| {
-                if unit.dwo_id.is_some() && self.options.split.is_some() {
-                    skeletons.extend(offset);
-                }
-                self.unit(&unit.unit_ref(dwarf))
-            });
-            // If one compile unit is damaged, the other units are still read.
-            if let Err(error) = walked {
-                first_error.get_or_insert(error);
-            }
-        }
-        for offset in skeletons {
-            if let Err(error) = self.split_unit(sections, offset, package) {
-                first_error.get_or_insert(error);
-            }
-        }
-        first_error.map_or(Ok(()), Err)
-    }
-
-    /// Reads the split unit that a skeleton unit refers to.
-    #[allow(
-        clippy::needless_late_init,
-        reason = "the reader borrows these data, so they are declared before it and dropped after it"
-    )]
-    fn split_unit(
-        &mut self,
-        sections: &DwarfSections<Cow<'_, [u8]>>,
-        offset: DebugInfoOffset,
-        package: Option<&BinaryFile>,
-    ) -> gimli::Result<()> {
-        let endian = self.endian;
-        // The sections are borrowed again for each unit. The reason is a lifetime: the reader of a unit may also borrow
-        // the data of a `.dwo` or `.dwp` file, which are dropped at the end of this function.
-        let split;
-        let packed;
-        let split_file;
-        let dwarf = sections.borrow(|section| EndianSlice::new(section, endian));
-        let skeleton = dwarf.unit(dwarf.debug_info.header_from_offset(offset)?)?;
-        let skeleton = skeleton.unit_ref(&dwarf);
-        let (Some(program), Some(id)) = (self.options.split, skeleton.dwo_id) else {
-            return Ok(());
-        };
-        if let Some(package) = package
-            && let Ok(image) = package.image(|_| true)
-        {
-            packed = DwarfPackageSections::load(|id| {
-                load_dwo(&image, id).map_err(|_| gimli::Error::Io)
-            })?;
-            let empty = EndianSlice::new(&[], endian);
-            let package = packed.borrow(|section| EndianSlice::new(section, endian), empty)?;
-            if let Some(dwo) = package.find_cu(id, &dwarf)? {
-                return self.split_units(&dwo, &skeleton);
-            }
-        }
-        let Some(name) = skeleton.dwo_name()? else {
-            return Ok(());
-        };
-        let name = skeleton.attr_string(name)?;
-        let folder = skeleton.comp_dir.map_or(&[][..], |folder| folder.slice());
-        let file = dwo_file(program, folder, name.slice());
-        let Some(file) = file.and_then(|path| BinaryFile::open(&path).ok()) else {
-            let name = String::from_utf8_lossy(name.slice()).into_owned();
-            self.missing.push(name);
-            return Ok(());
-        };
-        split_file = file;
-        let Ok(image) = split_file.image(|_| true) else {
-            return Ok(());
-        };
-        split = DwarfSections::load(|id| load_dwo(&image, id).map_err(|_| gimli::Error::Io))?;
-        let mut dwo = split.borrow(|section| EndianSlice::new(section, endian));
-        dwo.make_dwo(&dwarf);
-        self.split_units(&dwo, &skeleton)
-    }
-
-    fn split_units<'d>(
-        &mut self,
-        dwo: &Dwarf<Slice<'d>>,
-        skeleton: &UnitRef<'_, Slice<'d>>,
-    ) -> gimli::Result<()> {
-        let mut headers = dwo.units();
-        while let Some(header) = headers.next()? {
-            let mut unit: Unit<_> = dwo.unit(header)?;
-            // The `.dwo` file has the right name, but belongs to another build.
-            if unit.dwo_id != skeleton.dwo_id {
-                continue;
-            }
-            unit.copy_relocated_attributes(skeleton.unit);
-            self.unit(&unit.unit_ref(dwo))?;
-        }
-        Ok(())
-    }
-
-    fn unit(&mut self, unit: &UnitRef<'_, Slice<'_>>) -> gimli::Result<()> {
+impl UnitVisitor for OfUnit {
+    fn visit(&mut self, view: UnitView<'_, '_, '_>) -> gimli::Result<()> {
+        let unit = &view.unit.unit_ref(view.dwarf);
         let mut entries = unit.entries_raw(None)?;
         // The functions that enclose the current entry: for each depth in the tree of entries, the function at this
         // depth, or `None` if the entry there is no function.
@@ -397,7 +262,7 @@ impl Walk<'_> {
             let depth = entries.next_depth();
             let offset = entries.next_offset();
             if let Some((function, open)) = variable.take_if(|(_, open)| depth <= open.depth) {
-                self.finish(unit, function, open);
+                self.finish(&view, function, open);
             }
             let Some(abbreviation) = entries.read_abbreviation()? else {
                 continue;
@@ -463,17 +328,19 @@ impl Walk<'_> {
                         open.annotate(unit, name.slice(), value);
                     }
                 }
-                _ => skip(&mut entries, abbreviation)?,
+                _ => entries.skip_attributes(abbreviation.attributes())?,
             }
         }
         if let Some((function, open)) = variable {
-            self.finish(unit, function, open);
+            self.finish(&view, function, open);
         }
         Ok(())
     }
+}
 
+impl OfUnit {
     /// Adds a counter variable. The caller has read all annotations of the variable.
-    fn finish(&mut self, unit: &UnitRef<'_, Slice<'_>>, function: Function, open: Variable) {
+    fn finish(&mut self, view: &UnitView<'_, '_, '_>, function: Function, open: Variable) {
         // If neither the function nor its counters have an address, the linker removed the function.
         if function.low_pc.is_none() && open.counters.is_none() {
             return;
@@ -520,47 +387,36 @@ impl Walk<'_> {
             address: function.low_pc,
             ..Probe::default()
         };
-        if self.options.details {
-            describe(unit, function.offset, &mut probe);
+        if self.details {
+            describe(view, function.offset, &mut probe);
         }
         self.probes.push(probe);
     }
-
-    #[cold]
-    fn nothing_found(&self) -> Error {
-        let fault = (self.missing.as_slice(), self.warnings.list.first());
-        let message = match fault {
-            ([], Some(_)) => "all descriptions of counters in the debug info have errors",
-            _ => "the debug info describes no usable counters",
-        };
-        let error = Error::new(ErrorKind::CannotCorrelate, message)
-            .llvm_detail("could not find any profile data metadata in correlated file");
-        match fault {
-            ([first, rest @ ..], _) => error
-                .found(format_args!(
-                    "{} missing split debug files, the first {first}",
-                    rest.len() + 1
-                ))
-                .with_hint("keep the .dwo files where the build put them, or pack them with llvm-dwp into PROGRAM.dwp"),
-            ([], Some(warning)) => error.found(format_args!(
-                "{}, the first: {warning}",
-                plural(self.warnings.count(), "error")
-            )),
-            ([], None) => error.with_hint(
-                "build with -g (-gmlt is not enough) and -mllvm -profile-correlate=debug-info, and give the program before strip or its debug file",
-            ),
-        }
-    }
 }
 
-/// Reads a section of a `.dwo` or `.dwp` file.
-fn load_dwo<'data, R: ReadRef<'data>>(
-    image: &object::File<'data, R>,
-    id: SectionId,
-) -> Result<Cow<'data, [u8]>> {
-    match id.dwo_name() {
-        Some(name) => load_named(image, name),
-        None => Ok(Cow::Borrowed(&[])),
+#[cold]
+fn nothing_found(missing: &[String], warnings: &CorrelationWarnings) -> Error {
+    let fault = (missing, warnings.list.first());
+    let message = match fault {
+        ([], Some(_)) => "all descriptions of counters in the debug info have errors",
+        _ => "the debug info describes no usable counters",
+    };
+    let error = Error::new(ErrorKind::CannotCorrelate, message)
+        .llvm_detail("could not find any profile data metadata in correlated file");
+    match fault {
+        ([first, rest @ ..], _) => error
+            .found(format_args!(
+                "{} missing split debug files, the first {first}",
+                rest.len() + 1
+            ))
+            .with_hint("keep the .dwo files where the build put them, or pack them with llvm-dwp into PROGRAM.dwp"),
+        ([], Some(warning)) => error.found(format_args!(
+            "{}, the first: {warning}",
+            plural(warnings.count(), "error")
+        )),
+        ([], None) => error.with_hint(
+            "build with -g (-gmlt is not enough) and -mllvm -profile-correlate=debug-info, and give the program before strip or its debug file",
+        ),
     }
 }
 
@@ -608,55 +464,30 @@ fn location<'d>(unit: &UnitRef<'_, Slice<'d>>, value: AttributeValue<Slice<'d>>)
     None
 }
 
-fn skip(
-    entries: &mut gimli::EntriesRaw<'_, Slice<'_>>,
-    abbreviation: &Abbreviation,
-) -> gimli::Result<()> {
-    entries.skip_attributes(abbreviation.attributes())
-}
-
 /// Reads the linkage name, file and line of a function from its entry, and from the entries that its entry refers to.
-fn describe(unit: &UnitRef<'_, Slice<'_>>, offset: UnitOffset, probe: &mut Probe) {
-    let mut name = None;
-    let mut next = Some(offset);
-    for _ in 0..MOST_ORIGINS {
-        let Some(offset) = next.take() else { break };
-        let Ok(entry) = unit.entry(offset) else { break };
-        for attribute in entry.attrs() {
-            let text = || {
-                let text = unit.attr_string(attribute.value()).ok()?;
-                Some(text.to_vec())
-            };
-            match attribute.name() {
-                gimli::DW_AT_linkage_name if probe.linkage_name.is_none() => {
-                    probe.linkage_name = text()
-                }
-                gimli::DW_AT_name if name.is_none() => name = text(),
-                gimli::DW_AT_decl_line if probe.line.is_none() => {
-                    probe.line = attribute.udata_value()
-                }
-                gimli::DW_AT_decl_file if probe.file.is_none() => {
-                    probe.file = file_name(unit, attribute.udata_value());
-                }
-                gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
-                    if let AttributeValue::UnitRef(origin) = attribute.value() {
-                        next = Some(origin);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    if probe.linkage_name.is_none() {
-        probe.linkage_name = name;
-    }
+fn describe(view: &UnitView<'_, '_, '_>, offset: UnitOffset, probe: &mut Probe) {
+    let mut name = Vec::new();
+    let named = view.names.resolve_at(offset, |text| {
+        name = text.to_vec();
+        0
+    });
+    let Some(named) = named else { return };
+    probe.linkage_name = named.function.map(|_| name);
+    probe.line = (named.line > 0).then_some(named.line.into());
+    probe.file = named.file.and_then(|FileNumber { other, number }| {
+        let (dwarf, unit) = match other {
+            Some(other) => (view.dwarf, view.names.other_unit(other)?),
+            None => view.files,
+        };
+        file_name(&unit.unit_ref(dwarf), number)
+    });
 }
 
 /// Returns the path of a file in the line table; `None` if the table does not have the file. The folder is included
 /// unless it is the compilation folder.
-fn file_name(unit: &UnitRef<'_, Slice<'_>>, index: Option<u64>) -> Option<Vec<u8>> {
+fn file_name(unit: &UnitRef<'_, Slice<'_>>, index: u64) -> Option<Vec<u8>> {
     let header = unit.line_program.as_ref()?.header();
-    let file = header.file(index?)?;
+    let file = header.file(index)?;
     let mut name = unit.attr_string(file.path_name()).ok()?.to_vec();
     let folder = file
         .directory(header)

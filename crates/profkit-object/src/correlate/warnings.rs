@@ -137,6 +137,18 @@ impl CorrelationWarnings {
         self.list.len() as u64 + self.suppressed
     }
 
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    pub(crate) fn append(&mut self, other: Self) {
+        other
+            .list
+            .into_iter()
+            .for_each(|warning| self.push(warning));
+        self.suppressed += other.suppressed;
+    }
+
     pub(crate) fn push(&mut self, warning: CorrelationWarning) {
         if self.limit == 0 || self.list.len() < self.limit {
             self.list.push(warning);

@@ -1,5 +1,4 @@
 //! Demangles symbols of C++ and Rust: converts them to names as people write them.
-mod itanium;
 #[cfg(test)]
 mod tests;
 
@@ -41,21 +40,12 @@ pub fn symbol(symbol: &str, hashes: bool) -> Option<String> {
         Some(end) => symbol.split_at(end),
         None => (symbol, ""),
     };
-    let mut out = match itanium::demangle(stem) {
-        Some(text) => Capped(text),
-        None => with_tree(stem)?,
-    };
-    out.write_str(suffix).ok()?;
-    Some(out.0)
-}
-
-/// Demangles a C++ symbol of any form.
-fn with_tree(symbol: &str) -> Option<Capped> {
-    let mut out = Capped(String::with_capacity(2 * symbol.len()));
-    let cpp = cpp_demangle::Symbol::new(symbol).ok()?;
+    let mut out = Capped(String::with_capacity(2 * stem.len()));
+    let cpp = cpp_demangle::Symbol::new(stem).ok()?;
     cpp.structured_demangle(&mut out, &cpp_demangle::DemangleOptions::default())
         .ok()?;
-    Some(out)
+    out.write_str(suffix).ok()?;
+    Some(out.0)
 }
 
 /// A text of at most [`MOST`] bytes. Writing more is an error.

@@ -1,9 +1,9 @@
 //! Finds the source file and the line in which each function of a program is declared.
 use super::functions::has_code;
 use super::lines::Paths;
-use super::names::{FileNumber, Own};
+use super::names::FileNumber;
 use super::table::{NONE, Strings};
-use super::visits::{UnitView, UnitVisitor};
+use super::visits::{UnitView, UnitVisitor, for_each_function};
 use super::{DebugInfo, Options, ProgramFiles, Symbolizer};
 use crate::binary::programs_in;
 use crate::build_id::build_id;
@@ -139,7 +139,7 @@ impl Declarations {
 
     /// Adds the functions of a program. The list has to be sorted afterwards.
     fn add(&mut self, symbolizer: &Symbolizer<'_>) -> DeclaringBinary {
-        let visited = symbolizer.visit_units::<OfUnit>();
+        let visited = symbolizer.debug.visit_units(OfUnit::default);
         let mut warnings = visited.warnings;
         let mut found = FxHashSet::default();
         for unit in visited.units {
@@ -167,7 +167,7 @@ impl Declarations {
             build_id: None,
             debug_info: symbolizer.debug_info(),
             functions: found.len(),
-            missing_split: visited.missing_split,
+            missing_split: visited.missing_split.len(),
             warnings,
         }
     }
@@ -356,21 +356,8 @@ impl UnitVisitor for OfUnit {
         .fold(unit.header.length_including_self(), usize::saturating_add)
         .saturating_mul(TEXT_PER_BYTE)
         .saturating_add(TEXT_OF_UNIT);
-        let mut entries = unit.entries_raw(None)?;
-        while !entries.is_empty() {
-            let Some(abbreviation) = entries.read_abbreviation()? else {
-                continue;
-            };
-            if abbreviation.tag() != dw::DW_TAG_subprogram || !is_defined(abbreviation) {
-                entries.skip_attributes(abbreviation.attributes())?;
-                continue;
-            }
-            let mut own = Own::default();
-            for &spec in abbreviation.attributes() {
-                let attribute = entries.read_attribute(spec)?;
-                own.take(attribute.name(), attribute.value());
-            }
-            let strings = &mut self.strings;
+        let strings = &mut self.strings;
+        for_each_function(unit, is_defined, |_, own| {
             let mut keep = |text: &[u8]| match budget.checked_sub(text.len()) {
                 Some(left) => {
                     budget = left;
@@ -381,29 +368,29 @@ impl UnitVisitor for OfUnit {
             let named = names.resolve(&own, &mut keep);
             let (Some(name), Some(FileNumber { other, number })) = (named.function, named.file)
             else {
-                continue;
+                return Ok(());
             };
             // Only debug info that is not split has references to other units.
             let (dwarf, unit) = match other {
                 Some(other) => match names.other_unit(other) {
                     Some(unit) => (dwarf, unit),
-                    None => continue,
+                    None => return Ok(()),
                 },
                 None => files,
             };
             let paths = paths.entry(other).or_insert_with(Paths::new);
             let Some(file) = paths.get(dwarf, unit, number, &mut keep) else {
                 self.too_much |= paths.too_long;
-                continue;
+                return Ok(());
             };
             if name == NONE || file == NONE {
                 self.too_much = true;
-                continue;
+                return Ok(());
             }
             let line = named.line;
             self.list.push(Entry { name, file, line });
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -100,8 +100,8 @@ impl ProgramFiles {
 
 /// Finds `.dwo` files at the path that the compiler wrote into the unit, or in the folder of the program.
 #[derive(Debug)]
-struct BesideProgram {
-    program: PathBuf,
+pub(crate) struct BesideProgram {
+    pub(crate) program: PathBuf,
 }
 
 impl SplitFiles for BesideProgram {

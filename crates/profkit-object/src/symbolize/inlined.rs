@@ -1,8 +1,9 @@
 //! Lists the functions that a compiler inlined. Debug info has an entry for such a function even if no code of its own
 //! is left.
 use super::sections::Sections;
-use super::{MAX_REFERENCES, Slice};
-use gimli::{AttributeValue, UnitOffset, UnitRef, constants as dw};
+use super::table::Strings;
+use super::visits::{DebugData, UnitView, UnitVisitor, for_each_function};
+use gimli::constants as dw;
 use object::ReadRef;
 use profkit_data::Result;
 
@@ -15,87 +16,47 @@ pub struct InlinedFunctions {
     pub damaged_units: usize,
 }
 
-/// Returns the functions that were inlined at least once.
+/// Returns the functions that were inlined at least once. Split debug info is not read.
 ///
 /// # Errors
 /// If the debug sections cannot be read or decompressed.
 pub fn inlined_functions<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
 ) -> Result<InlinedFunctions> {
-    let sections = Sections::load(image)?;
-    let dwarf = sections.dwarf();
-    let mut found = InlinedFunctions::default();
-    let mut headers = dwarf.units();
-    loop {
-        let header = match headers.next() {
-            Ok(None) => return Ok(found),
-            Ok(Some(header)) => header,
-            Err(_) => {
-                // Without a readable header, the start of the next unit is not known.
-                found.damaged_units += 1;
-                return Ok(found);
-            }
-        };
-        let unit = dwarf.unit(header);
-        let read = unit.and_then(|unit| of_unit(&unit.unit_ref(&dwarf), &mut found.names));
-        found.damaged_units += usize::from(read.is_err());
-    }
+    let debug = DebugData {
+        sections: Sections::load(image)?,
+        package: None,
+        split_files: None,
+    };
+    let visited = debug.visit_units(OfUnit::default);
+    Ok(InlinedFunctions {
+        names: visited.units.into_iter().flat_map(|unit| unit.0).collect(),
+        damaged_units: visited.warnings.len(),
+    })
 }
 
-fn of_unit(unit: &UnitRef<'_, Slice<'_>>, names: &mut Vec<Vec<u8>>) -> gimli::Result<()> {
-    let mut entries = unit.entries_raw(None)?;
-    while !entries.is_empty() {
-        let offset = entries.next_offset();
-        let Some(abbreviation) = entries.read_abbreviation()? else {
-            continue;
-        };
-        let attributes = abbreviation.attributes();
-        let is_candidate = abbreviation.tag() == dw::DW_TAG_subprogram
-            && attributes
-                .iter()
-                .any(|spec| spec.name() == dw::DW_AT_inline);
-        if !is_candidate {
-            entries.skip_attributes(attributes)?;
-            continue;
-        }
-        let mut inlined = false;
-        for &spec in attributes {
-            let attribute = entries.read_attribute(spec)?;
-            inlined |= matches!(
-                attribute.value(),
-                AttributeValue::Inline(dw::DW_INL_inlined | dw::DW_INL_declared_inlined)
-            );
-        }
-        names.extend(inlined.then(|| name_of(unit, offset)).flatten());
-    }
-    Ok(())
-}
+#[derive(Default)]
+struct OfUnit(Vec<Vec<u8>>);
 
-/// Returns the name of a function: the linkage name of its entry or of the entries that its entry refers to, otherwise
-/// the first plain name. `None` if no entry has a name.
-fn name_of(unit: &UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<Vec<u8>> {
-    let mut plain = None;
-    let mut next = Some(offset);
-    for _ in 0..MAX_REFERENCES {
-        let Some(entry) = next.take().and_then(|offset| unit.entry(offset).ok()) else {
-            break;
-        };
-        for attribute in entry.attrs() {
-            let text = || {
-                unit.attr_string(attribute.value())
-                    .ok()
-                    .map(|text| text.to_vec())
-            };
-            match (attribute.name(), attribute.value()) {
-                (dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name, _) => return text(),
-                (dw::DW_AT_name, _) if plain.is_none() => plain = text(),
-                (
-                    dw::DW_AT_abstract_origin | dw::DW_AT_specification,
-                    AttributeValue::UnitRef(origin),
-                ) => next = Some(origin),
-                _ => {}
-            }
-        }
+impl UnitVisitor for OfUnit {
+    fn visit(&mut self, view: UnitView<'_, '_, '_>) -> gimli::Result<()> {
+        let mut names = view.names;
+        let mut strings = Strings::default();
+        for_each_function(
+            view.unit,
+            |it| {
+                it.attributes()
+                    .iter()
+                    .any(|spec| spec.name() == dw::DW_AT_inline)
+            },
+            |_, own| {
+                if own.inlined {
+                    let named = names.resolve(&own, |name| strings.intern(name));
+                    let name = named.function.and_then(|name| strings.get(name));
+                    self.0.extend(name.map(<[u8]>::to_vec));
+                }
+                Ok(())
+            },
+        )
     }
-    plain
 }

@@ -34,18 +34,18 @@
 //! its addresses have fewer frames or none.
 
 mod declarations;
-mod files;
+pub(crate) mod files;
 mod functions;
 mod inlined;
 mod lines;
-mod names;
-mod sections;
+pub(crate) mod names;
+pub(crate) mod sections;
 mod subprograms;
 mod symbols;
 mod table;
 mod unit;
 mod units;
-mod visits;
+pub(crate) mod visits;
 
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use rayon::prelude::*;
@@ -61,6 +61,7 @@ pub use table::{Frame, FrameId, Locations};
 use sections::{Package, Sections};
 use symbols::Symbols;
 use units::UnitIndex;
+use visits::DebugData;
 
 /// The bytes from which DWARF is read, and their byte order.
 type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
@@ -232,9 +233,7 @@ pub enum DebugInfo {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Symbolizer<'data> {
-    sections: Sections<'data>,
-    package: Option<Package<'data>>,
-    split_files: Option<&'data dyn SplitFiles>,
+    debug: DebugData<'data>,
     symbols: Symbols<'data>,
     debug_info: DebugInfo,
     options: Options,
@@ -298,9 +297,11 @@ impl<'data> Symbolizer<'data> {
         }
         let package = package.map(Package::load).transpose()?;
         Ok(Symbolizer {
-            sections,
-            package,
-            split_files,
+            debug: DebugData {
+                sections,
+                package,
+                split_files,
+            },
             symbols: if options.symbols {
                 symbols
             } else {
@@ -325,8 +326,9 @@ impl<'data> Symbolizer<'data> {
     pub fn symbolize(&self, addresses: &[u64]) -> Locations {
         let mut table = Locations::new(addresses.len());
         let order = sorted(addresses);
-        let dwarf = self.sections.dwarf();
+        let dwarf = self.debug.sections.dwarf();
         let package = self
+            .debug
             .package
             .as_ref()
             .and_then(|package| match package.dwarf() {
@@ -341,7 +343,7 @@ impl<'data> Symbolizer<'data> {
         let context = unit::Context {
             dwarf: &dwarf,
             package: package.as_ref(),
-            split_files: self.split_files,
+            split_files: self.debug.split_files,
             index: &index,
             symbols: &self.symbols,
             symbol_names: self.options.symbol_names,

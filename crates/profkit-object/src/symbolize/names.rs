@@ -17,6 +17,8 @@ pub(super) struct Own<'a> {
     pub(super) file: Option<u64>,
     pub(super) origin: Option<Value<'a>>,
     pub(super) specification: Option<Value<'a>>,
+    /// Whether the compiler inlined the function (`DW_AT_inline`).
+    pub(super) inlined: bool,
 }
 
 impl<'a> Own<'a> {
@@ -35,11 +37,17 @@ impl<'a> Own<'a> {
             }
             dw::DW_AT_abstract_origin => self.origin = Some(value),
             dw::DW_AT_specification => self.specification = Some(value),
+            dw::DW_AT_inline => {
+                let AttributeValue::Inline(kind) = value else {
+                    return;
+                };
+                self.inlined = matches!(kind, dw::DW_INL_inlined | dw::DW_INL_declared_inlined);
+            }
             _ => {}
         }
     }
 
-    fn read(
+    pub(super) fn read(
         entries: &mut EntriesRaw<'_, Slice<'a>>,
         abbreviation: &Abbreviation,
     ) -> gimli::Result<Self> {
@@ -62,22 +70,22 @@ struct Place {
 /// A source file in a DWARF entry, given by its number in the line table of a unit. The unit is the current one if
 /// `other` is `None`. Otherwise `other` is the index of another unit in the same binary or debug file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct FileNumber {
-    pub(super) other: Option<usize>,
-    pub(super) number: u64,
+pub(crate) struct FileNumber {
+    pub(crate) other: Option<usize>,
+    pub(crate) number: u64,
 }
 
 /// A function's name, as an index in the caller's table of strings, and the line and the file of the function's
 /// declaration.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
-    pub(super) function: Option<u32>,
-    pub(super) line: u32,
-    pub(super) file: Option<FileNumber>,
+pub(crate) struct Named {
+    pub(crate) function: Option<u32>,
+    pub(crate) line: u32,
+    pub(crate) file: Option<FileNumber>,
 }
 
 /// Finds the names of functions in one compile unit.
-pub(super) struct Names<'c, 'i, 'a> {
+pub(crate) struct Names<'c, 'i, 'a> {
     dwarf: &'c Dwarf<Slice<'a>>,
     unit: &'c Unit<Slice<'a>>,
     /// All units of the file, because references may lead from one unit to another. `None` in split debug info, where
@@ -100,8 +108,19 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         }
     }
 
-    pub(super) fn dwarf(&self) -> &'c Dwarf<Slice<'a>> {
-        self.dwarf
+    /// Does the same as [`resolve`](Self::resolve) for the entry at an offset of the unit. `None` if the entry cannot be
+    /// read.
+    pub(crate) fn resolve_at(
+        &self,
+        offset: UnitOffset,
+        keep: impl FnOnce(&[u8]) -> u32,
+    ) -> Option<Named> {
+        let place = Place {
+            other: None,
+            offset,
+        };
+        let own = self.read(place)?;
+        Some(self.search(&own, keep))
     }
 
     /// Returns the name and the declaration of a function. The name is the linkage name if the function's entry, or an
@@ -174,7 +193,7 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
 
     /// Returns the unit with this index among all units of the file. `None` in split debug info, or if the unit cannot
     /// be read.
-    pub(super) fn other_unit(&self, other: usize) -> Option<&'c Unit<Slice<'a>>> {
+    pub(crate) fn other_unit(&self, other: usize) -> Option<&'c Unit<Slice<'a>>> {
         self.index?.unit(other).ok()
     }
 

@@ -13,14 +13,14 @@ const MAX_ZLIB_RATIO: u64 = 1032;
 /// block of 128 KiB.
 const MAX_ZSTD_RATIO: u64 = 1 << 15;
 
-pub(super) struct Sections<'data> {
+pub(crate) struct Sections<'data> {
     sections: DwarfSections<Cow<'data, [u8]>>,
     endian: RunTimeEndian,
 }
 
 impl<'data> Sections<'data> {
     /// Loads the debug sections of a linked file or of its debug file.
-    pub(super) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
+    pub(crate) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
         let sections = DwarfSections::load(|id| load_section(file, needed(id).then(|| id.name())))?;
         Ok(Sections {
             sections,
@@ -29,7 +29,7 @@ impl<'data> Sections<'data> {
     }
 
     /// Loads the debug sections of a `.dwo` file.
-    pub(super) fn load_split<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
+    pub(crate) fn load_split<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
         let sections = DwarfSections::load(|id| {
             load_section(file, needed(id).then(|| id.dwo_name()).flatten())
         })?;
@@ -39,24 +39,24 @@ impl<'data> Sections<'data> {
         })
     }
 
-    pub(super) fn has_debug_info(&self) -> bool {
+    pub(crate) fn has_debug_info(&self) -> bool {
         !self.dwarf().debug_info.reader().is_empty()
     }
 
-    pub(super) fn dwarf(&self) -> Dwarf<Slice<'_>> {
+    pub(crate) fn dwarf(&self) -> Dwarf<Slice<'_>> {
         self.sections
             .borrow(|section| Slice::new(section, self.endian))
     }
 }
 
 /// Loads the debug sections of a `.dwp` file.
-pub(super) struct Package<'data> {
+pub(crate) struct Package<'data> {
     sections: DwarfPackageSections<Cow<'data, [u8]>>,
     endian: RunTimeEndian,
 }
 
 impl<'data> Package<'data> {
-    pub(super) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
+    pub(crate) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
         let sections =
             DwarfPackageSections::load(|id| load_section(file, id.dwo_name()).map_err(LoadError));
         let sections = sections.map_err(|LoadError(error)| error)?;
@@ -66,7 +66,7 @@ impl<'data> Package<'data> {
         })
     }
 
-    pub(super) fn dwarf(&self) -> gimli::Result<DwarfPackage<Slice<'_>>> {
+    pub(crate) fn dwarf(&self) -> gimli::Result<DwarfPackage<Slice<'_>>> {
         self.sections.borrow(
             |section| Slice::new(section, self.endian),
             Slice::new(&[], self.endian),

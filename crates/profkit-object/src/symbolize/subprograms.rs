@@ -1,11 +1,9 @@
 //! Lists the functions of a program that have code of their own, with their address ranges.
 use super::Symbolizer;
-use super::functions::has_code;
-use super::names::Own;
+use super::functions::{has_code, most_ranges};
 use super::table::Strings;
 use super::units::ranges_of;
-use super::visits::{UnitView, UnitVisitor};
-use gimli::constants as dw;
+use super::visits::{UnitView, UnitVisitor, for_each_function};
 use profkit_data::Error;
 
 /// A function with code of its own.
@@ -33,10 +31,10 @@ impl Symbolizer<'_> {
     /// Lists the functions that have code of their own. All processor cores are used. Functions in split debug info
     /// come after all others.
     pub fn subprograms(&self) -> Subprograms {
-        let visited = self.visit_units::<OfUnit>();
+        let visited = self.debug.visit_units(OfUnit::default);
         Subprograms {
             list: visited.units.into_iter().flat_map(|unit| unit.0).collect(),
-            missing_split: visited.missing_split,
+            missing_split: visited.missing_split.len(),
             warnings: visited.warnings,
         }
     }
@@ -55,22 +53,8 @@ impl UnitVisitor for OfUnit {
             ..
         } = view;
         let mut strings = Strings::default();
-        let mut budget = super::functions::most_ranges(dwarf, unit);
-        let mut entries = unit.entries_raw(None)?;
-        while !entries.is_empty() {
-            let offset = entries.next_offset();
-            let Some(abbreviation) = entries.read_abbreviation()? else {
-                continue;
-            };
-            if abbreviation.tag() != dw::DW_TAG_subprogram || !has_code(abbreviation) {
-                entries.skip_attributes(abbreviation.attributes())?;
-                continue;
-            }
-            let mut own = Own::default();
-            for &spec in abbreviation.attributes() {
-                let attribute = entries.read_attribute(spec)?;
-                own.take(attribute.name(), attribute.value());
-            }
+        let mut budget = most_ranges(dwarf, unit);
+        for_each_function(unit, has_code, |offset, own| {
             let mut ranges = Vec::new();
             let entry = unit.entry(offset)?;
             let mut found = ranges_of(dwarf, unit, &entry)?;
@@ -93,7 +77,7 @@ impl UnitVisitor for OfUnit {
                     ranges,
                 });
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }

@@ -2,11 +2,11 @@
 use super::functions::Functions;
 use super::lines::{Lines, Paths, Row};
 use super::names::{Named, Names};
-use super::sections::Sections;
 use super::symbols::Symbols;
 use super::table::{NONE, Part, Stored};
 use super::units::{Job, UnitIndex};
-use super::{Slice, SplitFiles, malformed, unreadable};
+use super::visits::{NoSplit, UnitView, with_split};
+use super::{Slice, SplitFiles, malformed};
 use gimli::{Dwarf, DwarfPackage, Unit};
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
@@ -57,152 +57,46 @@ impl<'a> Context<'_, 'a> {
                 .within(self.index.name(job.unit)),
             );
         }
-        if !self.split(job.unit, unit, &lines, &asked, &mut part) {
-            let names = Names::new(self.dwarf, unit, Some(self.index));
-            self.stacks(
-                job.unit,
-                (self.dwarf, unit),
-                unit,
-                names,
-                &lines,
-                &asked,
-                &mut part,
-            );
-        }
-        part
-    }
-
-    /// Symbolises the addresses in `asked` with the split unit to which `unit` refers. `number` is the index of `unit`.
-    /// Returns false if `unit` is not a skeleton unit, or if its split unit is not found.
-    fn split(
-        &self,
-        number: usize,
-        unit: &Unit<Slice<'a>>,
-        lines: &Lines,
-        asked: &[u64],
-        part: &mut Part,
-    ) -> bool {
-        let Some(id) = unit.dwo_id else { return false };
-        if let Some(package) = self.package {
-            match package.find_cu(id, self.dwarf) {
-                Ok(Some(dwarf)) => {
-                    return self.split_unit(number, unit, &dwarf, lines, asked, part);
-                }
-                Ok(None) => {}
-                Err(error) => part.warn(malformed(self.dwarf, error, Structure::PackageIndex)),
-            }
-        }
-        let string = |value| self.dwarf.attr_string(unit, value).ok();
-        let Some(name) = unit.dwo_name().ok().flatten().and_then(string) else {
-            return false;
-        };
-        let directory = unit.comp_dir.map_or(&[][..], |directory| directory.slice());
-        let text = String::from_utf8_lossy(&name).into_owned();
-        let Some(bytes) = self
-            .split_files
-            .and_then(|files| files.split_file(directory, &name))
-        else {
-            part.warn(
+        let number = job.unit;
+        let split = with_split((self.dwarf, unit), self.package, self.split_files, |view| {
+            self.stacks(number, view, &lines, &asked, &mut part);
+        });
+        match split {
+            Ok(()) => return part,
+            Err(NoSplit::Whole) => {}
+            Err(NoSplit::Missing(name)) if name.is_empty() => {}
+            Err(NoSplit::Missing(name)) => part.warn(
                 Error::new(
                     ErrorKind::MissingCorrelation,
-                    format!("split debug info {text} is missing"),
+                    format!("split debug info {name} is missing"),
                 )
                 .within(self.index.name(number))
                 .with_hint("keep the .dwo files of the build, or give the .dwp package"),
-            );
-            return false;
-        };
-        let bytes: &[u8] = (*bytes).as_ref();
-        let sections = object::File::parse(bytes)
-            .map_err(|error| {
-                Error::new(
-                    ErrorKind::UnrecognizedFormat,
-                    format!("this is not an object file: {error}"),
-                )
-            })
-            .and_then(|file| Sections::load_split(&file));
-        let sections = match sections {
-            Ok(sections) => sections,
-            Err(error) => {
-                part.warn(error.within(text));
-                return false;
-            }
-        };
-        let mut dwarf = sections.dwarf();
-        dwarf.make_dwo(self.dwarf);
-        self.split_unit(number, unit, &dwarf, lines, asked, part)
-    }
-
-    fn split_unit<'b>(
-        &self,
-        number: usize,
-        skeleton: &Unit<Slice<'b>>,
-        dwarf: &Dwarf<Slice<'b>>,
-        lines: &Lines,
-        asked: &[u64],
-        part: &mut Part,
-    ) -> bool
-    where
-        'a: 'b,
-    {
-        let inside = |error: Error| {
-            error
-                .within(Structure::SplitPart)
-                .within(self.index.name(number))
-        };
-        let mut headers = dwarf.units();
-        loop {
-            let unit = match headers
-                .next()
-                .and_then(|header| header.map(|header| dwarf.unit(header)).transpose())
-            {
-                Ok(Some(unit)) => unit,
-                Ok(None) => {
-                    part.warn(inside(Error::new(
-                        ErrorKind::Malformed,
-                        "the file has no compile unit with the id of the skeleton unit",
-                    )));
-                    return false;
-                }
-                Err(error) => {
-                    part.warn(inside(unreadable(dwarf, error)));
-                    return false;
-                }
-            };
-            if unit.dwo_id != skeleton.dwo_id {
-                continue;
-            }
-            let mut unit = unit;
-            unit.copy_relocated_attributes(skeleton);
-            let names = Names::new(dwarf, &unit, None);
-            self.stacks(
-                number,
-                (self.dwarf, skeleton),
-                &unit,
-                names,
-                lines,
-                asked,
-                part,
-            );
-            return true;
+            ),
+            Err(NoSplit::Damaged(error)) => part.warn(error.within(self.index.name(number))),
         }
+        let view = UnitView::whole(self.dwarf, unit, self.index);
+        self.stacks(number, view, &lines, &asked, &mut part);
+        part
     }
 
-    /// Makes the inline stacks of the addresses in `asked`. `number` is the index of the unit. Functions are read from
-    /// `unit`, their names by `names`, and source files from the line table of the unit in `files`. For split debug
-    /// info, `files` has the skeleton unit.
-    #[expect(clippy::too_many_arguments)]
-    fn stacks<'b>(
+    /// Makes the inline stacks of the addresses in `asked`. `number` is the index of the unit, or of the skeleton unit
+    /// of a split one.
+    fn stacks(
         &self,
         number: usize,
-        files: (&Dwarf<Slice<'b>>, &Unit<Slice<'b>>),
-        unit: &Unit<Slice<'b>>,
-        names: Names<'_, '_, 'b>,
+        view: UnitView<'_, '_, '_>,
         lines: &Lines,
         asked: &[u64],
         part: &mut Part,
     ) {
-        let functions = Functions::read(names.dwarf(), unit);
+        let UnitView {
+            dwarf,
+            unit,
+            names,
+            files,
+        } = view;
+        let functions = Functions::read(dwarf, unit);
         if let Some(error) = functions.error {
             part.warn(malformed(self.dwarf, error, self.index.name(number)));
         }

@@ -61,9 +61,8 @@ pub(super) struct Job {
 }
 
 impl<'c, 'a> UnitIndex<'c, 'a> {
-    /// Reads the headers of all units, and their address ranges in `.debug_aranges`. If a unit has none there, its
-    /// ranges are read from the unit. Calls `warn` with each error.
-    pub(super) fn build(dwarf: &'c Dwarf<Slice<'a>>, warn: &mut dyn FnMut(Error)) -> Self {
+    /// Reads the headers of all units, without address ranges. Calls `warn` with each error.
+    pub(super) fn without_ranges(dwarf: &'c Dwarf<Slice<'a>>, warn: &mut dyn FnMut(Error)) -> Self {
         let mut index = UnitIndex {
             dwarf,
             entries: Vec::new(),
@@ -94,6 +93,13 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
                 }
             }
         }
+        index
+    }
+
+    /// Reads the headers of all units, and their address ranges in `.debug_aranges`. If a unit has none there, its
+    /// ranges are read from the unit. Calls `warn` with each error.
+    pub(super) fn build(dwarf: &'c Dwarf<Slice<'a>>, warn: &mut dyn FnMut(Error)) -> Self {
+        let mut index = Self::without_ranges(dwarf, warn);
         let mut spans = Spans::default();
         let known = index.read_aranges(&mut spans, warn);
         let of_units: Vec<_> = (0..index.entries.len())

@@ -1,49 +1,55 @@
-//! Visits all compile units of a program, including those in split debug info.
-use super::names::Names;
-use super::sections::Sections;
+//! Walks over the debug info of a program: its compile units, and the split units to which they refer.
+use super::names::{Names, Own};
+use super::sections::{Package, Sections};
 use super::units::UnitIndex;
-use super::{Slice, Symbolizer, malformed, unreadable};
-use gimli::{Dwarf, Unit};
-use profkit_data::{Error, Structure};
+use super::{Slice, SplitFiles, malformed, unreadable};
+use gimli::{Abbreviation, Dwarf, DwarfPackage, Unit, UnitOffset, constants as dw};
+use profkit_data::{Error, ErrorKind, Structure};
 use rayon::prelude::*;
 
+/// The debug info of a program. It may be in several files.
+pub(crate) struct DebugData<'data> {
+    pub(crate) sections: Sections<'data>,
+    pub(crate) package: Option<Package<'data>>,
+    /// `None` if no `.dwo` files are searched.
+    pub(crate) split_files: Option<&'data dyn SplitFiles>,
+}
+
 /// A compile unit whose entries can be read.
-pub(super) struct UnitView<'v, 'i, 'b> {
-    pub(super) dwarf: &'v Dwarf<Slice<'b>>,
-    pub(super) unit: &'v Unit<Slice<'b>>,
-    pub(super) names: Names<'v, 'i, 'b>,
+pub(crate) struct UnitView<'v, 'i, 'b> {
+    pub(crate) dwarf: &'v Dwarf<Slice<'b>>,
+    pub(crate) unit: &'v Unit<Slice<'b>>,
+    pub(crate) names: Names<'v, 'i, 'b>,
     /// The unit whose line table contains the files. For split debug info, this is the skeleton unit.
-    pub(super) files: (&'v Dwarf<Slice<'b>>, &'v Unit<Slice<'b>>),
+    pub(crate) files: (&'v Dwarf<Slice<'b>>, &'v Unit<Slice<'b>>),
 }
 
 /// A collector of data from one compile unit.
-pub(super) trait UnitVisitor: Default + Send {
+pub(crate) trait UnitVisitor: Send {
     /// Reads a unit. If an entry is damaged, the data collected before it are kept.
     fn visit(&mut self, view: UnitView<'_, '_, '_>) -> gimli::Result<()>;
 }
 
 /// The data collected from all compile units.
-pub(super) struct Visited<V> {
+pub(crate) struct Visited<V> {
     /// The collectors of the units: first those in the order of the debug info, then those of split debug info.
-    pub(super) units: Vec<V>,
-    /// The number of compile units whose split debug info was not found.
-    pub(super) missing_split: usize,
+    pub(crate) units: Vec<V>,
+    /// The names of the `.dwo` files of compile units whose split debug info was not found; empty if the unit has none.
+    pub(crate) missing_split: Vec<String>,
     /// The errors of debug info that could not be read.
-    pub(super) warnings: Vec<Error>,
+    pub(crate) warnings: Vec<Error>,
 }
 
-/// The data collected from one unit, and from the split unit to which it refers, with the errors of both.
-#[derive(Default)]
 struct Parts<V> {
     own: V,
     split: Option<V>,
-    missing_split: bool,
+    missing_split: Option<String>,
     warnings: Vec<Error>,
 }
 
-impl Symbolizer<'_> {
-    /// Visits all units. All processor cores are used.
-    pub(super) fn visit_units<V: UnitVisitor>(&self) -> Visited<V> {
+impl DebugData<'_> {
+    /// Visits all units, each with a collector that `new` makes. All processor cores are used.
+    pub(crate) fn visit_units<V: UnitVisitor>(&self, new: impl Fn() -> V + Sync) -> Visited<V> {
         let mut warnings = Vec::new();
         let dwarf = self.sections.dwarf();
         let package = self.package.as_ref().and_then(|package| {
@@ -51,11 +57,16 @@ impl Symbolizer<'_> {
             let warn = |error| malformed(&dwarf, error, Structure::PackageIndex);
             package.map_err(|error| warnings.push(warn(error))).ok()
         });
-        let index = UnitIndex::build(&dwarf, &mut |warning| warnings.push(warning));
+        let index = UnitIndex::without_ranges(&dwarf, &mut |warning| warnings.push(warning));
         let parts: Vec<Parts<V>> = (0..index.len())
             .into_par_iter()
             .map(|number| {
-                let mut parts = Parts::default();
+                let mut parts = Parts {
+                    own: new(),
+                    split: None,
+                    missing_split: None,
+                    warnings: Vec::new(),
+                };
                 let unit = match index.unit(number) {
                     Ok(unit) => unit,
                     Err(error) => {
@@ -64,91 +75,171 @@ impl Symbolizer<'_> {
                         return parts;
                     }
                 };
-                let view = UnitView {
-                    dwarf: &dwarf,
-                    unit,
-                    names: Names::new(&dwarf, unit, Some(&index)),
-                    files: (&dwarf, unit),
-                };
-                parts.own = visit(view, &mut parts.warnings);
-                if let Some(id) = unit.dwo_id {
-                    let from_package = package
-                        .as_ref()
-                        .and_then(|package| package.find_cu(id, &dwarf).ok().flatten());
-                    let files = (&dwarf, unit);
-                    parts.split = match from_package {
-                        Some(package) => visit_split(&package, files, &mut parts.warnings),
-                        None => self.visit_split_file(files, &mut parts.warnings),
-                    };
-                    parts.missing_split = parts.split.is_none();
+                let files = (&dwarf, unit);
+                let name = || index.name(number);
+                let damage = visit(&mut parts.own, UnitView::whole(&dwarf, unit, &index));
+                parts.warnings.extend(damage.map(|it| it.within(name())));
+                let mut split = new();
+                let found = with_split(files, package.as_ref(), self.split_files, |view| {
+                    visit(&mut split, view)
+                });
+                match found {
+                    Ok(damage) => {
+                        let within = |it: Error| it.within(Structure::SplitPart).within(name());
+                        parts.warnings.extend(damage.map(within));
+                        parts.split = Some(split);
+                    }
+                    Err(NoSplit::Whole) => {}
+                    Err(NoSplit::Missing(name)) => parts.missing_split = Some(name),
+                    Err(NoSplit::Damaged(error)) => {
+                        parts.missing_split = Some(String::new());
+                        parts.warnings.push(error.within(name()));
+                    }
                 }
                 parts
             })
             .collect();
-        let missing_split = parts.iter().filter(|part| part.missing_split).count();
-        let (mut units, mut split) = (Vec::new(), Vec::new());
-        for part in parts {
-            units.push(part.own);
-            split.extend(part.split);
-            warnings.extend(part.warnings);
-        }
-        units.extend(split);
-        Visited {
-            units,
-            missing_split,
+        let mut visited = Visited {
+            units: Vec::new(),
+            missing_split: Vec::new(),
             warnings,
+        };
+        let mut split = Vec::new();
+        for part in parts {
+            visited.units.push(part.own);
+            split.extend(part.split);
+            visited.missing_split.extend(part.missing_split);
+            visited.warnings.extend(part.warnings);
         }
-    }
-
-    /// Visits the `.dwo` file of a skeleton unit. `None` if the file or the unit in it is missing.
-    fn visit_split_file<V: UnitVisitor>(
-        &self,
-        (dwarf, unit): (&Dwarf<Slice<'_>>, &Unit<Slice<'_>>),
-        warnings: &mut Vec<Error>,
-    ) -> Option<V> {
-        let name = unit.dwo_name().ok().flatten()?;
-        let name = dwarf.attr_string(unit, name).ok()?;
-        let directory = unit.comp_dir.map_or(&[][..], |directory| directory.slice());
-        let bytes = self.split_files?.split_file(directory, &name)?;
-        let bytes: &[u8] = (*bytes).as_ref();
-        let file = object::File::parse(bytes).ok()?;
-        let sections = Sections::load_split(&file).ok()?;
-        let mut split = sections.dwarf();
-        split.make_dwo(dwarf);
-        visit_split(&split, (dwarf, unit), warnings)
+        visited.units.extend(split);
+        visited
     }
 }
 
-/// Visits the unit in a split file that has the same id (`dwo_id`) as a skeleton unit. `None` if there is no such unit.
-fn visit_split<'b, V: UnitVisitor>(
-    dwarf: &Dwarf<Slice<'b>>,
+impl<'v, 'i, 'b> UnitView<'v, 'i, 'b> {
+    /// Views a unit that has its line table itself.
+    pub(super) fn whole(
+        dwarf: &'v Dwarf<Slice<'b>>,
+        unit: &'v Unit<Slice<'b>>,
+        index: &'v UnitIndex<'i, 'b>,
+    ) -> Self {
+        UnitView {
+            dwarf,
+            unit,
+            names: Names::new(dwarf, unit, Some(index)),
+            files: (dwarf, unit),
+        }
+    }
+}
+
+fn visit<V: UnitVisitor>(visitor: &mut V, view: UnitView<'_, '_, '_>) -> Option<Error> {
+    let dwarf = view.dwarf;
+    visitor
+        .visit(view)
+        .err()
+        .map(|error| unreadable(dwarf, error))
+}
+
+/// Why no split unit is read for a unit.
+pub(super) enum NoSplit {
+    /// The unit is not a skeleton unit: it has all its entries itself.
+    Whole,
+    /// The `.dwo` file with this name was not found, nor was the unit found in a package.
+    Missing(String),
+    Damaged(Error),
+}
+
+/// Calls `read` with the split unit to which the skeleton unit in `files` refers.
+pub(super) fn with_split<'a, T>(
+    files: (&Dwarf<Slice<'a>>, &Unit<Slice<'a>>),
+    package: Option<&DwarfPackage<Slice<'a>>>,
+    split_files: Option<&dyn SplitFiles>,
+    read: impl FnOnce(UnitView<'_, '_, '_>) -> T,
+) -> Result<T, NoSplit> {
+    let (dwarf, skeleton) = files;
+    let id = skeleton.dwo_id.ok_or(NoSplit::Whole)?;
+    let mut damage = None;
+    match package.map(|package| package.find_cu(id, dwarf)) {
+        Some(Ok(Some(split))) => return with_unit_of_skeleton(&split, files, read),
+        Some(Err(error)) => damage = Some(malformed(dwarf, error, Structure::PackageIndex)),
+        Some(Ok(None)) | None => {}
+    }
+    let string = |value| dwarf.attr_string(skeleton, value).ok();
+    let name = skeleton.dwo_name().ok().flatten().and_then(string);
+    let name = name.as_ref().map_or(&[][..], |name| name.slice());
+    let directory = skeleton.comp_dir.map_or(&[][..], |path| path.slice());
+    let Some(bytes) = split_files.and_then(|files| files.split_file(directory, name)) else {
+        let text = String::from_utf8_lossy(name).into_owned();
+        return Err(damage.map_or(NoSplit::Missing(text), NoSplit::Damaged));
+    };
+    let bytes: &[u8] = (*bytes).as_ref();
+    let sections = object::File::parse(bytes)
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::UnrecognizedFormat,
+                format!("this is not an object file: {error}"),
+            )
+        })
+        .and_then(|file| Sections::load_split(&file))
+        .map_err(|error| {
+            NoSplit::Damaged(error.within(String::from_utf8_lossy(name).into_owned()))
+        })?;
+    let mut split = sections.dwarf();
+    split.make_dwo(dwarf);
+    with_unit_of_skeleton(&split, files, read)
+}
+
+/// Calls `read` with the unit in `split` that has the same id (`dwo_id`) as the skeleton unit. A file with the right
+/// name may belong to another build.
+fn with_unit_of_skeleton<'b, T>(
+    split: &Dwarf<Slice<'b>>,
     files: (&Dwarf<Slice<'b>>, &Unit<Slice<'b>>),
-    warnings: &mut Vec<Error>,
-) -> Option<V> {
+    read: impl FnOnce(UnitView<'_, '_, '_>) -> T,
+) -> Result<T, NoSplit> {
     let (_, skeleton) = files;
-    let mut headers = dwarf.units();
-    while let Ok(Some(header)) = headers.next() {
-        let mut unit = dwarf.unit(header).ok()?;
+    let damaged = |error: Error| NoSplit::Damaged(error.within(Structure::SplitPart));
+    let mut headers = split.units();
+    loop {
+        let unit = headers
+            .next()
+            .and_then(|header| header.map(|header| split.unit(header)).transpose())
+            .map_err(|error| damaged(unreadable(split, error)))?;
+        let Some(mut unit) = unit else {
+            return Err(damaged(Error::new(
+                ErrorKind::Malformed,
+                "the file has no compile unit with the id of the skeleton unit",
+            )));
+        };
         if unit.dwo_id != skeleton.dwo_id {
             continue;
         }
         unit.copy_relocated_attributes(skeleton);
-        let view = UnitView {
-            dwarf,
+        return Ok(read(UnitView {
+            dwarf: split,
             unit: &unit,
-            names: Names::new(dwarf, &unit, None),
+            names: Names::new(split, &unit, None),
             files,
-        };
-        return Some(visit(view, warnings));
+        }));
     }
-    None
 }
 
-fn visit<V: UnitVisitor>(view: UnitView<'_, '_, '_>, warnings: &mut Vec<Error>) -> V {
-    let mut visitor = V::default();
-    let dwarf = view.dwarf;
-    if let Err(error) = visitor.visit(view) {
-        warnings.push(unreadable(dwarf, error).within(Structure::UnitHeaders));
+/// Calls `each` with every entry of a function whose abbreviation is `wanted`: its offset, and its attributes.
+pub(super) fn for_each_function<'b>(
+    unit: &Unit<Slice<'b>>,
+    wanted: impl Fn(&Abbreviation) -> bool,
+    mut each: impl FnMut(UnitOffset, Own<'b>) -> gimli::Result<()>,
+) -> gimli::Result<()> {
+    let mut entries = unit.entries_raw(None)?;
+    while !entries.is_empty() {
+        let offset = entries.next_offset();
+        let Some(abbreviation) = entries.read_abbreviation()? else {
+            continue;
+        };
+        if abbreviation.tag() != dw::DW_TAG_subprogram || !wanted(abbreviation) {
+            entries.skip_attributes(abbreviation.attributes())?;
+            continue;
+        }
+        each(offset, Own::read(&mut entries, abbreviation)?)?;
     }
-    visitor
+    Ok(())
 }

@@ -230,7 +230,9 @@ fn debug_info_that_is_cut_is_told() {
                 let length = u32::try_from(cut - 4).unwrap();
                 data[range.start..range.start + 4].copy_from_slice(&length.to_le_bytes());
             }
-            let text = outcome(debug_info(&data));
+            let mut text = outcome(debug_info(&data));
+            // Without the offset of the error, which is another one for most lengths.
+            text.truncate(text.find(" at .debug_info+").unwrap_or(text.len()));
             if said.last() != Some(&text) {
                 said.push(text);
             }

@@ -7,9 +7,6 @@ impl Stacks {
     /// Writes a line per stack: the function names separated by `;`, outermost first, then a space and a number. A
     /// stack may have several numbers (such as allocations and bytes); the one that viewers show first is written.
     /// Stacks for which this number is 0 are left out.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn folded(&self, mut out: impl Write) -> io::Result<()> {
         for (stack, numbers) in &self.stacks {
             let number = numbers.get(self.first).copied().unwrap_or(0);

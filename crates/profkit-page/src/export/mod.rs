@@ -20,10 +20,9 @@ pub mod tables;
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::{HeapFrame, HeapProfile};
-use profkit_analysis::instr::{InstrReader, numbers};
+use profkit_analysis::instr::{InstrTable, numbers};
 use profkit_analysis::names::{self, Spelling, printable};
 use profkit_analysis::samples::{SampleView, self_samples};
-use profkit_data::instr::Record;
 use profkit_data::memprof::Field;
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::{NameId, SampleName};
@@ -75,9 +74,9 @@ const fn count(what: &'static str) -> StackUnit {
 
 impl Stacks {
     /// Makes the stacks of any profile with functions. Also returns the errors of the profile.
-    pub fn of(file: &str, profile: &mut AnyProfile<'_>) -> (Self, Faults) {
+    pub fn of(file: &str, profile: &AnyProfile<'_>) -> (Self, Faults) {
         match profile {
-            AnyProfile::Instr(reader) => Stacks::of_instr(file, reader),
+            AnyProfile::Instr(table) => Stacks::of_instr(file, table),
             AnyProfile::Sample(view) => (Stacks::of_samples(file, view), view.faults()),
             AnyProfile::Mip(profile, _) => (Stacks::of_mip(file, profile), Faults::default()),
         }
@@ -93,33 +92,24 @@ impl Stacks {
 
     /// Makes stacks from the functions of an instrumentation profile. The numbers are how often each function was
     /// entered, and the sum of its counters. Records that cannot be read are left out; their errors are returned.
-    pub fn of_instr(file: &str, reader: &mut InstrReader<'_>) -> (Self, Faults) {
+    pub fn of_instr(file: &str, table: &InstrTable<'_>) -> (Self, Faults) {
         let mut stacks = Stacks::new(file, &[count("executions"), count("counts")]);
-        let mut faults = Faults::default();
-        let mut record = Record::default();
-        loop {
-            match reader.source().read_record(&mut record) {
-                Ok(true) if record.is_pseudo() => {}
-                Ok(true) => {
-                    let numbers = numbers(&record);
-                    let sum = u64::try_from(numbers.sum).unwrap_or(u64::MAX);
-                    let frame = match record.name.as_slice() {
-                        [] => StackFrame::of_text(record.name_ref.to_string()),
-                        name => StackFrame::of_symbol(name),
-                    };
-                    stacks.add([frame], &[numbers.entry, sum]);
-                }
-                Ok(false) => break,
-                Err(error) => {
-                    faults.push(error);
-                    if !reader.source().can_resume() {
-                        break;
-                    }
-                }
+        table.each(|record| {
+            if !record.is_pseudo() {
+                let numbers = numbers(record);
+                let sum = u64::try_from(numbers.sum).unwrap_or(u64::MAX);
+                let frame = match record.name.as_slice() {
+                    [] => StackFrame::of_text(record.name_ref.to_string()),
+                    name => StackFrame::of_symbol(name),
+                };
+                stacks.add([frame], &[numbers.entry, sum]);
             }
-        }
-        let ids = faults.or_default(reader.source().binary_ids());
-        stacks.build_ids = ids.iter().map(ToString::to_string).collect();
+        });
+        let mut faults = table.damage.clone();
+        let ids_error = table.ids_error.iter();
+        ids_error.for_each(|error| faults.push(error.clone()));
+        let ids = table.profile.binary_ids.iter();
+        stacks.build_ids = ids.map(ToString::to_string).collect();
         (stacks, faults)
     }
 
@@ -203,7 +193,6 @@ impl Stacks {
         numbers.map(|&number| u128::from(number)).sum()
     }
 
-    /// Adds a stack, outermost frame first.
     fn add(&mut self, stack: impl IntoIterator<Item = StackFrame>, numbers: &[u64]) {
         if numbers.iter().all(|&number| number == 0) {
             return;

@@ -51,7 +51,6 @@ mod field {
     }
 }
 
-/// A message that is being written.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -88,7 +87,6 @@ impl Message {
     }
 }
 
-/// The string table, whose first string is empty.
 #[derive(Default)]
 struct Strings {
     numbers: FxHashMap<String, u64>,
@@ -113,9 +111,6 @@ impl Strings {
 impl Stacks {
     /// Writes the stacks as a file of pprof. The same stacks always give the same bytes. Numbers in pprof are signed,
     /// so a number above 2^63 - 1 is written as 2^63 - 1.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn pprof(&self, out: impl io::Write) -> io::Result<()> {
         use field::{function, line, location, mapping, profile, sample, value_type};
         let mut strings = Strings::default();

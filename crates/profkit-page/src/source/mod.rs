@@ -40,7 +40,6 @@ const AFTER: u32 = 3;
 /// The largest number of lines that are shown of a function whose lines have no counts.
 const UNCOUNTED: u32 = 60;
 
-/// The source on a page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source {
     /// The title of the numbers beside the lines.
@@ -278,9 +277,7 @@ impl Missing {
 #[derive(Debug)]
 struct Part<'d> {
     file: &'d [u8],
-    /// The first line, from 1.
     first: u32,
-    /// The number of lines.
     size: u32,
     /// The index of the first line in [`Source::lines`].
     text: usize,
@@ -289,7 +286,6 @@ struct Part<'d> {
     inlined: Option<Inlined>,
 }
 
-/// An inlined function.
 #[derive(Clone, Copy, Debug)]
 struct Inlined {
     name: NameId,

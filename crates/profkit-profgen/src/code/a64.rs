@@ -1,8 +1,7 @@
 //! Instructions of AArch64.
 use super::{Flow, Instruction};
 
-/// Decodes the instructions that begin before `end`. `bytes` begin at the address `start`. Each word of four bytes is
-/// taken as an instruction.
+/// Decodes what begins before `end`. Each word of four bytes is taken as an instruction.
 pub fn decode(bytes: &[u8], start: u64, end: u64) -> Box<[Instruction]> {
     let len = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
     let (words, _) = bytes.get(..len).unwrap_or(bytes).as_chunks::<4>();

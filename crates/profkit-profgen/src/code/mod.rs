@@ -34,8 +34,7 @@ pub enum Flow {
 }
 
 impl Flow {
-    /// Whether control never continues with the next instruction. LLVM does not count indirect jumps among these
-    /// instructions, so ranges may contain indirect jumps.
+    /// LLVM does not count indirect jumps among these instructions, so ranges may contain them.
     fn always_leaves(self) -> bool {
         matches!(self, Flow::Call | Flow::Return | Flow::Jump)
     }
@@ -52,18 +51,16 @@ pub struct Instruction {
     pub flow: Flow,
 }
 
-/// The code from one symbol to the next one.
 #[derive(Debug)]
 struct Piece {
     start: u64,
     end: u64,
     decoded: OnceLock<Decoded>,
-    /// The index of a later piece that control can reach from this piece without a taken branch. All pieces before it,
-    /// from this one on, have an empty list `leaving`. 0 if nothing is known about the pieces after this piece.
+    /// A later piece that is reached without a taken branch; the pieces before it have an empty `leaving`. 0: not
+    /// known.
     next: AtomicUsize,
 }
 
-/// The instructions of a piece.
 #[derive(Debug)]
 struct Decoded {
     instructions: Box<[Instruction]>,
@@ -71,14 +68,11 @@ struct Decoded {
     leaving: Box<[u64]>,
 }
 
-/// A section with code.
 #[derive(Debug)]
 struct Section<'data> {
     address: u64,
     bytes: &'data [u8],
-    /// The pieces of the section, sorted by address.
     pieces: Vec<Piece>,
-    /// The number of pieces in all sections before this one.
     pieces_before: usize,
 }
 
@@ -86,14 +80,11 @@ struct Section<'data> {
 #[derive(Debug)]
 pub struct Code<'data> {
     machine: Machine,
-    /// The sections, sorted by address.
     sections: Vec<Section<'data>>,
 }
 
 impl<'data> Code<'data> {
-    /// Makes the code from sections, each with its address and its bytes. At the addresses in `starts`, code begins. At
-    /// the addresses in `data`, data begin, which extend to the next address in `starts`. The bytes before the first
-    /// start of a section are not code.
+    /// Code begins at the addresses in `starts`, data at those in `data`. Bytes before the first start are not code.
     pub fn new(
         machine: Machine,
         mut sections: Vec<(u64, &'data [u8])>,
@@ -228,7 +219,6 @@ impl<'data> Code<'data> {
             .take_while(move |instruction| instruction.address <= last)
     }
 
-    /// Returns the piece with this index, and the section that contains it. The indexes go on from section to section.
     fn piece(&self, number: usize) -> Option<(&Section<'data>, &Piece)> {
         let after = self
             .sections
@@ -240,8 +230,7 @@ impl<'data> Code<'data> {
         Some((section, piece))
     }
 
-    /// Whether code can run from `start` to the instruction at `end` without a taken branch. Results about pieces of
-    /// code are remembered, so the time does not depend on how much code is between the two addresses.
+    /// Whether code can run from `start` to `end` without a taken branch. Results about pieces of code are remembered.
     pub fn falls_through(&self, start: u64, end: u64) -> bool {
         if start > end {
             return false;
@@ -289,7 +278,6 @@ impl<'data> Code<'data> {
 mod tests {
     use super::*;
 
-    /// Code made of `nop` and `ret` instructions. `symbols` are the addresses of its symbols.
     fn code<'b>(bytes: &'b [u8], symbols: &[u64]) -> Code<'b> {
         Code::new(
             Machine::X86(64),

@@ -2,8 +2,7 @@
 use super::{Flow, Instruction};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 
-/// Decodes the instructions that begin before `end`. `bytes` begin at the address `start` and may reach beyond `end`.
-/// Bytes that are not an instruction are skipped.
+/// Decodes what begins before `end`; `bytes` may reach beyond it. Bytes that are no instruction are skipped.
 pub fn decode(bits: u32, bytes: &[u8], start: u64, end: u64) -> Box<[Instruction]> {
     let mut decoder = Decoder::with_ip(bits, bytes, start, DecoderOptions::NONE);
     let mut list = Vec::new();

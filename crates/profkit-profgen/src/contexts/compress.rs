@@ -1,13 +1,11 @@
 //! Shortens contexts: removes recursion, and limits the depth.
 
-/// The length in frames of the longest repeated sequence that is removed. Perf records call chains of at most 127
-/// frames unless its limit is raised. A malicious text can have a chain of any length, and the time to look for all
-/// repetitions grows with the square of the length.
+/// The longest repeated sequence that is removed. Perf records at most 127 frames by default. A malicious text can have
+/// any number, and the time grows with its square.
 const LONGEST: usize = 1024;
 
-/// If a sequence of frames is repeated immediately, drops the repetitions so that one copy is left: first for sequences
-/// of one frame, then of two, and so on. The longest sequences that are looked for have `longest` frames, 1,024 frames,
-/// or half the frames of the context, whichever is less.
+/// Leaves one copy of sequences of frames that are repeated at once: first of one frame, then of two, and so on up to
+/// `longest`, 1,024 or half of the context.
 pub fn compress<T: Clone + PartialEq>(context: &mut Vec<T>, longest: Option<usize>) {
     let longest = longest.map_or(LONGEST, |longest| longest.min(LONGEST));
     let mut size = 1;

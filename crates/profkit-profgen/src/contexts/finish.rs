@@ -5,15 +5,14 @@ use super::trie::{NodeId, ROOT, Trie};
 use super::{ContextFigures, ContextOptions};
 use crate::checked::Figures;
 use crate::finish::{density, drop_ambiguous};
-use crate::lines::{Made, raise_lines_to_targets, total_of_lines};
+use crate::lines::{FinishedProfile, raise_lines_to_targets, total_of_lines};
 use profkit_data::sample::{
     AddOutcome, ColdContexts, Frame, Function, ProfileKind, SampleProfile, nest, summarize,
     trim_cold,
 };
 use profkit_data::summary::Summary;
 
-/// Adjusts the samples of each context. If the options ask for it, the total becomes the sum of the lines. In a profile
-/// by source line, the count of a line becomes at least the number of the calls that the line makes.
+/// If asked for, the total becomes the sum of the lines. By source line, a line counts at least the calls in it.
 pub fn sum_up(trie: &mut Trie, kind: ProfileKind, options: &ContextOptions) {
     for id in trie.breadth_first() {
         if let Some(samples) = &mut trie.node_mut(id).samples {
@@ -27,14 +26,13 @@ pub fn sum_up(trie: &mut Trie, kind: ProfileKind, options: &ContextOptions) {
     }
 }
 
-/// Makes the profile: decides which contexts are inlined, leaves out cold contexts, and nests inlined functions.
 pub fn finish(
     mut trie: Trie,
     sizes: &Sizes,
     kind: ProfileKind,
     options: &ContextOptions,
     figures: &mut ContextFigures,
-) -> Made {
+) -> FinishedProfile {
     let summary = summary(&trie);
     if let Some(how) = options.preinline {
         let thresholds = (&summary, &options.thresholds);
@@ -51,7 +49,7 @@ pub fn finish(
     }
     drop_ambiguous(&mut profile);
     let density = density(&profile, options.density_cutoff);
-    Made {
+    FinishedProfile {
         profile,
         figures: Figures::default(),
         density,
@@ -59,8 +57,7 @@ pub fn finish(
     }
 }
 
-/// Computes the profile summary. All contexts of a function are added up before: each of them alone has lower counts,
-/// and would look cold.
+/// All contexts of a function are added up before: each of them alone would look cold.
 fn summary(trie: &Trie) -> Summary {
     let mut sum = SampleProfile::new();
     let mut outcome = AddOutcome::default();
@@ -99,7 +96,6 @@ fn profile(mut trie: Trie) -> SampleProfile {
     profile
 }
 
-/// Drops contexts that are not hot, or merges them into contexts with fewer callers.
 fn trim(profile: &mut SampleProfile, summary: &Summary, options: &ContextOptions) {
     let threshold = options.thresholds.hot(summary).unwrap_or(0);
     let is_preinlined = options.preinline.is_some();

@@ -5,7 +5,6 @@ use profkit_data::sample::{NameId, head_estimate};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A call between two functions, given by their numbers, and how often the call occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Edge {
     from: usize,
@@ -13,13 +12,11 @@ struct Edge {
     weight: u64,
 }
 
-/// The call graph. Functions are numbered in the order of their names.
 struct Graph {
     calls: Vec<Vec<Edge>>,
 }
 
-/// Returns the functions of all contexts, callers first. A call between two functions is ignored if it occurred at most
-/// `cold` times in all contexts together. If `cold` is 0, no call is ignored.
+/// The functions, callers first. Calls that occurred at most `cold` times are ignored, unless that is 0.
 pub fn callers_first(trie: &Trie, cold: u64) -> Vec<NameId> {
     let ranks = trie.names.ranks();
     let mut functions: BTreeMap<u32, NameId> = BTreeMap::new();
@@ -69,8 +66,6 @@ pub fn callers_first(trie: &Trie, cold: u64) -> Vec<NameId> {
         .collect()
 }
 
-/// How often a context was called: the larger of the caller's count for this call target and the estimated entry count
-/// of the callee.
 pub fn weight(trie: &Trie, caller: NodeId, callee: NodeId) -> u64 {
     let node = trie.node(callee);
     match (&trie.node(caller).samples, &node.samples) {
@@ -81,13 +76,10 @@ pub fn weight(trie: &Trie, caller: NodeId, callee: NodeId) -> u64 {
     }
 }
 
-/// The state of a function in the search for strongly connected components.
 #[derive(Clone, Copy, Debug, Default)]
 struct Visit {
-    /// The position of the function in the order in which the search meets the functions, from 1; 0 as long as the
-    /// search has not met the function.
+    /// The position in the order in which the search meets functions, from 1; 0 before that.
     number: usize,
-    /// The smallest `number` of a function that can be reached from this one.
     lowest: usize,
     is_done: bool,
 }
@@ -97,8 +89,7 @@ impl Graph {
         self.calls.get(function).map_or(&[], |calls| calls)
     }
 
-    /// Returns the strongly connected components of the call graph: functions that call one another in a cycle, or a
-    /// single function. Callees come before callers. In a component, the function that the search met last comes first.
+    /// Strongly connected components, callees first. Of a component, the function that was met last comes first.
     fn components(&self) -> Vec<Vec<usize>> {
         let mut visits = vec![Visit::default(); self.calls.len()];
         let mut components = Vec::new();
@@ -161,8 +152,6 @@ impl Graph {
         components
     }
 
-    /// Sorts the functions of a component: callers come first where calls are heavy. The calls that decide this are
-    /// those of a maximum spanning tree.
     fn sorted(&self, component: &[usize]) -> Vec<usize> {
         if component.len() <= 1 {
             return component.to_vec();

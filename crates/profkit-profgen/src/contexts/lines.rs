@@ -18,18 +18,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The mask for a line offset. Line offsets in sample profiles have 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
 
-/// The inline stacks at addresses. A stack lists functions, outermost first, each with its line and its whole
-/// discriminator.
 #[derive(Debug, Default)]
 pub struct LineStacks {
     names: SampleNames,
-    /// For each address with source lines, the index of its stack in `stacks`.
     addresses: FxHashMap<u64, usize>,
     stacks: Vec<Box<[(NameId, Location)]>>,
 }
 
 impl LineStacks {
-    /// Looks up the inline stacks of addresses in the debug info.
     pub fn of(program: &Program<'_>, addresses: Vec<u64>) -> Self {
         let locations = program.symbolizer.symbolize(&addresses);
         let mut stacks = LineStacks::default();
@@ -67,7 +63,6 @@ impl LineStacks {
             .map_or(&[], |stack| stack)
     }
 
-    /// Whether the inline stacks of two addresses are equal but for their innermost frames.
     pub fn same_callers(&self, one: u64, two: u64) -> bool {
         match (self.at(one).split_last(), self.at(two).split_last()) {
             (Some((_, one)), Some((_, two))) => one == two,
@@ -75,7 +70,6 @@ impl LineStacks {
         }
     }
 
-    /// The text of a name.
     pub fn name(&self, name: NameId) -> &[u8] {
         match self.names.get(name) {
             SampleName::Text(name) => name,
@@ -84,7 +78,6 @@ impl LineStacks {
     }
 }
 
-/// Fills the tree with the samples of the contexts.
 pub fn fill(
     program: &Program<'_>,
     contexts: &Contexts,
@@ -169,7 +162,6 @@ pub fn fill(
     Sizes::of_lines(program, &functions, options)
 }
 
-/// Returns the node of a context. The node is added if the tree does not have it.
 fn node_of(trie: &mut Trie, frames: &[LineFrame]) -> Option<NodeId> {
     let mut node = ROOT;
     let mut site = Location::default();
@@ -183,8 +175,7 @@ fn node_of(trie: &mut Trie, frames: &[LineFrame]) -> Option<NodeId> {
     Some(node)
 }
 
-/// Counts the calls of inlined functions in their callers. No branch enters an inlined function, so the caller's line
-/// gets the entry count of the inlined function as the count of the call.
+/// No branch enters an inlined function, so the caller's line gets its entry count.
 fn infer_calls(trie: &mut Trie) {
     // `depth_first` returns callees before their callers.
     for id in depth_first(trie) {
@@ -207,7 +198,6 @@ fn infer_calls(trie: &mut Trie) {
     }
 }
 
-/// All contexts except the root. Callees come before their callers.
 fn depth_first(trie: &Trie) -> Vec<NodeId> {
     let mut list = Vec::new();
     let mut stack = vec![ROOT];

@@ -7,10 +7,9 @@ use profkit_data::limits::SAMPLE_CONTEXT_DEPTH;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The number of steps that all searches together may take. A search takes one step for each call that it follows or
-/// copies. It takes [`REMEMBERED`] more steps for each pair of functions whose result it stores, because a stored
-/// result takes about 60 bytes. Real programs need some thousands of steps. In a malicious recording, each of many
-/// calls can lead to each of many functions.
+/// The steps that all searches may take: one for each call, and [`REMEMBERED`] for each stored result, which takes
+/// about 60 bytes. Real programs need some thousands. In a malicious recording, many calls can lead to many functions
+/// each.
 pub(super) const STEPS: u64 = 64 << 20;
 const REMEMBERED: u64 = 8;
 
@@ -20,31 +19,21 @@ const MANY: u32 = 2;
 pub struct Missing<'m, 'files> {
     program: &'m Program<'files>,
     max_depth: u32,
-    /// For the address of each call instruction, the functions that it called in the samples.
     calls: BTreeMap<u64, BTreeSet<FunctionId>>,
-    /// For the address of each tail-call instruction, the functions that it called in the samples.
     tail_calls: BTreeMap<u64, BTreeSet<FunctionId>>,
-    /// For each function, the addresses of its tail calls.
     of_function: FxHashMap<FunctionId, Vec<u64>>,
-    /// All functions that were called by tail calls.
     tail_called: FxHashSet<FunctionId>,
-    /// For each pair of functions, the number of paths from the first to the second. If there is one path, also the
-    /// tail calls on it.
+    /// The number of paths between two functions, and the tail calls on it if there is one.
     known: FxHashMap<(FunctionId, FunctionId), (u32, Vec<u64>)>,
-    /// The functions on the path that is being searched.
     visiting: FxHashSet<FunctionId>,
     depth: u32,
-    /// The gaps in call chains that were filled with frames. A gap is given by the address of a call and the function
-    /// of the next frame.
     inferred: FxHashSet<(u64, FunctionId)>,
-    /// The number of steps that are left for searches.
     steps: u64,
     /// The number of searches that were skipped because no steps were left or the context was too long.
     given_up: u64,
 }
 
 impl<'m, 'files> Missing<'m, 'files> {
-    /// Takes the calls from the branches of all contexts.
     pub fn new(
         program: &'m Program<'files>,
         contexts: &Contexts,
@@ -111,7 +100,6 @@ impl<'m, 'files> Missing<'m, 'files> {
         }
     }
 
-    /// The number of places at which frames were added.
     pub fn inferred(&self) -> u64 {
         self.inferred.len() as u64
     }
@@ -128,8 +116,6 @@ impl<'m, 'files> Missing<'m, 'files> {
         has_enough
     }
 
-    /// Returns the addresses of a chain of calls, with the missing tail calls added between them. `address` is in the
-    /// function that the last call leads to; it is the last element of the result.
     pub fn between(&mut self, calls: &[u64], address: u64) -> Vec<u64> {
         let mut all = Vec::with_capacity(calls.len() + 1);
         let nexts = calls.iter().skip(1).copied().chain([address]);
@@ -175,8 +161,7 @@ impl<'m, 'files> Missing<'m, 'files> {
         }
     }
 
-    /// Searches for the paths of tail calls from one function to another. Returns their number: 0, 1, or more. If there
-    /// is one path, its tail calls are appended to `path`.
+    /// Returns the number of paths of tail calls: 0, 1, or more. A single one is appended to `path`.
     fn ways_from_function(&mut self, from: FunctionId, to: FunctionId, path: &mut Vec<u64>) -> u32 {
         if from == to {
             return 1;
@@ -214,8 +199,7 @@ impl<'m, 'files> Missing<'m, 'files> {
     }
 
     fn ways_from_call(&mut self, call: u64, to: FunctionId, path: &mut Vec<u64>) -> u32 {
-        /// The largest depth of a search. Deeper searches would need too much of the thread's stack, and no real chain
-        /// of tail calls is that long.
+        /// Deeper searches would need too much of the thread's stack. No real chain of tail calls is that long.
         const DEEPEST: u32 = 1000;
         if !self.step(1) {
             return MANY;

@@ -21,7 +21,7 @@ pub use unsymbolized::{read_contexts, write_contexts};
 pub use unwind::{Samples, is_complete, unwind, unwind_samples};
 
 use crate::checked::add;
-use crate::lines::Made;
+use crate::lines::FinishedProfile;
 use crate::probes::probes_of;
 use crate::program::Program;
 use profkit_data::Result;
@@ -38,44 +38,33 @@ pub struct ContextFigures {
     pub samples: u64,
     /// The number of samples at a place that is not in the binary.
     pub leaf_elsewhere: u64,
-    /// The number of samples that were left out because they are in the first or last instructions of a function. At
-    /// such instructions, the frame of the caller can be missing in the call chain.
+    /// Samples at the first or last instructions of a function, where the call chain can lack the caller.
     pub incomplete_chain: u64,
-    /// The number of samples whose call chain has a return address that does not follow a call. The chain was cut at
-    /// that address.
+    /// Samples whose call chain was cut at a return address that does not follow a call.
     pub invalid_return: u64,
     /// The return addresses that do not follow a call.
     pub invalid_returns: BTreeSet<u64>,
     /// The number of branches in the samples that were used.
     pub branches: u64,
-    /// The number of times that the code left the binary and came back: pairs of consecutive branches in which the
-    /// older one leaves the binary and the newer one comes back to it.
+    /// Pairs of consecutive branches that leave the binary and come back to it.
     pub left_and_back: u64,
-    /// The number of branches that leave the binary or come back to it, and are in no pair of
-    /// [`left_and_back`](Self::left_and_back). All branches of the sample that are older than such a branch have no
-    /// context.
+    /// Other branches that leave the binary or come back. All older branches of the sample have no context.
     pub unpaired: u64,
-    /// The number of ranges that contain a jump before their last instruction, or end before they begin. All branches
-    /// of the sample that are older than such a range have no context.
+    /// Ranges with a jump before their last instruction. All older branches of the sample have no context.
     pub impossible: u64,
-    /// The number of calls in branch stacks for which the call chain has another call in the same frame: the addresses
-    /// of the two calls differ.
+    /// Calls in branch stacks for which the call chain has another call in the same frame.
     pub mismatched_calls: u64,
-    /// The number of branches from outside of the binary for which the call chain has a frame in the binary instead of
-    /// one outside of it.
+    /// Branches from outside of the binary for which the call chain has a frame in the binary.
     pub mismatched_outside: u64,
-    /// Whether code outside of the binary called code of the binary. The contexts of the called code begin at that
-    /// call.
+    /// Whether code outside of the binary called code in it. Contexts begin at that call.
     pub foreign_callers: bool,
     /// The number of different contexts.
     pub contexts: u64,
     /// The number of contexts that were cut because a call site has no probe.
     pub without_probe: u64,
-    /// The number of gaps in call chains (a call and the function of the next frame) that were filled with frames. The
-    /// frames were missing because of tail calls.
+    /// Gaps in call chains that were filled with frames, which tail calls had left out.
     pub inferred_frames: u64,
-    /// The number of gaps in call chains for which missing frames were not searched, because the search would have
-    /// taken too long.
+    /// Gaps for which no frames were searched, because that would have taken too long.
     pub searches_given_up: u64,
     /// The number of contexts that were chosen for inlining.
     pub inlined: u64,
@@ -90,14 +79,12 @@ pub struct LineFrame {
     pub location: Location,
 }
 
-/// A calling context, outermost frame first. It is empty if nothing is known about the context, for example for a
-/// branch from outside of the binary.
+/// A calling context, outermost frame first; empty if nothing is known about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Context {
     /// The addresses of the calls, for programs with probes. The function that contains the samples is not included.
     Calls(Box<[u64]>),
-    /// The frames, for programs without probes. They include inlined functions, and the function that contains the
-    /// samples.
+    /// The frames of a program without probes, with inlined functions and the function that has the samples.
     Lines(Box<[LineFrame]>),
 }
 
@@ -106,8 +93,7 @@ pub enum Context {
 pub struct ContextCounts {
     /// The count of each range. The key is the address of the first and of the last instruction.
     pub ranges: BTreeMap<(u64, u64), u64>,
-    /// The count of each branch. The key is a pair: the address of the branch instruction, which is `None` if it is not
-    /// in the code, and the address of the target.
+    /// The count of each branch, by its address (`None` if it is not in the code) and that of its target.
     pub branches: BTreeMap<(Option<u64>, u64), u64>,
     /// Whether the innermost function was inlined. Always `false` for programs with probes.
     pub was_inlined: bool,
@@ -150,44 +136,35 @@ impl Contexts {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ContextOptions {
-    /// The largest length of a sequence of frames whose repetitions are removed. `None` removes repetitions of
-    /// sequences of any length; `Some(0)` removes none.
+    /// The longest sequence of frames whose repetitions are removed; `None` is any length.
     pub compress_recursion: Option<usize>,
     /// The number of callers that are kept in a context; `None` keeps all.
     pub max_depth: Option<usize>,
-    /// The number of calls that are kept in a context while samples are added up. At this stage inlined functions are
-    /// not yet frames. `None` keeps as many as `max_depth`. Has an effect only on programs with probes.
+    /// With probes: the calls that are kept while samples are added up. `None` keeps as many as `max_depth`.
     pub max_calls: Option<usize>,
-    /// Whether frames that are missing because of tail calls are searched for. Has an effect only on programs with
-    /// probes.
+    /// With probes: whether frames that tail calls left out are searched for.
     pub infer_missing_frames: bool,
     /// The largest number of tail calls in a chain that is searched for.
     pub max_search_depth: u32,
-    /// The number of steps that all searches for missing frames together may take. No real program needs as many as the
-    /// default. Without this limit, the searches in a malicious recording would not end.
+    /// The steps of all these searches. No real program needs as many as the default; malicious ones would not end.
     pub search_steps: u64,
     /// Whether the total of a function is the sum of its lines.
     pub totals_of_lines: bool,
     /// The limits that decide which counts are hot and which are cold.
     pub thresholds: Thresholds,
-    /// How contexts are chosen for inlining. The samples of each other context are added to the context of its function
-    /// that has no callers. `None` keeps all contexts.
+    /// How contexts are chosen for inlining. Others join the one without callers. `None` keeps all contexts.
     pub preinline: Option<PreinlineOptions>,
     /// Whether contexts that are not hot are dropped.
     pub trim_cold: bool,
-    /// Whether contexts that are not hot are merged if they end with the same frames. `None` means yes if `preinline`
-    /// is `None`, and otherwise no.
+    /// Whether contexts that are not hot are merged if they end alike. `None`: yes, unless `preinline` is set.
     pub merge_cold: Option<bool>,
-    /// The number of innermost frames that a context keeps when it is merged because it is not hot. The frame of the
-    /// function itself counts too.
+    /// The innermost frames that such a context keeps, with that of the function itself.
     pub cold_depth: usize,
-    /// Whether contexts are written as functions that are inlined into their callers. Compilers before LLVM 14 cannot
-    /// read this.
+    /// Whether contexts are written as inlined functions. Compilers before LLVM 14 cannot read this.
     pub nest: bool,
     /// Whether the samples of an inlined function are also added to the function's own entry, which has no callers.
     pub keep_bases: bool,
-    /// The share of all samples, in millionths, that the densest functions must have together when the density is
-    /// computed.
+    /// The share of all samples, in millionths, that the densest functions must have together.
     pub density_cutoff: u32,
 }
 
@@ -218,7 +195,7 @@ impl Default for ContextOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PreinlineOptions {
-    /// The factor for hot functions. The hottest function is inlined if its size is below about this number times 100
+    /// The hottest function is inlined if it is smaller than about 100 times this
     /// (`--sample-profile-hot-inline-threshold`).
     pub hot_threshold: i32,
     /// The size below which a cold function is inlined (`--sample-profile-cold-inline-threshold`).
@@ -229,14 +206,11 @@ pub struct PreinlineOptions {
     pub limit_min: u32,
     /// The size beyond which inlining never increases a function (`--sample-profile-inline-limit-max`).
     pub limit_max: u32,
-    /// The factor by which the size limit is multiplied for functions that are inlined in the recorded program
-    /// (`--csspgo-preinliner-multiplier-for-previous-inlining`).
+    /// The factor for functions that were inlined before (`--csspgo-preinliner-multiplier-for-previous-inlining`).
     pub was_inlined_factor: u32,
-    /// Whether the size of a function is the size of its code in the program. Otherwise it is the number of its lines
-    /// with samples (`--use-context-cost-for-preinliner`).
+    /// Whether sizes are those of code, and not numbers of lines (`--use-context-cost-for-preinliner`).
     pub code_sizes: bool,
-    /// Whether the inlined functions are exactly those that are inlined in the recorded program
-    /// (`--csspgo-replay-preinline`).
+    /// Whether the same functions are inlined as in the recorded program (`--csspgo-replay-preinline`).
     pub replay: bool,
 }
 
@@ -263,7 +237,7 @@ pub fn make_profile(
     program: &Program<'_>,
     contexts: &Contexts,
     options: &ContextOptions,
-) -> Result<(Made, ContextFigures)> {
+) -> Result<(FinishedProfile, ContextFigures)> {
     let mut figures = contexts.figures.clone();
     figures.contexts = contexts.counts.len() as u64;
     let mut trie = trie::Trie::default();
@@ -284,13 +258,12 @@ pub fn make_profile(
     Ok((made, figures))
 }
 
-/// Takes a finished profile with contexts, and repeats the last steps of making it: the decisions about inlining, the
-/// reduction of cold contexts, and the nesting. The returned figures are only those of these steps.
+/// Decides about inlining, reduces cold contexts and nests again, for a finished profile with contexts.
 pub fn finish_again(
     program: &Program<'_>,
     mut profile: SampleProfile,
     options: &ContextOptions,
-) -> Result<(Made, ContextFigures)> {
+) -> Result<(FinishedProfile, ContextFigures)> {
     let mut kind = profile.kind.without(ProfileKind::FS_DISCRIMINATORS);
     let mut trie = trie::Trie::of(&mut profile);
     let sizes = if sizes::Sizes::is_wanted(options) {

@@ -14,11 +14,9 @@ use std::cmp::{Ordering, Reverse};
 /// LLVM's attribute of a context whose function is inlined in the recorded program.
 const WAS_INLINED: u32 = 1;
 
-/// A cutoff of the profile summary, in millionths. A function whose count is at least the summary's count for this
-/// cutoff is as hot as possible.
+/// Functions at or above the summary's count for this cutoff, in millionths, are as hot as possible.
 const VERY_HOT: u64 = 100_000;
 
-/// A function that may be inlined into the current function.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     count: u64,
@@ -28,9 +26,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Compares two candidates; the greater one is considered first. A function without code is greater than any
-    /// function with code. Otherwise the one with more calls is greater. If the numbers of calls are equal, the one
-    /// with less code is greater, and finally the one with the larger hash.
+    /// The greater candidate is considered first: one without code, with more calls, with less code, with the larger
+    /// hash.
     fn order(&self, other: &Self) -> Ordering {
         let key = |it: &Self| (it.size == 0, it.count, Reverse(it.size), it.hash);
         key(self).cmp(&key(other))
@@ -43,15 +40,12 @@ struct Preinliner<'p> {
     options: PreinlineOptions,
     cold: u64,
     very_hot: u64,
-    /// For each function, the nodes of its contexts with samples. They are the nodes from before contexts were moved;
-    /// `moved` leads from there to the present ones.
+    /// The nodes of each function with samples, before contexts were moved; `moved` leads to the present ones.
     contexts: FxHashMap<NameId, Vec<NodeId>>,
-    /// For each node whose samples were moved, the node that has them now.
     moved: FxHashMap<NodeId, NodeId>,
     inlined: u64,
 }
 
-/// Decides about inlining for all functions. Returns the number of contexts that are inlined.
 pub fn preinline(
     trie: &mut Trie,
     sizes: &Sizes,
@@ -182,8 +176,7 @@ impl Preinliner<'_> {
         candidate.size < threshold.into()
     }
 
-    /// Adds those contexts of a function that are not inlined to the function's context without callers. Returns the
-    /// context without callers; `None` if the function has no context left.
+    /// Adds the contexts that are not inlined to the one without callers; `None` if none is left.
     fn base(&mut self, function: NameId) -> Option<NodeId> {
         let mut base = self.trie.find(ROOT, Location::default(), function);
         for first in self.contexts.get(&function).cloned().unwrap_or_default() {
@@ -200,8 +193,7 @@ impl Preinliner<'_> {
         base
     }
 
-    /// Moves a context and everything that is called in it to another caller. If the caller already has such a context,
-    /// the samples are added.
+    /// Moves a context and what is called in it to another caller, or adds it to the one that is there.
     fn promote(&mut self, from: NodeId, caller: NodeId) -> NodeId {
         let node = self.trie.node(from);
         let (name, old_site, parent) = (node.name, node.site, node.parent);

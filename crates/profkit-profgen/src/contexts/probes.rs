@@ -16,7 +16,6 @@ use profkit_data::sample::{Location, NameId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A frame: a function, and the index of the probe of the call that the function makes.
 type Call = (NameId, u32);
 
 struct Builder<'b, 'files> {
@@ -24,13 +23,11 @@ struct Builder<'b, 'files> {
     map: &'b ProbeMap,
     missing: Option<Missing<'b, 'files>>,
     options: &'b ContextOptions,
-    /// The name of each function, by the MD5 of the name.
     names: FxHashMap<u64, NameId>,
     /// A cache with the frames of lists of calls, which are the keys. It holds at most [`REMEMBERED`] lists.
     frames: FxHashMap<Vec<u64>, Vec<Call>>,
-    /// A cache for one list of calls, the current one. For each copy of a function (the function itself or an inlined
-    /// copy), it has the context of its probes, or `None` if no context was found. The key also contains the function
-    /// in which the code is, because this function decides which missing frames are added.
+    /// For the current calls: the context of each copy of a function, if there is one. The function in which the code
+    /// is decides which missing frames are added, so it is part of the key.
     nodes: FxHashMap<(CopyId, Option<FunctionId>), Option<NodeId>>,
     cut: u64,
 }
@@ -38,7 +35,6 @@ struct Builder<'b, 'files> {
 /// The largest number of lists of calls whose frames are kept in memory.
 const REMEMBERED: usize = 1024;
 
-/// Fills the tree with the samples of the contexts.
 pub fn fill(
     program: &Program<'_>,
     contexts: &Contexts,
@@ -99,8 +95,7 @@ impl Builder<'_, '_> {
             .collect()
     }
 
-    /// Returns the frames of a list of calls. If a call has no probe, this call and all calls outside of it are cut
-    /// off, because a compiler does not know the call site.
+    /// A call without a probe cuts off all outer calls, because a compiler does not know the call site.
     fn frames_of(&mut self, trie: &mut Trie, calls: &[u64]) -> Option<Vec<Call>> {
         let mut probes = Vec::new();
         for &call in calls.iter().rev() {
@@ -121,8 +116,6 @@ impl Builder<'_, '_> {
         Some(frames)
     }
 
-    /// Returns the context of a probe that was reached by these calls. All probes of one copy of a function have the
-    /// same context.
     fn node(&mut self, trie: &mut Trie, calls: &[u64], probe: &Probe) -> Option<NodeId> {
         let function = self.program.range_at(probe.address);
         let key = (probe.copy, function.map(|range| range.function));
@@ -222,8 +215,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Adds the call of an inlined function to its caller. No branch enters an inlined function, so the count of its
-    /// entry probe is the number of calls.
+    /// No branch enters an inlined function, so the count of its entry probe is the number of calls.
     fn add_inlined_call(&mut self, trie: &mut Trie, node: NodeId, probe: &Probe, count: u64) {
         let map = self.map;
         let caller = map.copy(probe.copy).and_then(|copy| copy.caller);

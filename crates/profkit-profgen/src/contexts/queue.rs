@@ -3,7 +3,6 @@
 //! a limit is reached.
 use std::cmp::Ordering;
 
-/// A binary heap with the largest element at the top.
 #[derive(Debug)]
 pub struct Queue<T> {
     heap: Vec<T>,
@@ -11,8 +10,7 @@ pub struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Makes an empty queue. `order` compares two elements. If `order` finds two elements equal, [`pop`](Self::pop)
-    /// returns them in the order of libstdc++, which may differ from the order in which they were added.
+    /// Equal elements are returned in the order of libstdc++, which need not be that of adding.
     pub fn new(order: fn(&T, &T) -> Ordering) -> Self {
         Queue {
             heap: Vec::new(),
@@ -27,13 +25,11 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Adds an element.
     pub fn push(&mut self, element: T) {
         self.heap.push(element);
         self.rise(self.heap.len() - 1);
     }
 
-    /// Moves an element up as long as its parent is less.
     fn rise(&mut self, mut at: usize) {
         while at > 0 {
             let parent = (at - 1) / 2;
@@ -45,9 +41,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Removes and returns the largest element. The last element takes its place and sinks down to a leaf. At each step
-    /// it changes places with the larger child, or with the right child if both are equal. From the leaf it rises
-    /// again.
+    /// The last element takes the place of the largest, sinks to a leaf, always to the larger or else the right child,
+    /// and rises again.
     pub fn pop(&mut self) -> Option<T> {
         if self.heap.is_empty() {
             return None;
@@ -88,8 +83,7 @@ mod tests {
         assert_eq!(popped(&[]), "");
     }
 
-    /// The expected letters are the output of a program with `std::priority_queue`, compiled by clang 22 with libstdc++
-    /// 12.
+    /// The letters are the output of `std::priority_queue` with clang 22 and libstdc++ 12.
     #[test]
     fn equal_elements_have_the_order_of_libstdcxx() {
         let equal = |letters: &str| -> String {

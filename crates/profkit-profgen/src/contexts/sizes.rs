@@ -7,12 +7,9 @@ use crate::program::{FunctionId, Program};
 use profkit_data::sample::Location;
 use rustc_hash::FxHashSet;
 
-/// The bit of an encoded discriminator that is set if the discriminator contains a probe and also a DWARF
-/// discriminator.
+/// Set in a discriminator that has a probe and a DWARF discriminator too.
 const HAS_OWN: u32 = 1 << 28;
 
-/// A tree with a node for each function in each context. The root's children are functions, and their children are the
-/// callers into which they are inlined.
 #[derive(Debug, Default)]
 pub struct Sizes {
     tree: Trie,
@@ -35,12 +32,10 @@ impl Sizes {
         self.sizes.get(node.index()).copied().flatten()
     }
 
-    /// Whether the options for inlining need code sizes.
     pub fn is_wanted(options: &ContextOptions) -> bool {
         options.preinline.is_some_and(|options| options.code_sizes)
     }
 
-    /// Computes the sizes of functions in a program without probes.
     pub fn of_lines(
         program: &Program<'_>,
         functions: &FxHashSet<FunctionId>,
@@ -53,7 +48,6 @@ impl Sizes {
         sizes
     }
 
-    /// Computes the sizes of functions in a program with probes. A copy that has probes but no code has the size 0.
     pub fn of_probes(
         program: &Program<'_>,
         functions: &FxHashSet<FunctionId>,
@@ -99,8 +93,7 @@ impl Sizes {
         self.add(node, 0);
     }
 
-    /// Adds the sizes of all instructions of `functions`, each to its context. With `by_probes`, a call site is given
-    /// by the probe index in its discriminator, otherwise by its source line.
+    /// With `by_probes`, the probe index in the discriminator is the call site, otherwise the line.
     fn add_code(
         &mut self,
         program: &Program<'_>,
@@ -143,9 +136,8 @@ impl Sizes {
         }
     }
 
-    /// The code size of a function in a context. If the program does not have this context, its outermost callers are
-    /// dropped until the program has it. If none of these shorter contexts has a size, the size in a context with other
-    /// callers is taken. 0 if there is none.
+    /// The code size in a context, or in the longest part of it that the program has, or with other callers; otherwise
+    /// 0.
     pub fn of(&self, trie: &mut Trie, node: NodeId) -> u64 {
         let mut at = Some(ROOT);
         let mut last = ROOT;
@@ -176,7 +168,6 @@ impl Sizes {
     }
 }
 
-/// Returns the index of a call's probe, which is encoded in the call's discriminator.
 fn probe_index(discriminator: u32) -> u32 {
     if discriminator & HAS_OWN == 0 {
         discriminator >> 3 & 0xffff

@@ -6,40 +6,31 @@ use profkit_data::sample::{
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// The id of a context: the index of its node in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(usize);
 
 /// The root of the tree. Functions without callers are its children.
 pub const ROOT: NodeId = NodeId(0);
 
-/// A node of the tree: a calling context.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
     /// The context of the caller; `None` only for the root.
     pub parent: Option<NodeId>,
-    /// The function.
     pub name: NameId,
-    /// The call site in the caller.
     pub site: Location,
     /// The samples; `None` if there are none.
     pub samples: Option<Samples>,
-    /// Whether the function was chosen for inlining in this context.
     pub inlined: bool,
-    /// Whether the samples were added to another context.
     pub merged: bool,
     /// The contexts of the called functions. The keys are hashes of name and call site, so the order is that of LLVM.
     pub children: BTreeMap<u64, NodeId>,
 }
 
-/// The tree of contexts. A node whose samples were moved away stays in the list of nodes, but is not the child of
-/// another node.
+/// The tree of contexts. Nodes whose samples were moved away stay in the list, but are children of none.
 #[derive(Clone, Debug)]
 pub struct Trie {
     nodes: Vec<Node>,
-    /// The names of all functions.
     pub names: SampleNames,
-    /// The MD5 of each name.
     hashes: Vec<u64>,
 }
 
@@ -54,7 +45,6 @@ impl Default for Trie {
 }
 
 impl Trie {
-    /// Makes the tree from a profile. The functions and names are moved out of the profile.
     pub fn of(profile: &mut SampleProfile) -> Self {
         let functions = profile.take_functions();
         let mut trie = Trie {
@@ -81,7 +71,6 @@ impl Trie {
         trie
     }
 
-    /// The MD5s of the names of all functions that have a context.
     pub fn guids(&mut self) -> FxHashSet<u64> {
         let nodes = self.breadth_first();
         nodes
@@ -90,7 +79,6 @@ impl Trie {
             .collect()
     }
 
-    /// The number of contexts with samples.
     pub fn with_samples(&self) -> u64 {
         self.nodes
             .iter()
@@ -100,7 +88,6 @@ impl Trie {
 }
 
 impl NodeId {
-    /// The index in the tree.
     pub fn index(self) -> usize {
         self.0
     }
@@ -112,7 +99,6 @@ impl Trie {
         self.names.insert(SampleName::Text(name))
     }
 
-    /// The MD5 of a name.
     pub fn hash(&mut self, name: NameId) -> u64 {
         let names = &self.names;
         let known = self.hashes.len();
@@ -139,7 +125,6 @@ impl Trie {
         &mut self.nodes[id.0]
     }
 
-    /// Returns the key under which a function that is called at a call site is stored in [`Node::children`].
     pub fn key(&mut self, name: NameId, site: Location) -> u64 {
         call_site_hash(self.hash(name), site)
     }
@@ -150,7 +135,6 @@ impl Trie {
         self.node(parent).children.get(&key).copied()
     }
 
-    /// Returns the context of a function that is called at a call site. If there is no such context, it is added.
     pub fn child(&mut self, parent: NodeId, site: Location, name: NameId) -> NodeId {
         let key = self.key(name, site);
         if let Some(&known) = self.node(parent).children.get(&key) {
@@ -167,7 +151,6 @@ impl Trie {
         id
     }
 
-    /// Returns the samples of a context. If there are none, empty samples are added.
     pub fn samples(&mut self, id: NodeId) -> &mut Samples {
         let node = self.node_mut(id);
         let name = node.name;
@@ -182,7 +165,6 @@ impl Trie {
         self.node(id).children.values().copied().collect()
     }
 
-    /// All contexts that can be reached from the root, in breadth-first order. The root is not included.
     pub fn breadth_first(&self) -> Vec<NodeId> {
         let mut list = vec![ROOT];
         let mut next = 0;
@@ -195,13 +177,11 @@ impl Trie {
     }
 }
 
-/// Adds `count` to the samples of a line.
 pub fn add_line(samples: &mut Samples, location: Location, count: u64) {
     let line = crate::lines::line_at(samples, location);
     *line = line.saturating_add(count);
 }
 
-/// Adds `count` to a call target. If its line is new, the line is added with the count 0.
 pub fn add_target(samples: &mut Samples, location: Location, callee: NameId, count: u64) {
     crate::lines::line_at(samples, location);
     let mut outcome = AddOutcome::default();
@@ -210,7 +190,6 @@ pub fn add_target(samples: &mut Samples, location: Location, callee: NameId, cou
         .add_target(location, callee, count, 1, &mut outcome);
 }
 
-/// The count of a call target.
 pub fn target_count(samples: &Samples, location: Location, callee: NameId) -> u64 {
     let mut targets = samples.targets_at(location).iter();
     targets
@@ -218,7 +197,6 @@ pub fn target_count(samples: &Samples, location: Location, callee: NameId) -> u6
         .map_or(0, |target| target.count)
 }
 
-/// Raises the count of a line to `count`, unless the line already has more.
 pub fn raise_line(samples: &mut Samples, location: Location, count: u64) {
     let line = crate::lines::line_at(samples, location);
     *line = (*line).max(count);

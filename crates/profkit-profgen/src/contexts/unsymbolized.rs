@@ -51,10 +51,9 @@ pub fn read_contexts<'c>(
 }
 
 impl Context {
-    /// Reads the text of a context without its brackets. With `by_probes`, the text is a list of calls, as in `0x10 @
-    /// 0x20`, whose numbers `address` turns into addresses of the binary. Otherwise it is a list of source lines, as in
-    /// `main:1 @ foo:3.2 @ bar`. `None` if the text has another form, or more than [`SAMPLE_CONTEXT_DEPTH`] frames. The
-    /// number of frames is limited because a frame takes some hundreds of bytes.
+    /// Reads a context without its brackets: calls, as in `0x10 @ 0x20`, whose numbers `address` turns into addresses,
+    /// or source lines, as in `main:1 @ foo:3.2 @ bar`. `None` for other text, and for more than
+    /// [`SAMPLE_CONTEXT_DEPTH`] frames, which take some hundreds of bytes each.
     pub fn parse(
         text: &[u8],
         by_probes: bool,
@@ -71,7 +70,6 @@ impl Context {
     }
 }
 
-/// Reads the calls of a context such as `0x10 @ 0x20`.
 fn calls(text: &[u8], address: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
     let text = std::str::from_utf8(text).ok()?;
     if text.is_empty() {
@@ -82,7 +80,6 @@ fn calls(text: &[u8], address: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> 
         .collect()
 }
 
-/// Reads the frames of a context such as `main:1 @ foo:3.2 @ bar`.
 fn frames(text: &[u8]) -> Option<Vec<LineFrame>> {
     let mut frames = Vec::new();
     let mut rest = text;

@@ -16,20 +16,16 @@ type Address = Option<u64>;
 /// The address of a branch instruction, and its target. `None` if the code is outside of the binary.
 type Branch = (Address, Address);
 
-/// The address of a frame whose call is not known. This happens if the instruction before the target of a return is not
-/// a call.
+/// A frame whose call is not known: the instruction before the target of a return is no call.
 const UNKNOWN: Address = Some(0);
 
-/// A sample: its call chain, innermost frame first, and its branches, newest first. Every frame of the call chain but
-/// the first is the address of a call instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sample {
     chain: Vec<Address>,
     branches: Vec<(Address, Address)>,
 }
 
-/// Finds the context of each range and branch that ran in a binary. `binaries` are the indices of the binary's counts
-/// in [`Counts::binaries`].
+/// The context of each range and branch of a binary, whose counts are at `binaries` in [`Counts::binaries`].
 pub fn unwind(
     program: &Program<'_>,
     counts: &Counts,
@@ -111,7 +107,6 @@ pub fn unwind_samples(
     }
 }
 
-/// Returns the frames of a call chain, including inlined functions, and whether the innermost function was inlined.
 fn expanded(
     program: &Program<'_>,
     stacks: &LineStacks,
@@ -141,8 +136,7 @@ fn expanded(
     (frames, was_inlined)
 }
 
-/// The samples of a binary, with addresses of the binary. Equal samples are stored once, with the number of times that
-/// they occurred.
+/// The samples of a binary, each different one once, with addresses of the binary.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     list: FxHashMap<Sample, u64>,
@@ -172,8 +166,7 @@ impl Samples {
         ours.invalid_returns.extend(theirs.invalid_returns);
     }
 
-    /// The branches of each different sample, newest first, and how often the sample occurred. An address is `None` if
-    /// no instruction of the binary begins there.
+    /// The branches of each sample, newest first, and how often it occurred. `None`: no instruction begins there.
     pub fn branches(&self) -> impl Iterator<Item = (&[Branch], u64)> {
         let list = self.list.iter();
         list.map(|(sample, &count)| (sample.branches.as_slice(), count))
@@ -214,9 +207,8 @@ impl Samples {
         samples
     }
 
-    /// Adds a sample that occurred `count` times. `chain` begins with the place of the sample; the return addresses
-    /// follow, innermost first. `branches` begin with the newest. An address is `None` if no instruction of the binary
-    /// begins there.
+    /// `chain` begins with the place of the sample, then return addresses, innermost first. `branches` begin with the
+    /// newest. `None`: no instruction begins there.
     pub fn add(
         &mut self,
         program: &Program<'_>,
@@ -276,20 +268,17 @@ impl Samples {
     }
 }
 
-/// Returns the address of the instruction before an address, if this instruction is a call.
 fn call_before(program: &Program<'_>, address: u64) -> Option<u64> {
     let before = program.code.before(address)?;
     (before.flow == Flow::Call).then_some(before.address)
 }
 
-/// Whether the call chain of a sample has all callers. `address` is the place of the sample; `None` if it is outside of
-/// the binary.
+/// Whether the call chain has all callers. `address` is the place of the sample; `None` is outside.
 pub fn is_complete(program: &Program<'_>, address: Option<u64>) -> bool {
     address.is_none_or(|address| !is_at_the_ends(program, address))
 }
 
-/// Whether an instruction is one of the first two of a function, a return, or the one before a return. At these places,
-/// the caller's frame may be missing in the call chain.
+/// At the first two instructions, a return and the one before it, the chain may lack the caller's frame.
 fn is_at_the_ends(program: &Program<'_>, address: u64) -> bool {
     let code = &program.code;
     let is_start = |at: u64| program.ranges.contains_key(&at);
@@ -300,7 +289,6 @@ fn is_at_the_ends(program: &Program<'_>, address: u64) -> bool {
         || returns(code.after(address).map(|it| it.flow))
 }
 
-/// Returns all addresses whose source lines are needed.
 fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64> {
     let mut all: FxHashSet<u64> = FxHashSet::default();
     let mut ranges: FxHashSet<(u64, u64)> = FxHashSet::default();
@@ -326,10 +314,8 @@ fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64
     all
 }
 
-/// The index of a frame in the tree of a sample.
 type FrameId = usize;
 
-/// A frame of a sample, with the ranges and branches that ran in it.
 #[derive(Debug, Default)]
 struct Frame {
     address: Address,
@@ -339,7 +325,6 @@ struct Frame {
     branches: Vec<(Address, u64)>,
 }
 
-/// What ran in a frame of a sample. `count` is how often the sample occurred.
 struct Leaf<'f> {
     frame: &'f Frame,
     count: u64,
@@ -358,7 +343,6 @@ impl Leaf<'_> {
     }
 }
 
-/// The tree of the frames of a sample. The first element is the root, which is not the frame of a function.
 #[derive(Debug)]
 struct FrameTree {
     frames: Vec<Frame>,
@@ -394,14 +378,13 @@ impl FrameTree {
         id
     }
 
-    /// Whether a frame outside of the binary called another frame.
     fn has_foreign_callers(&self) -> bool {
         let mut frames = self.frames.iter().skip(1);
         frames.any(|frame| frame.address.is_none() && !frame.children.is_empty())
     }
 
-    /// Calls `take` for each frame in which something ran, with the chain of frames that leads to it, outermost first.
-    /// A compiler does not know frames outside of the binary, so a new chain begins after such a frame.
+    /// `take` gets each frame with its chain. After a frame outside of the binary, which compilers do not know, a new
+    /// chain begins.
     fn collect(&self, take: &mut impl FnMut(&[Address], &Leaf<'_>)) {
         // `path` has the frames from the root to the current frame. An element of `stack` has three parts: a frame, the
         // length of the path to the frame's caller, and the position in the path where the frame's chain begins.
@@ -435,19 +418,15 @@ impl FrameTree {
     }
 }
 
-/// The state while the branches of a sample are undone.
 struct State<'s, 'files> {
     program: &'s Program<'files>,
     /// The source lines of addresses; `None` if contexts are by probe.
     stacks: Option<&'s LineStacks>,
     sample: &'s Sample,
     trie: FrameTree,
-    /// The innermost frame.
     leaf: FrameId,
-    /// The instruction that was reached so far while going back in time. Everything that ran after this instruction has
-    /// been undone.
+    /// The instruction that was reached while going back in time. Everything after it has been undone.
     at: Address,
-    /// Whether the frames are no longer known. Then the remaining branches have no context.
     lost: bool,
     figures: &'s mut ContextFigures,
 }
@@ -485,7 +464,6 @@ impl<'s, 'files> State<'s, 'files> {
         self.trie.get(leaf).parent
     }
 
-    /// Replaces the innermost frame by a frame at `address` with the same caller.
     fn switch(&mut self, address: Address) {
         let leaf = self.leaf;
         if leaf == TREE_ROOT || self.trie.get(leaf).address != address {
@@ -507,7 +485,6 @@ impl<'s, 'files> State<'s, 'files> {
         }
     }
 
-    /// Undoes the code that ran between the target of a branch and the next newer branch.
     fn take_back_range(&mut self, to: Address) {
         let (start, end) = match (to, self.at) {
             (None, None) => {

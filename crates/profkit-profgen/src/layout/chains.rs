@@ -13,8 +13,7 @@ const BACKWARD: f64 = 1.0;
 const FORWARD_REACH: u64 = 1024;
 /// The length in bytes from which a backward branch has the score 0.
 const BACKWARD_REACH: u64 = 680;
-/// The most blocks that a chain can have to be split, so that another chain can be put between its parts. The time for
-/// a join grows with the square of this number.
+/// The longest chain that is split to put another between its parts. The time of a join grows with its square.
 const LONGEST_SPLIT: usize = 128;
 
 /// A block of a function.
@@ -76,8 +75,7 @@ struct Scorer<'f> {
     blocks: &'f [BlockSize],
     /// The jumps from each block.
     jumps: Vec<Vec<Jump>>,
-    /// For each block, the latest call of `score` that placed the block (calls are numbered by `calls`), and the
-    /// position that the block got in that call, in bytes.
+    /// The latest call of `score` that placed each block, and its position in bytes.
     places: Vec<(u64, u64)>,
     calls: u64,
 }
@@ -152,7 +150,6 @@ struct Chain {
     score: f64,
 }
 
-/// The best way to join two chains.
 #[derive(Clone, Debug)]
 struct Join {
     gain: f64,
@@ -266,8 +263,8 @@ pub fn order_blocks(blocks: &[BlockSize], jumps: &[Jump]) -> Vec<usize> {
     chains.into_iter().flat_map(|chain| chain.blocks).collect()
 }
 
-/// Puts blocks into bundles, which are never split. If block A has only B as its successor, and B has only A as its
-/// predecessor, B follows A in a bundle. Returns a chain for each bundle, and for each block the index of its bundle.
+/// B follows A in a bundle, which is never split, if each has only the other as successor or predecessor. Returns a
+/// chain for each bundle, and the bundle of each block.
 fn bundles(count: usize, jumps: &[Jump], scorer: &mut Scorer<'_>) -> (Vec<Chain>, Vec<usize>) {
     // For each block, its only successor or predecessor: `None` if there is none, `Some(None)` if there are several.
     let mut next: Vec<Option<Option<usize>>> = vec![None; count];
@@ -318,8 +315,7 @@ fn bundles(count: usize, jumps: &[Jump], scorer: &mut Scorer<'_>) -> (Vec<Chain>
     (chains, bundle_of)
 }
 
-/// Cuts each cycle at its lightest edge. Of several lightest edges, the one to the block with the lowest number is cut.
-/// Each block has at most one successor and one predecessor in `forced`.
+/// Cuts each cycle at its lightest edge; of equal ones, that to the block with the lowest number.
 fn cut_cycles(forced: &mut [Option<usize>], jumps: &[Jump]) {
     let mut weights: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for jump in jumps.iter().filter(|jump| !jump.call) {

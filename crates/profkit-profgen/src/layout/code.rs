@@ -33,12 +33,10 @@ impl MappedFunction {
 pub struct LeftOut {
     /// The number of functions without a symbol.
     pub unnamed: usize,
-    /// The number of functions whose names other functions have too. Neither a compiler nor a linker can tell such
-    /// functions apart by name.
+    /// Functions that share their name, so that neither compilers nor linkers can tell them apart.
     pub ambiguous: usize,
 }
 
-/// An executable segment.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -62,8 +60,7 @@ pub struct CodeMap {
     pub functions: Vec<MappedFunction>,
     /// How many functions are left out of `functions`, by reason.
     pub left_out: LeftOut,
-    /// The smallest version of the block maps in the program. It shows from which release of LLVM on the compiler can
-    /// be.
+    /// The smallest version of the program's block maps, which shows the oldest possible compiler.
     pub version: u8,
     segments: Vec<Segment>,
     /// All blocks, sorted by address. An empty block comes before the block that begins at the same address.
@@ -173,8 +170,7 @@ impl CodeMap {
         (address < place.end).then_some(place.number)
     }
 
-    /// The number of the block that a branch to an address reaches: the first block that begins there, or else the
-    /// block that contains the address.
+    /// The first block that begins at an address, or else the one that contains it.
     pub(super) fn reached(&self, address: u64) -> Option<usize> {
         let at = self.places.partition_point(|place| place.start < address);
         match self.places.get(at) {
@@ -183,7 +179,6 @@ impl CodeMap {
         }
     }
 
-    /// Returns the address of a place in the program.
     pub(super) fn address(&self, place: Place, numbering: Numbering) -> Option<u64> {
         let place = place.get()?;
         match numbering {
@@ -199,7 +194,6 @@ impl CodeMap {
         }
     }
 
-    /// The address of the first segment with code, rounded down to a page.
     fn base(&self) -> u64 {
         const PAGE: u64 = 0x1000;
         let first = self.segments.iter().map(|segment| segment.address).min();
@@ -207,8 +201,7 @@ impl CodeMap {
     }
 }
 
-/// Whether a name can be written to the files of compilers and linkers. In these files, blanks and line breaks separate
-/// names.
+/// In the files of compilers and linkers, blanks and line breaks separate names.
 fn is_writable(name: &[u8]) -> bool {
     name.iter()
         .all(|byte| byte.is_ascii_graphic() || *byte >= 0x80)

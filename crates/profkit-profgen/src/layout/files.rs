@@ -3,8 +3,7 @@ use super::{FunctionLayout, Layout};
 use crate::layout::MappedFunction;
 use std::io::Write as _;
 
-/// The first version of block maps that only LLVM 17 and later write. If all block maps of a program have this version
-/// or a later one, its compiler is LLVM 17 or later, which can read version 1 of the list for
+/// Only LLVM 17 and later write these block maps, and can read version 1 of the list for
 /// `-fbasic-block-sections=list=`.
 const LIST_1: u8 = 2;
 
@@ -16,9 +15,8 @@ impl Layout<'_> {
         })
     }
 
-    /// The list for clang's `-fbasic-block-sections=list=`: for each function the blocks that ran, in the new order.
-    /// The list has a version that the program's compiler can read: 0 for LLVM 13 to 16, otherwise 1. With `verbose`,
-    /// comments state the scores.
+    /// The list for `-fbasic-block-sections=list=`, in version 0 (LLVM 13 to 16) or 1: the blocks that ran, in their
+    /// order. With `verbose`, comments state the scores.
     pub fn cc_profile(&self, verbose: bool) -> Vec<u8> {
         let old = self.code.version < LIST_1;
         let mut out = Vec::new();
@@ -50,8 +48,7 @@ impl Layout<'_> {
         out
     }
 
-    /// The order of symbols for lld's `--symbol-ordering-file`: first the functions that ran, then the parts of these
-    /// functions that did not run.
+    /// The list for lld's `--symbol-ordering-file`: the functions that ran, then their parts that did not.
     pub fn ld_profile(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let layouts = || {

@@ -7,13 +7,10 @@ use std::ops::Range;
 /// How control went from one block to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Control took a branch that is neither a call nor a return.
     Branch,
     /// Control ran on into the next block.
     FallThrough,
-    /// Control called the function.
     Call,
-    /// Control returned to the caller.
     Return,
 }
 
@@ -181,7 +178,6 @@ impl Adder<'_> {
         }
     }
 
-    /// Counts a range of code that ran from the target of a branch to the next branch.
     fn range(&mut self, start: u64, end: u64, count: u64) {
         let (Some(first), Some(last)) = (self.code.reached(start), self.code.holding(end)) else {
             return;

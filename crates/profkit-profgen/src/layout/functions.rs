@@ -16,8 +16,7 @@ pub enum FunctionOrder {
 
 /// The size in bytes up to which a cluster can grow: that of a large page.
 const LARGEST_CLUSTER: u64 = 2 << 20;
-/// The limit for placing a callee after its caller: at least 1 / `LEAST_SHARE` of the callee's calls must come from the
-/// caller.
+/// A callee is placed after a caller that makes at least 1 / `LEAST_SHARE` of its calls.
 const LEAST_SHARE: u64 = 10;
 /// The factor by which a cluster's weight per byte may fall when functions are added to it.
 const DENSITY_SHARE: u128 = 8;
@@ -39,7 +38,6 @@ impl Cluster {
     }
 }
 
-/// Returns the order of the functions, as indices of `functions`.
 pub fn order(
     code: &CodeMap,
     flow: &Flow,

@@ -60,14 +60,12 @@ pub struct Layout<'code> {
     pub losses: FlowLosses,
 }
 
-/// The limit for branches into the middle of blocks, in percent of the branches that touch known blocks. If there are
-/// more, the program is not the recorded one. Processors record a few such branches even for the right program.
+/// With more branches into the middle of blocks, in percent, the program is not the recorded one; processors record a
+/// few.
 const MOST_INTO_MIDDLE: u64 = 30;
-/// The limit for ranges that do not follow the blocks, in percent of all ranges. If there are more, the program is not
-/// the recorded one. Processors record a few such ranges even for the right program.
+/// With more ranges that do not follow the blocks, in percent, the program is not the recorded one.
 const MOST_BROKEN: u64 = 10;
-/// The limit for branches that touch known blocks: if fewer than 1 / `FEWEST_MAPPED` of all branches do, the program is
-/// not the recorded one.
+/// If fewer than one in this many branches touches a known block, the program is not the recorded one.
 const FEWEST_MAPPED: u64 = 2000;
 
 impl<'code> Layout<'code> {
@@ -97,7 +95,6 @@ impl<'code> Layout<'code> {
     }
 }
 
-/// Returns an error if the counts are not from this program.
 fn check(flow: &Flow) -> Result<()> {
     let losses = &flow.losses;
     if losses.branches == 0 {

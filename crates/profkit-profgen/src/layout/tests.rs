@@ -59,8 +59,7 @@ fn a_cycle_without_an_entry_is_cut_at_its_lightest_edge() {
     assert_eq!(order_blocks(&blocks(&[20; 4]), &flow), [0, 2, 3, 1]);
 }
 
-/// Random walks through random functions of few blocks. In the computed order, every block occurs once and the entry is
-/// first. The order is as good as the best of all possible orders in most cases, and never much worse.
+/// Every block occurs once, the entry is first, and most orders are as good as the best possible one.
 #[test]
 fn random_walks() {
     let mut rng = profkit_testkit::Rng::new(5);
@@ -106,7 +105,6 @@ fn random_walks() {
     assert!(best_found >= 240, "{best_found} of 300");
 }
 
-/// All orders that begin with 0.
 fn permutations(count: usize) -> Vec<Vec<usize>> {
     let mut all = vec![vec![0]];
     for next in 1..count {

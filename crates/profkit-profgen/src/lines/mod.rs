@@ -27,20 +27,18 @@ const OFFSET_MASK: u32 = 0xffff;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct LineOptions {
-    /// Whether the sampled addresses are counted instead of the branch stacks. A line then gets the sum of its samples,
-    /// and there are no calls.
+    /// Whether sampled addresses are counted, and not branch stacks. A line gets their sum; there are no calls.
     pub plain_addresses: bool,
     /// Whether functions without any sample are in the profile too, with lines of count 0.
     pub zero_for_all: bool,
-    /// Whether the total of a function is the sum of its lines. Otherwise it is the sum over the bytes of its
-    /// instructions.
+    /// Whether totals of functions are sums of lines, and not of bytes of instructions.
     pub totals_of_lines: bool,
 }
 
 /// A finished profile.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Made {
+pub struct FinishedProfile {
     /// The profile.
     pub profile: SampleProfile,
     /// The numbers of ranges, branches and samples that were used or left out.
@@ -61,7 +59,7 @@ pub fn make_profile(
     program: &Program<'_>,
     counts: &[(&Sums, Numbering)],
     options: &LineOptions,
-) -> Result<Made> {
+) -> Result<FinishedProfile> {
     let mut figures = Figures::default();
     let mut checked = CheckedCounts::default();
     for (sums, numbering) in counts {
@@ -70,7 +68,7 @@ pub fn make_profile(
     let (mut profile, warnings) = profile_of(program, checked, options, &mut figures)?;
     drop_ambiguous(&mut profile);
     let density = density(&profile, Density::CUTOFF);
-    Ok(Made {
+    Ok(FinishedProfile {
         profile,
         figures,
         density,
@@ -141,8 +139,7 @@ pub fn profile_of(
     Ok((profile, locations.warnings().to_vec()))
 }
 
-/// Adds the ranges of each function that has samples, with count 0. So the lines of such a function that have no
-/// samples get the count 0. With `all`, adds the ranges of all functions.
+/// Gives count 0 to the ranges of functions with samples, or of `all`, so that lines without samples are listed.
 pub(crate) fn add_zeros(program: &Program<'_>, ranges: &mut BTreeMap<(u64, u64), u64>, all: bool) {
     let mut zeros: Vec<(u64, u64)> = Vec::new();
     if all {
@@ -164,7 +161,6 @@ pub(crate) fn add_zeros(program: &Program<'_>, ranges: &mut BTreeMap<(u64, u64),
     }
 }
 
-/// Returns the count of a line. If the function does not have the line yet, the line is added with the count 0.
 pub(crate) fn line_at(samples: &mut Samples, location: Location) -> &mut u64 {
     let found = samples
         .body
@@ -184,7 +180,6 @@ pub(crate) fn line_at(samples: &mut Samples, location: Location) -> &mut u64 {
     &mut samples.body[at].samples
 }
 
-/// Raises the count of each line with calls to the sum of its calls, if the sum is larger.
 pub(crate) fn raise_lines_to_targets(samples: &mut Samples) {
     let mut sums: BTreeMap<Location, u64> = BTreeMap::new();
     for target in &samples.targets {
@@ -196,8 +191,7 @@ pub(crate) fn raise_lines_to_targets(samples: &mut Samples) {
     }
 }
 
-/// Sets the total of a function to the sum of its lines, and likewise for the functions inlined into it. Functions are
-/// nested at most as deep as [`SAMPLE_INLINE_DEPTH`](profkit_data::limits::SAMPLE_INLINE_DEPTH).
+/// Functions are nested at most as deep as [`SAMPLE_INLINE_DEPTH`](profkit_data::limits::SAMPLE_INLINE_DEPTH).
 pub(crate) fn total_of_lines(samples: &mut Samples) -> u64 {
     let own = samples
         .body

@@ -15,18 +15,13 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
-/// How lines are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counting {
-    /// Whether discriminators are used whole, as FS-AFDO set them.
     pub whole_discriminators: bool,
-    /// Whether a line gets the sum of its instructions, and not the largest count.
     pub sum_lines: bool,
-    /// Whether the total of a function is the sum of its lines.
     pub totals_of_lines: bool,
 }
 
-/// The counts of a frame: its total, the count of its line, and the number of its instructions.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     total: u64,
@@ -34,21 +29,16 @@ struct Counts {
     instructions: u64,
 }
 
-/// What is known of a frame.
 #[derive(Clone, Copy)]
 struct Facts {
-    /// The frame whose line gets the samples of this frame. It is this frame itself if all functions of the inline
-    /// stack that ends in it have names. Otherwise it is the caller of the outermost function without a name; `None` if
-    /// that function has no caller.
+    /// The frame whose line gets the samples: this one if all functions of its inline stack have names, otherwise the
+    /// caller of the outermost one without; `None` if there is none.
     own: Option<FrameId>,
-    /// The index in `locations` of the outermost function's name.
     root: usize,
     depth: usize,
-    /// Whether the function names of the inline stack that ends in this frame have been added to the profile.
     named: bool,
 }
 
-/// A call from a frame.
 #[derive(Clone, Copy)]
 struct Call {
     from: FrameId,
@@ -56,28 +46,22 @@ struct Call {
     count: u64,
 }
 
-/// The frames and calls that belong to one outermost function.
 struct Group {
-    /// The index of the function in the profile.
     function: usize,
     frames: Vec<FrameId>,
     calls: Vec<Call>,
 }
 
-/// Adds the counts of addresses, then of calls, and makes a profile of them.
 pub(super) struct Trees<'l> {
     profile: SampleProfile,
     locations: &'l Locations,
     counting: Counting,
-    /// By frame.
     facts: Vec<Facts>,
     counts: Vec<Counts>,
     /// For each name in `locations`, its id in the profile; `None` if the profile does not have the name yet.
     names: Vec<Option<NameId>>,
-    /// For each name in `locations`, the index in `groups` of the outermost function with this name.
     groups_by_name: Vec<Option<usize>>,
     groups: Vec<Group>,
-    /// Pairs of the index of a function in the profile and a number of samples at the function's entry.
     heads: Vec<(usize, u64)>,
 }
 
@@ -126,8 +110,7 @@ impl<'l> Trees<'l> {
         }
     }
 
-    /// Adds instructions. Each has an address, a size and a count. The first addresses of `locations` have to be those
-    /// of the instructions, in the same order. Returns the number of instructions without a line.
+    /// Adds (address, size, count). They are the first of `locations`. Returns how many have no line.
     pub fn add_instructions(&mut self, instructions: &[(u64, u8, u64)]) -> u64 {
         let mut without_line = 0;
         let mut order = Vec::new();
@@ -162,7 +145,6 @@ impl<'l> Trees<'l> {
         without_line
     }
 
-    /// Adds an entry of the function `callee`, and adds the call to the frame `from` if this frame is known.
     pub fn add_call(&mut self, from: Option<FrameId>, callee: &[u8], count: u64) {
         let Some(callee) = self.profile.intern(SampleName::Text(callee)) else {
             return;
@@ -180,9 +162,8 @@ impl<'l> Trees<'l> {
         self.heads.push((function, count));
     }
 
-    /// Returns the group of the outermost function of a frame, and adds to the profile the function names of the inline
-    /// stack that ends in the frame. `None` if the outermost function has no name, or if more functions are inlined
-    /// into each other than a profile can hold.
+    /// The group of the outermost function. Names of the inline stack join the profile. `None` if the outermost has no
+    /// name, or the stack is deeper than a profile can hold.
     fn group(&mut self, frame: FrameId) -> Option<&mut Group> {
         let facts = *self.facts.get(frame.index())?;
         let own = facts.own.filter(|_| facts.depth <= SAMPLE_INLINE_DEPTH)?;
@@ -222,7 +203,6 @@ impl<'l> Trees<'l> {
         self.groups.get_mut(index)
     }
 
-    /// Makes the profile.
     pub fn finish(mut self) -> SampleProfile {
         let groups = std::mem::take(&mut self.groups);
         let trees: Vec<(usize, Samples)> = groups
@@ -252,7 +232,6 @@ fn has_name(locations: &Locations, frame: FrameId) -> bool {
     name.is_some_and(|name| !name.is_empty())
 }
 
-/// A function, or a copy of a function that was inlined.
 struct Node {
     parent: usize,
     location: Location,
@@ -260,10 +239,8 @@ struct Node {
     total: u64,
 }
 
-/// The samples of an outermost function while they are made.
 struct Tree<'t, 'l> {
     trees: &'t Trees<'l>,
-    /// Callers come before what is inlined into them; the first is the outermost function.
     nodes: Vec<Node>,
     nodes_by_frame: FxHashMap<FrameId, usize>,
     nodes_by_place: FxHashMap<(usize, Location, NameId), usize>,
@@ -295,7 +272,6 @@ impl Tree<'_, '_> {
         samples
     }
 
-    /// The line of a frame with all parts of the discriminator.
     fn line(&self, frame: FrameId) -> Location {
         let frame = self.trees.locations.frame(frame);
         frame.map_or(Location::default(), |frame| {
@@ -315,7 +291,6 @@ impl Tree<'_, '_> {
         Location::new(location.line, discriminator)
     }
 
-    /// Returns the frame whose line gets the samples of `frame`, and the node of the returned frame.
     fn node(&mut self, frame: FrameId) -> Option<(FrameId, usize)> {
         let trees = self.trees;
         let own = trees.facts.get(frame.index())?.own?;
@@ -390,7 +365,6 @@ impl Tree<'_, '_> {
         self.targets.push((node, location, call.callee, call.count));
     }
 
-    /// Makes samples of the nodes.
     fn finish(mut self) -> Samples {
         let samples = self.nodes.iter().map(|node| Samples {
             name: node.name,

@@ -22,7 +22,6 @@ use profkit_data::sample::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Reads the probes of some functions of a program.
 pub(crate) fn probes_of(
     program: &Program<'_>,
     functions: &FxHashSet<FunctionId>,
@@ -50,7 +49,6 @@ pub(crate) fn probes_of(
     ProbeMap::read(sections, &wanted)
 }
 
-/// Adds to `functions` all functions in which a range begins, or in which a branch begins or ends.
 pub(crate) fn functions_of(
     program: &Program<'_>,
     ranges: impl IntoIterator<Item = (u64, u64)>,
@@ -67,7 +65,6 @@ pub(crate) fn functions_of(
     }
 }
 
-/// Makes the profile from the counts, in which functions with ambiguous names are still kept. Adds to `figures`.
 pub(crate) fn profile_of(
     program: &Program<'_>,
     mut counts: CheckedCounts,
@@ -135,8 +132,6 @@ pub(crate) fn profile_of(
     Ok(profile)
 }
 
-/// Sets the head samples of inlined functions to 0. No branch enters an inlined function, and no encoding stores its
-/// head samples.
 fn clear_inlined_heads(samples: &mut Samples) {
     for inlined in &mut samples.inlined {
         inlined.samples.head = 0;
@@ -147,7 +142,6 @@ fn clear_inlined_heads(samples: &mut Samples) {
 struct Builder<'m> {
     profile: SampleProfile,
     map: &'m ProbeMap,
-    /// The name and the checksum of each function. The keys are MD5s of names.
     names: FxHashMap<u64, (NameId, u64)>,
 }
 
@@ -163,8 +157,7 @@ impl Builder<'_> {
         Some(known)
     }
 
-    /// Returns the samples of the function that contains a probe. Adds `total` to this function and to the functions
-    /// that it was inlined into. `None` if one of the functions has no description.
+    /// The samples of a probe's function. Adds `total` up the inline stack; `None` if a function is not described.
     fn enter(&mut self, probe: &Probe, total: u64) -> Option<&mut Samples> {
         let (frames, _) = self.map.known_frames(probe);
         let mut path = Vec::with_capacity(frames.len());

@@ -94,8 +94,7 @@ pub struct CopyId(u32);
 pub struct FunctionCopy {
     /// The MD5 of the function's name.
     pub guid: u64,
-    /// The copy of the caller into which this copy was inlined, and the index of the call's probe in the caller. `None`
-    /// if this is the function itself.
+    /// The copy of the caller, and the index of the call's probe in it. `None` for the function itself.
     pub caller: Option<(CopyId, u32)>,
     /// The range of this copy's probes in [`ProbeMap::probes`].
     pub probes: std::ops::Range<usize>,
@@ -141,7 +140,6 @@ pub struct ProbeMap {
     pub copies: Vec<FunctionCopy>,
     /// The probes. Those of one copy are together, in the order of the section.
     pub probes: Vec<Probe>,
-    /// Indices of `probes`, sorted by address. Probes with equal addresses are in the order of the section.
     by_address: Vec<u32>,
 }
 
@@ -202,8 +200,7 @@ impl ProbeMap {
         self.copies.get(id.0 as usize)
     }
 
-    /// Returns the probes with addresses from `first` to `last`, both inclusive, sorted by address. Each probe comes
-    /// with its index in [`probes`](Self::probes).
+    /// The probes from `first` to `last`, both inclusive, by address, each with its index in [`probes`](Self::probes).
     pub fn between(&self, first: u64, last: u64) -> impl Iterator<Item = (usize, &Probe)> {
         let address = |index: &u32| self.probes.get(*index as usize).map(|probe| probe.address);
         let from = self
@@ -222,9 +219,8 @@ impl ProbeMap {
         probes.find(|probe| !probe.is_block())
     }
 
-    /// Returns the frames of a probe that a profile can contain, outermost first, and whether other frames were cut
-    /// off. A frame has the index 0 if its call site has no probe; such a frame and all its callers are cut off. At
-    /// most [`SAMPLE_INLINE_DEPTH`] frames are returned.
+    /// The frames of a probe, outermost first, at most [`SAMPLE_INLINE_DEPTH`], and whether others were cut off: those
+    /// outside of a call site without a probe.
     pub fn known_frames(&self, probe: &Probe) -> (Vec<ProbeFrame>, bool) {
         let mut frames = self.frames(probe);
         let mut known: Vec<ProbeFrame> = frames.next().into_iter().collect();
@@ -240,8 +236,7 @@ impl ProbeMap {
         (known, is_cut)
     }
 
-    /// Returns the frames of a probe, innermost first. The innermost frame has the probe's own index; each other frame
-    /// has the index of the call's probe.
+    /// The frames of a probe, innermost first, each with the index of its own probe or of the call's.
     pub fn frames(&self, probe: &Probe) -> impl Iterator<Item = ProbeFrame> {
         let leaf = self.copy(probe.copy).map(|copy| (copy, probe.index));
         std::iter::successors(leaf, |(copy, _)| {
@@ -252,7 +247,6 @@ impl ProbeMap {
     }
 }
 
-/// A copy of a function whose inlined copies have not all been read.
 struct Open {
     /// The id of the copy; `None` if the function is not wanted.
     id: Option<CopyId>,
@@ -262,7 +256,6 @@ struct Open {
 struct Reader<'r, 'data> {
     cursor: Cursor<'data>,
     wanted: &'r Wanted,
-    /// The address of the previous probe.
     last: u64,
     map: &'r mut ProbeMap,
 }
@@ -304,8 +297,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads the start of a function. Returns two values: the id of the function's copy, which is `None` if the
-    /// function is not wanted, and the number of the function's probes.
+    /// The id of a function's copy (`None` if it is not wanted), and the number of its probes.
     fn function(&mut self, whole_addresses: bool) -> Result<(Option<CopyId>, u64)> {
         let guid = self.cursor.u64()?;
         let is_wanted = self.wanted.functions.as_ref();
@@ -355,7 +347,6 @@ impl Reader<'_, '_> {
         Ok(CopyId(id))
     }
 
-    /// Reads the index of a probe.
     fn index(&mut self) -> Result<u32> {
         let at = self.cursor.offset();
         let index = self.cursor.uleb128()?;
@@ -406,7 +397,6 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Reads a signed number in LEB128 form.
     fn distance(&mut self) -> Result<i64> {
         let at = self.cursor.offset();
         let (mut value, mut shift) = (0u64, 0u32);
@@ -444,8 +434,6 @@ mod tests {
     #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
     use super::*;
 
-    /// The sections of a function with an entry probe. Another function, which has a call, is inlined into it at probe
-    /// 2.
     fn sections() -> (Vec<u8>, Vec<u8>) {
         let mut descriptions = Vec::new();
         for (guid, checksum, name) in [(7u64, 70u64, "outer"), (9, 90, "inner")] {

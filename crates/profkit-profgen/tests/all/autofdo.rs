@@ -1,11 +1,4 @@
 //! Profiles that are counted as autofdo counts equal those of Debian's create_llvm_prof 0.19 and create_gcov 0.19.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
 use crate::support::{compiled, counts_of, real_recordings, recorded, text_of};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};
 use profkit_data::sample::{SampleName, SampleNames, SampleProfile, Samples};
@@ -47,8 +40,7 @@ fn run(tool: &str, binary: &Path, recording: &Path, options: &[&str], out: &Path
     Some(())
 }
 
-/// The parts of a function's profile that are compared. Inlined functions are compared by their places and counts, and
-/// not by name, because create_llvm_prof 0.19 prints some of their names as garbage.
+/// Inlined functions are compared without names, because create_llvm_prof 0.19 prints some as garbage.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Tree {
     total: u64,
@@ -57,9 +49,7 @@ struct Tree {
     inlined: Vec<(Place, Tree)>,
 }
 
-/// Line and discriminator.
 type Place = (u32, u32);
-/// A line: its place, its samples, and the functions that are called there, each with the number of calls.
 type Line = (Place, u64, Vec<(String, u64)>);
 
 fn tree(names: &SampleNames, samples: &Samples) -> Tree {
@@ -84,7 +74,6 @@ fn tree(names: &SampleNames, samples: &Samples) -> Tree {
     }
 }
 
-/// Returns the functions of a profile, sorted by name.
 fn trees(profile: &SampleProfile) -> Vec<(String, Tree)> {
     let functions = profile.functions().iter().map(|function| {
         let name = match profile.names.get(function.samples.name) {
@@ -98,8 +87,7 @@ fn trees(profile: &SampleProfile) -> Vec<(String, Tree)> {
     list
 }
 
-/// Returns the text of a profile with a new name for each inlined function, because create_llvm_prof may have printed
-/// garbage as its name.
+/// Gives each inlined function a new name, because create_llvm_prof may have printed garbage.
 fn with_names(text: &[u8]) -> Vec<u8> {
     let mut named = Vec::new();
     for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -119,7 +107,6 @@ fn with_names(text: &[u8]) -> Vec<u8> {
     named
 }
 
-/// Compares the profile of a recording with those of both tools.
 fn compare(binary: &Path, recording: &Path, counts: &Counts) {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");

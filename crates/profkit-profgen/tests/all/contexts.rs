@@ -19,7 +19,6 @@ fn stacks() -> CollectOptions {
     options
 }
 
-/// Returns the contexts of a program. Its counts are found by the name of its file.
 fn contexts_of(
     program: &Program<'_>,
     path: &Path,
@@ -182,9 +181,8 @@ fn cases() -> Vec<(ContextOptions, &'static [&'static str])> {
     ]
 }
 
-/// Returns the text of a profile without the attribute "was inlined". After recursion is removed, contexts of inlined
-/// functions and of other functions can become equal. llvm-profgen then takes the attribute of one of them, which
-/// depends on the order of a hash table.
+/// Without the attribute "was inlined": contexts can become equal when recursion is removed, and llvm-profgen then
+/// takes that of one of them, by the order of a hash table.
 fn without_was_inlined(text: &str) -> String {
     let lines = text.lines().filter_map(|line| {
         let Some((indent, attributes)) = line.split_once("!Attributes: ") else {

@@ -1,17 +1,11 @@
 //! Profiles of a Linux kernel. The tests use a program that is linked to the addresses of a kernel. It is recorded as
 //! if it were a kernel that was loaded at other addresses.
-use crate::support::text_of_all;
-use profkit_object::build_id::build_id;
-use profkit_object::debug_files::DebugFolders;
-use profkit_object::symbolize::ProgramFiles;
-use profkit_perf::Recording;
-use profkit_perf::collect::{CollectOptions, Counts, Numbering, collect};
+use crate::support::{counts_of_recording, profile_of_only as profile, simulated};
+use profkit_perf::collect::{Counts, Numbering};
 use profkit_perf::text::{TextOptions, read_text, write_addresses};
-use profkit_profgen::{MakeOptions, Outcome, Profiles};
-use profkit_testkit::simulate::{PerfEvent, PerfMap, PerfSink, Program, Simulation, Step};
+use profkit_testkit::simulate::{PerfEvent, PerfMap, PerfSink, Program, Simulation};
 use profkit_testkit::{PerfWriter, links_c, or_skip, require_or_skip};
 use std::io;
-use std::path::Path;
 use std::process::Command;
 
 /// The address to which the program that stands for the kernel is linked.
@@ -37,8 +31,7 @@ int main(void) {
 }
 ";
 
-/// A sink that records a program as the kernel. `moved` is the distance from the address to which the program was
-/// linked to the address at which the kernel was loaded.
+/// Records a program as the kernel, loaded `moved` bytes after the address to which it was linked.
 struct AsKernel {
     writer: PerfWriter,
     program: String,
@@ -83,8 +76,6 @@ impl PerfSink for AsKernel {
     }
 }
 
-/// Returns the counts of a recording in which the kernel was loaded `moved` bytes after the address to which it was
-/// linked.
 fn counts(program: &Program, moved: u64) -> Counts {
     let simulation = Simulation::new(3).depth(16);
     let mut sink = AsKernel {
@@ -92,30 +83,8 @@ fn counts(program: &Program, moved: u64) -> Counts {
         program: program.path.to_string_lossy().into_owned(),
         moved,
     };
-    let steps = [
-        Step::Start {
-            pid: 10,
-            program: 0,
-        },
-        Step::Samples(1000),
-    ];
-    let ran = simulation.run(std::slice::from_ref(program), &steps, &mut sink);
-    ran.expect("a recording");
-    let bytes = sink.writer.file();
-    let recording = Recording::open(&bytes).expect("a recording");
-    collect(&recording, &CollectOptions::default())
-}
-
-fn profile(binary: &Path, counts: &Counts) -> String {
-    let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
-    let id = build_id(&files.program().expect("a program")).expect("a build id");
-    let mut outcome = Outcome::default();
-    let mut profiles = Profiles::merged();
-    let options = MakeOptions::default();
-    outcome
-        .add(&files, (binary, id), counts, true, &options, &mut profiles)
-        .expect("a profile");
-    text_of_all(&outcome, profiles)
+    simulated(program, &simulation, 1000, &mut sink);
+    counts_of_recording(&sink.writer.file())
 }
 
 #[test]

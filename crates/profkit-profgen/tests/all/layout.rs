@@ -1,11 +1,5 @@
 //! Compiles programs with the layouts that profkit computes. clang and lld must accept the files, the programs must do
 //! the same as before, and the code that ran must be contiguous.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 use object::{Object as _, ObjectSymbol as _};
 use profkit_object::binary::BinaryFile;
 use profkit_perf::Recording;
@@ -134,8 +128,7 @@ fn programs_with_a_new_layout_do_what_they_did() {
     assert!(with_cold > 0);
 }
 
-/// A program that was compiled with a layout has functions in several parts. Its recording must still fit its blocks,
-/// so that it can get a layout again.
+/// Functions then are in several parts. A recording must still fit the blocks.
 #[test]
 fn a_program_with_a_new_layout_can_be_laid_out_again() {
     let llvm = require_or_skip!(22);

@@ -1,10 +1,4 @@
 //! Profiles are those of llvm-profgen-22, byte for byte.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 use crate::support;
 
 use crate::support::{compiled, real_recordings, text_of, theirs, theirs_of};
@@ -19,7 +13,6 @@ use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, succee
 use std::path::Path;
 use std::process::Command;
 
-/// The text of the profile that counts give for a binary.
 fn ours(binary: &Path, counts: &Counts) -> String {
     let made = ours_with(
         binary,
@@ -30,7 +23,6 @@ fn ours(binary: &Path, counts: &Counts) -> String {
     made.expect("a profile")
 }
 
-/// Returns the text of the profile that counts give for a binary, with these folders for debug files and these options.
 fn ours_with(
     binary: &Path,
     counts: &Counts,
@@ -78,7 +70,6 @@ fn counts_of(recording: &[u8]) -> Counts {
     collect(&recording, &CollectOptions::default())
 }
 
-/// A recording of one simulated process.
 fn recorded(program: &simulate::Program, simulation: &Simulation) -> Vec<u8> {
     let steps = [
         Step::Start {
@@ -134,7 +125,6 @@ fn simulated_programs_for_aarch64_have_the_profiles_of_llvm_profgen() {
     check(&program, &Simulation::new(1).depth(32));
 }
 
-/// A program with debug info and a build id, and the counts of a simulated run of it.
 fn with_counts(llvm: &Llvm, folder: &Path, more: &[&str]) -> (simulate::Program, Counts) {
     let arguments = [&["-O2", "-g", "-Wl,--build-id"][..], more].concat();
     let program = compiled(llvm, "walked.c", &arguments, &folder.join("app"));

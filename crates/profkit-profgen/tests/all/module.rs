@@ -1,27 +1,27 @@
 //! Profiles of kernel modules, which are relocatable files that the kernel links when it loads them. The expected
 //! profile of a module is the profile of the same code linked as a program.
-use crate::support::{recorded, text_of_all, theirs};
+use crate::support::{
+    counts_of_recording as counts, profile_of_only as profile, recorded, simulated, text_of_only,
+    theirs,
+};
 use profkit_data::ErrorKind;
 use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
-use profkit_perf::Recording;
-use profkit_perf::collect::{CollectOptions, Counts, Numbering, collect};
+use profkit_perf::collect::Numbering;
 use profkit_perf::text::{TextOptions, read_text, write_addresses};
-use profkit_profgen::{MakeOptions, Outcome, Profiles};
-use profkit_testkit::simulate::{PerfEvent, PerfMap, PerfSink, Program, Simulation, Step};
+use profkit_profgen::{MakeOptions, Sampling};
+use profkit_testkit::simulate::{PerfEvent, PerfMap, PerfSink, Program, Simulation};
 use profkit_testkit::{PerfWriter, links_c, on_path, or_skip, require_or_skip, succeed};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The address to which the program with the module's code is linked. The next constant is the address at which the
-/// kernel loads the module.
+/// Where the program with the module's code is linked, and where the kernel loads the module.
 const LINKED: u64 = 0x40_0000;
 const LOADED: u64 = 0xffff_ffff_c012_3000;
 
-/// A module with functions in several sections and with data. It calls a function of the kernel and a function in
-/// another source file of the module.
+/// Functions in several sections, data, and calls of the kernel and of another source file.
 const SOURCE: &str = "
 extern int register_thing(int);
 extern int other(int);
@@ -64,14 +64,12 @@ SECTIONS {
 }
 ";
 
-/// A module, and its code linked as a program.
 struct Built {
     folder: tempfile::TempDir,
     module: PathBuf,
     program: PathBuf,
 }
 
-/// Builds the module `probe-fs.ko`.
 fn built(clang: &Path, linker: &str, arguments: &[&str]) -> Built {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
@@ -174,7 +172,6 @@ fn simulation() -> Simulation {
     Simulation::new(5).depth(16)
 }
 
-/// Returns a recording in which the program is a module with this path.
 fn recording(program: &Program, path: &str, build_id: &[u8]) -> Vec<u8> {
     let simulation = simulation();
     let mut sink = AsModule {
@@ -183,38 +180,10 @@ fn recording(program: &Program, path: &str, build_id: &[u8]) -> Vec<u8> {
         path: path.to_owned(),
         build_id: build_id.to_vec(),
     };
-    let steps = [
-        Step::Start {
-            pid: 10,
-            program: 0,
-        },
-        Step::Samples(1000),
-    ];
-    let ran = simulation.run(std::slice::from_ref(program), &steps, &mut sink);
-    ran.expect("a recording");
+    simulated(program, &simulation, 1000, &mut sink);
     sink.writer.file()
 }
 
-fn counts(bytes: &[u8]) -> Counts {
-    let recording = Recording::open(bytes).expect("a recording");
-    collect(&recording, &CollectOptions::default())
-}
-
-/// Returns the profile of a file. The counts must contain counts of this file.
-fn profile(binary: &Path, counts: &Counts) -> String {
-    let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
-    let id = build_id(&files.program().expect("a program")).expect("a build id");
-    let mut outcome = Outcome::default();
-    let mut profiles = Profiles::merged();
-    let options = MakeOptions::default();
-    outcome
-        .add(&files, (binary, id), counts, true, &options, &mut profiles)
-        .expect("a profile");
-    assert_eq!(outcome.problem(), None);
-    text_of_all(&outcome, profiles)
-}
-
-/// Checks a module under each name that perf gives it.
 fn check(built: &Built) {
     let program = Program::open(&built.program);
     let plain = recorded(&program, &simulation(), 1000);
@@ -310,35 +279,19 @@ fn a_stripped_module_has_its_profile_with_its_debug_file() {
     );
     let counts = counts(&recording(&program, "[probe_fs]", &[]));
     let files = ProgramFiles::open(&stripped, &DebugFolders::default()).expect("the module");
-    let mut outcome = Outcome::default();
     let options = MakeOptions::default();
-    let mut profiles = Profiles::merged();
-    let error = outcome
-        .add(
-            &files,
-            (&stripped, None),
-            &counts,
-            true,
-            &options,
-            &mut profiles,
-        )
-        .expect_err("no debug info");
-    assert_eq!(error.kind(), ErrorKind::MissingCorrelation);
+    let mut sampling = Sampling::new(&counts, &options);
+    let error = sampling.add(&files, (&stripped, None), true);
+    assert_eq!(
+        error.expect_err("no debug info").kind(),
+        ErrorKind::MissingCorrelation
+    );
     let files = files.with_debug_file(&debug).expect("the debug file");
-    outcome
-        .add(
-            &files,
-            (&stripped, None),
-            &counts,
-            true,
-            &options,
-            &mut profiles,
-        )
-        .expect("a profile");
-    assert_eq!(text_of_all(&outcome, profiles), expected);
+    let added = sampling.add(&files, (&stripped, None), true);
+    added.expect("a profile");
+    assert_eq!(text_of_only(sampling).1, expected);
 }
 
-/// For each address in the module, perf finds the same function as profkit.
 #[test]
 fn perf_places_the_module_where_profkit_does() {
     let llvm = require_or_skip!(22);

@@ -1,12 +1,14 @@
 //! The comparison of two heap profiles.
 use super::{DIFF_SCHEMA_VERSION, percent as share_text};
-use crate::heap::{HeapView, JsonFrame, JsonSum, hotness_name};
+use crate::document::write_json;
+use crate::heap::{HeapView, JsonFrame, hotness_name};
 use crate::show::json::error as json_error;
-use crate::{Console, RowForm, RowWriter, Style, grouped, percent, plural};
+use crate::{Answer, Document, RowForm, Rows, grouped, percent, plural};
 use profkit_analysis::diff::{ContextChange, HeapChanges, Measure, Moved};
-use profkit_analysis::heap::{access_density, average};
+use profkit_analysis::heap::{ContextSum, access_density, average};
 use profkit_data::memprof::{Allocations, Field, StackId, Thresholds};
 use serde::Serialize;
+use serde_json::json;
 use std::io::{self, Write};
 
 /// A comparison of two heap profiles, in the form in which it is printed.
@@ -24,7 +26,6 @@ pub struct HeapDiff<'a> {
     pub top: usize,
 }
 
-/// The columns of rows.
 const COLUMNS: [&str; 8] = [
     "change",
     "old_bytes",
@@ -36,7 +37,6 @@ const COLUMNS: [&str; 8] = [
     "stack",
 ];
 
-/// The name of a quantity.
 fn measure_name(by: Measure) -> &'static str {
     match by {
         Measure::Bytes => "bytes",
@@ -45,15 +45,9 @@ fn measure_name(by: Measure) -> &'static str {
     }
 }
 
-/// A list of contexts that changed in the same way. The context that changed most comes first.
-struct Section<'a> {
-    title: String,
-    name: &'static str,
-    changes: &'a [ContextChange],
-}
-
-/// Returns the lists of changed contexts, with their titles.
-fn sections(changes: &HeapChanges, by: Measure) -> Vec<Section<'_>> {
+/// The lists of contexts that changed in the same way, with their titles and names. The context that changed most comes
+/// first.
+fn sections(changes: &HeapChanges, by: Measure) -> [(String, &'static str, &[ContextChange]); 5] {
     let by = measure_name(by);
     [
         (format!("Grew in {by}"), "grew", &changes.grew),
@@ -66,12 +60,6 @@ fn sections(changes: &HeapChanges, by: Measure) -> Vec<Section<'_>> {
             &changes.hotness_changed,
         ),
     ]
-    .map(|(title, name, changes)| Section {
-        title,
-        name,
-        changes,
-    })
-    .into()
 }
 
 impl HeapDiff<'_> {
@@ -88,78 +76,7 @@ impl HeapDiff<'_> {
         hotness_name(self.thresholds.hotness(&context.block, true))
     }
 
-    /// Prints text for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        let sums = [self.changes.old, self.changes.new];
-        for (view, sum) in self.sides.iter().zip(sums) {
-            out.styled(Style::Heading, view.path)?;
-            writeln!(
-                out,
-                ": {}: {}, {}, {}",
-                view.describe(),
-                plural(sum.contexts, "context"),
-                plural(sum.allocations, "allocation"),
-                plural(sum.bytes, "byte"),
-            )?;
-            for note in view.notes {
-                writeln!(out, "note: {note}")?;
-            }
-        }
-        let (old, new) = (self.changes.old.bytes, self.changes.new.bytes);
-        let sign = if new < old { '-' } else { '+' };
-        let change = plural(new.abs_diff(old), "byte");
-        write!(out, "Change: {sign}{change}")?;
-        if old > 0 {
-            let share = percent(new.abs_diff(old).into(), old.into());
-            write!(out, " ({sign}{share})")?;
-        }
-        writeln!(out)?;
-        if let Some(moved) = self.changes.moved_share {
-            let (moved, unit) = (share_text(moved), self.unit());
-            writeln!(out, "Moved to other contexts: {moved} of the {unit}")?;
-        }
-        let sections = sections(self.changes, self.by);
-        for section in &sections {
-            self.section(section, out)?;
-        }
-        writeln!(out, "Unchanged: {}", grouped(self.changes.unchanged as u64))?;
-        if self.changes.moved > 0 {
-            writeln!(
-                out,
-                "Contexts paired by their functions alone, because their line numbers changed: {}",
-                grouped(self.changes.moved as u64)
-            )?;
-        }
-        let ambiguous = sections.iter().flat_map(|section| section.changes);
-        let ambiguous = ambiguous.filter(|change| change.moved == Moved::Perhaps);
-        let ambiguous = ambiguous.count() as u64;
-        if ambiguous > 0 {
-            writeln!(
-                out,
-                "Contexts listed as gone or appeared that may only have other line numbers (several contexts of the other profile have the same functions): {}",
-                grouped(ambiguous)
-            )?;
-        }
-        out.flush()
-    }
-
-    fn section(&self, section: &Section<'_>, out: &mut Console<impl Write>) -> io::Result<()> {
-        let count = section.changes.len();
-        out.styled(Style::Heading, &section.title)?;
-        writeln!(out, ": {}", grouped(count as u64))?;
-        for change in section.changes.iter().take(self.top) {
-            self.change(change, out)?;
-        }
-        match count.saturating_sub(self.top) {
-            0 => Ok(()),
-            more => writeln!(out, "  … and {} more", grouped(more as u64)),
-        }
-    }
-
-    fn change(&self, change: &ContextChange, out: &mut Console<impl Write>) -> io::Result<()> {
+    fn add_change(&self, document: &mut Document, change: &ContextChange) {
         let mark = match change.moved {
             Moved::No => "",
             Moved::Yes => ", lines moved",
@@ -174,8 +91,7 @@ impl HeapDiff<'_> {
                     (old, new) if old == new => old.to_owned(),
                     (old, new) => format!("{old} -> {new}"),
                 };
-                writeln!(
-                    out,
+                document.line(format_args!(
                     "  {} -> {}, allocations {} -> {}, life {:.0} -> {:.0} ms, {kinds}{mark}",
                     grouped(bytes(old)),
                     plural(bytes(new), "byte"),
@@ -183,21 +99,19 @@ impl HeapDiff<'_> {
                     grouped(count(new)),
                     life(old),
                     life(new),
-                )?;
+                ));
             }
-            (Some(one), None) | (None, Some(one)) => writeln!(
-                out,
+            (Some(one), None) | (None, Some(one)) => document.line(format_args!(
                 "  {} in {}, life {:.0} ms, {}{mark}",
                 plural(bytes(one), "byte"),
                 plural(count(one), "allocation"),
                 life(one),
                 self.hotness(one)
-            )?,
+            )),
             (None, None) => {}
         }
-        match self.place(change) {
-            Some((view, stack)) => view.print_stack(stack, out),
-            None => Ok(()),
+        if let Some((view, stack)) = self.place(change) {
+            view.add_stack(stack, document);
         }
     }
 
@@ -210,83 +124,6 @@ impl HeapDiff<'_> {
             (None, Some(old)) => Some((old_side, old.stack)),
             (None, None) => None,
         }
-    }
-
-    /// Prints one JSON object.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
-        let side = |view: &HeapView<'_>, share| {
-            serde_json::to_value(JsonSide {
-                path: view.path,
-                size: view.size,
-                form: view.heap.form.to_string(),
-                version: view.heap.version,
-                notes: view.notes,
-                share: JsonSum::from(share),
-                errors: view.heap.damage.first.iter().map(json_error).collect(),
-                error_count: view.heap.damage.count,
-            })
-        };
-        let [old, new] = &self.sides;
-        let mut report = serde_json::json!({
-            "schema": "profkit-diff",
-            "schema_version": DIFF_SCHEMA_VERSION,
-            "kind": "heap",
-            "by": measure_name(self.by),
-            "old": side(old, self.changes.old)?,
-            "new": side(new, self.changes.new)?,
-            "unchanged": self.changes.unchanged,
-            "moved_share": self.changes.moved_share,
-            "moved": self.changes.moved,
-        });
-        for section in &sections(self.changes, self.by) {
-            let changes = section.changes.iter().take(self.top);
-            let changes = JsonSection {
-                count: section.changes.len(),
-                contexts: changes.map(|change| self.json_change(change)).collect(),
-            };
-            if let Some(members) = report.as_object_mut() {
-                members.insert(section.name.to_owned(), serde_json::to_value(changes)?);
-            }
-        }
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-        out.flush()
-    }
-
-    /// Prints one row for each context that changed.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
-        let mut rows = RowWriter::new(out, form, &COLUMNS);
-        for section in sections(self.changes, self.by) {
-            for change in section.changes.iter().take(self.top) {
-                let mut row = serde_json::to_value(self.json_change(change))?;
-                row["change"] = section.name.into();
-                if form == RowForm::Csv {
-                    for (side, context) in [("old", &change.old), ("new", &change.new)] {
-                        let Some(context) = context else { continue };
-                        let field = |field| context.block.get(field);
-                        row[format!("{side}_bytes")] = field(Field::TotalSize).into();
-                        row[format!("{side}_allocations")] = field(Field::AllocCount).into();
-                    }
-                    let frames = |(view, stack): (&HeapView<'_>, StackId)| {
-                        let frames = view.heap.frames(stack);
-                        let names =
-                            frames.map(|known| view.name(known.frame.function).into_owned());
-                        names.collect::<Vec<_>>()
-                    };
-                    let frames = self.place(change).map(frames).unwrap_or_default();
-                    row["function"] = frames.first().map(String::as_str).into();
-                    row["stack"] = frames.join(" < ").into();
-                }
-                rows.row(&row)?;
-            }
-        }
-        rows.end()
     }
 
     fn json_change(&self, change: &ContextChange) -> JsonChange {
@@ -310,6 +147,130 @@ impl HeapDiff<'_> {
     }
 }
 
+impl Answer for HeapDiff<'_> {
+    fn document(&self) -> Document {
+        let mut document = Document::default();
+        let sums = [self.changes.old, self.changes.new];
+        for (view, sum) in self.sides.iter().zip(sums) {
+            document.title(
+                view.path,
+                format_args!(
+                    "{}: {}, {}, {}",
+                    view.describe(),
+                    plural(sum.contexts, "context"),
+                    plural(sum.allocations, "allocation"),
+                    plural(sum.bytes, "byte"),
+                ),
+            );
+            for note in view.notes {
+                document.line(format_args!("note: {note}"));
+            }
+        }
+        let (old, new) = (self.changes.old.bytes, self.changes.new.bytes);
+        let sign = if new < old { '-' } else { '+' };
+        let change = plural(new.abs_diff(old), "byte");
+        let share = percent(new.abs_diff(old).into(), old.into());
+        document.line(match old {
+            0 => format!("Change: {sign}{change}"),
+            _ => format!("Change: {sign}{change} ({sign}{share})"),
+        });
+        if let Some(moved) = self.changes.moved_share {
+            let (moved, unit) = (share_text(moved), self.unit());
+            document.line(format_args!(
+                "Moved to other contexts: {moved} of the {unit}"
+            ));
+        }
+        let sections = sections(self.changes, self.by);
+        for (title, _, changes) in &sections {
+            let count = changes.len();
+            document.title(title, grouped(count as u64));
+            for change in changes.iter().take(self.top) {
+                self.add_change(&mut document, change);
+            }
+            if let more @ 1.. = count.saturating_sub(self.top) {
+                document.line(format_args!("  … and {} more", grouped(more as u64)));
+            }
+        }
+        let unchanged = grouped(self.changes.unchanged as u64);
+        document.line(format_args!("Unchanged: {unchanged}"));
+        if self.changes.moved > 0 {
+            document.line(format_args!(
+                "Contexts paired by their functions alone, because their line numbers changed: {}",
+                grouped(self.changes.moved as u64)
+            ));
+        }
+        let ambiguous = sections.iter().flat_map(|(_, _, changes)| *changes);
+        let ambiguous = ambiguous.filter(|change| change.moved == Moved::Perhaps);
+        let ambiguous = ambiguous.count() as u64;
+        if ambiguous > 0 {
+            document.line(format_args!(
+                "Contexts listed as gone or appeared that may only have other line numbers (several contexts of the other profile have the same functions): {}",
+                grouped(ambiguous)
+            ));
+        }
+        document
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let side = |view: &HeapView<'_>, share| {
+            serde_json::to_value(JsonSide {
+                path: view.path,
+                size: view.size,
+                form: view.heap.form.to_string(),
+                version: view.heap.version,
+                notes: view.notes,
+                share,
+                errors: view.heap.damage.first.iter().map(json_error).collect(),
+                error_count: view.heap.damage.count,
+            })
+        };
+        let [old, new] = &self.sides;
+        let mut report = json!({
+            "schema": "profkit-diff",
+            "schema_version": DIFF_SCHEMA_VERSION,
+            "kind": "heap",
+            "by": measure_name(self.by),
+            "old": side(old, self.changes.old)?,
+            "new": side(new, self.changes.new)?,
+            "unchanged": self.changes.unchanged,
+            "moved_share": self.changes.moved_share,
+            "moved": self.changes.moved,
+        });
+        for (_, name, changes) in sections(self.changes, self.by) {
+            let contexts = changes.iter().take(self.top);
+            let contexts: Vec<_> = contexts.map(|change| self.json_change(change)).collect();
+            report[name] = json!({ "count": changes.len(), "contexts": contexts });
+        }
+        write_json(out, &report)
+    }
+
+    fn rows(&self, form: RowForm) -> Rows<'_> {
+        let sections = sections(self.changes, self.by).into_iter();
+        let changes = sections.flat_map(|(_, name, changes)| {
+            let changes = changes.iter().take(self.top);
+            changes.map(move |change| (name, change))
+        });
+        let rows = changes.map(move |(name, change)| {
+            let mut row = json!(self.json_change(change));
+            row["change"] = name.into();
+            if form == RowForm::Csv {
+                for (side, context) in [("old", &change.old), ("new", &change.new)] {
+                    let Some(context) = context else { continue };
+                    let field = |field| context.block.get(field);
+                    row[format!("{side}_bytes")] = field(Field::TotalSize).into();
+                    row[format!("{side}_allocations")] = field(Field::AllocCount).into();
+                }
+                let frames = self.place(change).map(|(view, stack)| view.names(stack));
+                let frames = frames.unwrap_or_default();
+                row["function"] = frames.first().map(String::as_str).into();
+                row["stack"] = frames.join(" < ").into();
+            }
+            row
+        });
+        Rows::new(&COLUMNS, rows)
+    }
+}
+
 #[derive(Serialize)]
 struct JsonSide<'a> {
     path: &'a str,
@@ -319,15 +280,9 @@ struct JsonSide<'a> {
     version: Option<u32>,
     notes: &'a [String],
     #[serde(flatten)]
-    share: JsonSum,
+    share: ContextSum,
     errors: Vec<serde_json::Value>,
     error_count: u64,
-}
-
-#[derive(Serialize)]
-struct JsonSection {
-    count: usize,
-    contexts: Vec<JsonChange>,
 }
 
 #[derive(Serialize)]

@@ -5,9 +5,11 @@ mod heap;
 
 pub use heap::HeapDiff;
 
-use crate::show::json::{JsonNames, error as json_error};
+use crate::document::write_json;
+use crate::rows::number;
+use crate::show::json::{JsonNames, error as json_error, with, without_nulls};
 use crate::show::sample::place;
-use crate::{Cell, Column, Console, RowForm, RowWriter, Style, Table, grouped, plural};
+use crate::{Answer, Cell, Document, RowForm, Rows, Style, Table, grouped, plural};
 use profkit_analysis::diff::{
     BlockChange, Change, FunctionChange, Place, ProfileDiff, Target, TargetChange,
 };
@@ -62,21 +64,6 @@ pub struct DiffReport<'a> {
     pub diff: &'a ProfileDiff,
     /// How names are printed.
     pub spelling: Spelling,
-}
-
-/// The word for a change.
-fn word(change: Change, family: Family) -> &'static str {
-    match change {
-        Change::New => "new",
-        Change::Gone => "gone",
-        Change::HashChanged => "hash changed",
-        Change::Moved if family == Family::Mip => "blocks",
-        Change::Moved => "moved",
-        Change::Called => "newly called",
-        Change::NotCalled => "no longer called",
-        Change::Earlier => "earlier",
-        Change::Later => "later",
-    }
 }
 
 /// A share as a percentage with one decimal. A share above 0 is never printed as 0.
@@ -137,7 +124,17 @@ impl DiffReport<'_> {
 
     /// The word for a change.
     pub fn word(&self, change: Change) -> &'static str {
-        word(change, self.family())
+        match change {
+            Change::New => "new",
+            Change::Gone => "gone",
+            Change::HashChanged => "hash changed",
+            Change::Moved if self.family() == Family::Mip => "blocks",
+            Change::Moved => "moved",
+            Change::Called => "newly called",
+            Change::NotCalled => "no longer called",
+            Change::Earlier => "earlier",
+            Change::Later => "later",
+        }
     }
 
     /// Whether the profiles are of a kind in which each function has a share of all counts.
@@ -232,11 +229,154 @@ impl DiffReport<'_> {
         blocks.chain(function.targets.iter().map(target)).collect()
     }
 
-    /// Prints text for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+    fn changes(&self) -> Table {
+        let with_shares = self.has_shares();
+        let mut columns = vec!["<", ">functions", ">moved"];
+        if with_shares {
+            columns.extend([">of old", ">of new"]);
+        }
+        let mut table = Table::new(columns);
+        for (&change, sum) in &self.diff.changes {
+            let mut row: Vec<Cell> = vec![
+                self.word(change).into(),
+                sum.functions.into(),
+                percent(sum.moved).into(),
+            ];
+            if with_shares {
+                row.extend(sum.shares.map(|share| percent(share).into()));
+            }
+            table.row(row);
+        }
+        table.row(["unchanged".into(), self.diff.unchanged.into()]);
+        table
+    }
+
+    fn add_functions(&self, document: &mut Document) {
+        const PARTS: u32 = 1_000_000;
+        let (shown, all) = (self.diff.functions.len() as u64, self.changed());
+        if shown == 0 {
+            return;
+        }
+        document.section(match all {
+            all if all == shown => format!("Functions that changed: {}", grouped(all)),
+            all => format!(
+                "Functions that changed most: {} of {}",
+                grouped(shown),
+                grouped(all)
+            ),
+        });
+        let mip = !self.has_shares();
+        let [first, second] = match mip {
+            true => ["<blocks?", "<position"],
+            false => ["<share", "<rank?"],
+        };
+        let mut table = Table::new([">moved", "<?", first, second, "<change", "<function"]);
+        for function in &self.diff.functions {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a bar needs no more digits, and a share is from 0 to 1"
+            )]
+            let length = (function.moved * f64::from(PARTS)) as u128;
+            let first = if mip {
+                from_to(function.counts, |count| grouped(count))
+            } else {
+                from_to(function.shares, |share| percent(*share))
+            };
+            table.row([
+                percent(function.moved).into(),
+                Cell::bar(Style::Bar, length, PARTS),
+                first.into(),
+                from_to(function.ranks, |rank| grouped(rank)).into(),
+                self.word(function.change).into(),
+                self.name(function).into(),
+            ]);
+            for detail in self.details(function) {
+                table.remark(Cell::styled(Style::Dim, detail));
+            }
+        }
+        document.table(table);
+    }
+
+    /// The number of functions that changed, including those that are not listed.
+    fn changed(&self) -> u64 {
+        self.diff.changes.values().map(|sum| sum.functions).sum()
+    }
+
+    /// Returns a function as JSON. Members without a value are left out.
+    fn row(&self, function: &FunctionChange) -> Value {
+        let names = JsonNames(self.spelling);
+        let callers = function
+            .callers
+            .iter()
+            .map(|(name, line)| with(names.named(name), json!({ "place": place(*line) })));
+        let part = |counts: [u64; 2], shares: [f64; 2], at: Place| {
+            let (index, place) = match at {
+                Place::Index(index) => (Some(index), None),
+                Place::Line(line) => (None, Some(place(line))),
+            };
+            without_nulls(json!({
+                "old_count": counts[0],
+                "new_count": counts[1],
+                "old_share": shares[0],
+                "new_share": shares[1],
+                "index": index,
+                "place": place,
+            }))
+        };
+        let blocks = function.blocks.iter();
+        let blocks = blocks.map(|block| part(block.counts, block.shares, block.place));
+        let targets = function.targets.iter().map(|target| {
+            let what = match &target.target {
+                Target::Name(name) => json!({ "target": names.named(name) }),
+                Target::Hash(hash) => {
+                    json!({ "target": { "guid": NameRef(*hash).to_string() } })
+                }
+                Target::Size(size) => json!({ "size": size }),
+            };
+            with(part(target.counts, target.shares, target.site), what)
+        });
+        let some = |list: Vec<Value>| Some(list).filter(|list| !list.is_empty());
+        let mut row = with(
+            names.named(&function.name),
+            json!({
+                "change": self.word(function.change).replace(' ', "_"),
+                "moved": function.moved,
+                "context_sensitive": function.context_sensitive.then_some(true),
+                "callers": some(callers.collect()),
+                "blocks": some(blocks.collect()),
+                "targets": some(targets.collect()),
+            }),
+        );
+        let (count, rank) = match self.family() {
+            Family::Mip => ("blocks", "position"),
+            _ => ("count", "rank"),
+        };
+        let sides = ["old", "new"].into_iter().zip(function.hashes);
+        let numbers = function
+            .counts
+            .into_iter()
+            .zip(function.shares)
+            .zip(function.ranks);
+        for ((side, hash), ((sum, share), ranked)) in sides.zip(numbers) {
+            for (name, value) in [
+                ("hash", hash.map(|hash| format!("{hash:#x}")).into()),
+                (count, sum.map_or(Value::Null, number)),
+                ("share", share.into()),
+                (rank, ranked.into()),
+            ] {
+                if !value.is_null() {
+                    row[format!("{side}_{name}")] = value;
+                }
+            }
+        }
+        row
+    }
+}
+
+impl Answer for DiffReport<'_> {
+    fn document(&self) -> Document {
+        let mut document = Document::default();
         for (path, profile) in self.paths.iter().zip(self.profiles) {
             let size = profile.size();
             let functions = plural(size.functions, "function");
@@ -246,138 +386,41 @@ impl DiffReport<'_> {
             };
             let kind = profile.describe();
             let total = format!("{} {}", grouped(size.total), self.unit());
-            out.title(path, format_args!("{kind}, {functions}, {total}{damage}"))?;
+            document.title(*path, format_args!("{kind}, {functions}, {total}{damage}"));
         }
         for note in self.notes() {
-            writeln!(out, "note: {note}")?;
+            document.line(format_args!("note: {note}"));
         }
-        writeln!(out)?;
-        out.styled(Style::Heading, "Moved")?;
+        document.line("");
         let moved = self.diff.moved.map_or_else(|| "-".to_owned(), percent);
-        writeln!(out, ": {moved} of the {}", self.unit())?;
-        self.changes(out)?;
-        self.functions(out)?;
-        out.flush()
+        document.title("Moved", format_args!("{moved} of the {}", self.unit()));
+        document.table(self.changes());
+        self.add_functions(&mut document);
+        document
     }
 
-    /// Prints the number of functions for each kind of change.
-    fn changes<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        let mut columns = vec![
-            Column::left(""),
-            Column::right("functions"),
-            Column::right("moved"),
-        ];
-        let with_shares = ProfileDiff::has_shares(self.family());
-        if with_shares {
-            columns.extend([Column::right("of old"), Column::right("of new")]);
-        }
-        let mut table = Table::new(columns);
-        for (&change, sum) in &self.diff.changes {
-            let mut row: Vec<Cell> = vec![
-                word(change, self.family()).into(),
-                grouped(sum.functions).into(),
-                percent(sum.moved).into(),
-            ];
-            if with_shares {
-                row.extend(sum.shares.map(|share| percent(share).into()));
-            }
-            table.row(row);
-        }
-        table.row(["unchanged".into(), grouped(self.diff.unchanged).into()]);
-        table.print(out)
-    }
-
-    fn functions<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        let (shown, all) = (self.diff.functions.len() as u64, self.changed());
-        if shown == 0 {
-            return Ok(());
-        }
-        writeln!(out)?;
-        out.heading(match all {
-            all if all == shown => format!("Functions that changed: {}", grouped(all)),
-            all => format!(
-                "Functions that changed most: {} of {}",
-                grouped(shown),
-                grouped(all)
-            ),
-        })?;
-        let mip = !ProfileDiff::has_shares(self.family());
-        let columns = if mip {
-            [Column::left("blocks").optional(), Column::left("position")]
-        } else {
-            [Column::left("share"), Column::left("rank").optional()]
-        };
-        let [first, second] = columns;
-        let mut table = Table::new([
-            Column::right("moved"),
-            Column::left("").optional(),
-            first,
-            second,
-            Column::left("change"),
-            Column::left("function"),
-        ]);
-        const PARTS: u32 = 1_000_000;
-        for function in &self.diff.functions {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a bar needs no more digits, and a share is from 0 to 1"
-            )]
-            let length = (function.moved * f64::from(PARTS)) as u128;
-            let bar = out.look().bar(length, PARTS.into());
-            let first = if mip {
-                from_to(function.counts, |count| grouped(count))
-            } else {
-                from_to(function.shares, |share| percent(*share))
-            };
-            table.row([
-                percent(function.moved).into(),
-                Cell::styled(Style::Bar, bar),
-                first.into(),
-                from_to(function.ranks, |rank| grouped(rank)).into(),
-                word(function.change, self.family()).into(),
-                self.name(function).into(),
-            ]);
-            for detail in self.details(function) {
-                table.remark(Cell::styled(Style::Dim, detail));
-            }
-        }
-        table.print(out)
-    }
-
-    /// The number of functions that changed, including those that are not listed.
-    fn changed(&self) -> u64 {
-        self.diff.changes.values().map(|sum| sum.functions).sum()
-    }
-
-    /// Prints one JSON object.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut sides = self.paths.iter().zip(self.profiles).map(|(path, profile)| {
             let (size, damage) = (profile.size(), &profile.damage);
             json!({
                 "path": path,
                 "kind": profile.describe(),
                 "functions": size.functions,
-                "total": crate::rows::number(size.total),
+                "total": number(size.total),
                 "errors": damage.first.iter().map(json_error).collect::<Vec<_>>(),
                 "error_count": damage.count,
             })
         });
         let changes = self.diff.changes.iter().map(|(&change, sum)| {
             let [old, new] = sum.shares;
-            let mut value = json!({ "functions": sum.functions, "moved": sum.moved });
-            if ProfileDiff::has_shares(self.family())
-                && let Some(members) = value.as_object_mut()
-            {
-                members.extend([
-                    ("old_share".to_owned(), old.into()),
-                    ("new_share".to_owned(), new.into()),
-                ]);
-            }
-            (word(change, self.family()).replace(' ', "_"), value)
+            let share = |share: f64| self.has_shares().then_some(share);
+            let value = without_nulls(json!({
+                "functions": sum.functions,
+                "moved": sum.moved,
+                "old_share": share(old),
+                "new_share": share(new),
+            }));
+            (self.word(change).replace(' ', "_"), value)
         });
         let report = json!({
             "schema": "profkit-diff",
@@ -397,110 +440,21 @@ impl DiffReport<'_> {
             "functions": self.diff.functions.iter().map(|it| self.row(it)).collect::<Vec<_>>(),
             "notes": self.notes(),
         });
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-        out.flush()
+        write_json(out, &report)
     }
 
-    /// Prints the functions as rows.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
+    fn rows(&self, form: RowForm) -> Rows<'_> {
         let columns: &[&str] = match self.family() {
             Family::Mip => &COLUMNS_OF_MIP,
             _ => &COLUMNS,
         };
-        let mut rows = RowWriter::new(out, form, columns);
-        for function in &self.diff.functions {
+        let rows = self.diff.functions.iter().map(move |function| {
             let mut row = self.row(function);
             if form == RowForm::Csv && !function.callers.is_empty() {
                 row["context"] = self.name(function).into();
             }
-            rows.row(&row)?;
-        }
-        rows.end()
-    }
-
-    /// Returns a function as JSON. Members without a value are left out.
-    fn row(&self, function: &FunctionChange) -> Value {
-        let names = JsonNames(self.spelling);
-        let mut row = names.named(&function.name);
-        let mut put = |name: &str, value: Value| {
-            if let Some(members) = row.as_object_mut().filter(|_| !value.is_null()) {
-                members.insert(name.to_owned(), value);
-            }
-        };
-        put(
-            "change",
-            word(function.change, self.family())
-                .replace(' ', "_")
-                .into(),
-        );
-        put("moved", function.moved.into());
-        let (count, rank) = match self.family() {
-            Family::Mip => ("blocks", "position"),
-            _ => ("count", "rank"),
-        };
-        for (index, side) in ["old", "new"].into_iter().enumerate() {
-            let hash = function.hashes.get(index).copied().flatten();
-            let sum = function.counts.get(index).copied().flatten();
-            put(
-                &format!("{side}_hash"),
-                hash.map(|hash| format!("{hash:#x}")).into(),
-            );
-            put(
-                &format!("{side}_{count}"),
-                sum.map_or(Value::Null, crate::rows::number),
-            );
-            put(
-                &format!("{side}_share"),
-                function.shares.get(index).copied().flatten().into(),
-            );
-            put(
-                &format!("{side}_{rank}"),
-                function.ranks.get(index).copied().flatten().into(),
-            );
-        }
-        if function.context_sensitive {
-            put("context_sensitive", true.into());
-        }
-        let callers = function.callers.iter().map(|(name, line)| {
-            let mut caller = names.named(name);
-            caller["place"] = place(*line).into();
-            caller
+            row
         });
-        let at = |value: &mut Value, at: Place| match at {
-            Place::Index(index) => value["index"] = index.into(),
-            Place::Line(line) => value["place"] = place(line).into(),
-        };
-        let numbers = |counts: [u64; 2], shares: [f64; 2]| json!({ "old_count": counts[0], "new_count": counts[1], "old_share": shares[0], "new_share": shares[1] });
-        let blocks = function.blocks.iter().map(|block| {
-            let mut value = numbers(block.counts, block.shares);
-            at(&mut value, block.place);
-            value
-        });
-        let targets = function.targets.iter().map(|target| {
-            let mut value = numbers(target.counts, target.shares);
-            at(&mut value, target.site);
-            match &target.target {
-                Target::Name(name) => value["target"] = names.named(name),
-                Target::Hash(hash) => {
-                    value["target"] = json!({ "guid": NameRef(*hash).to_string() })
-                }
-                Target::Size(size) => value["size"] = (*size).into(),
-            }
-            value
-        });
-        for (name, list) in [
-            ("callers", callers.collect::<Vec<_>>()),
-            ("blocks", blocks.collect()),
-            ("targets", targets.collect()),
-        ] {
-            if !list.is_empty() {
-                put(name, list.into());
-            }
-        }
-        row
+        Rows::new(columns, rows)
     }
 }

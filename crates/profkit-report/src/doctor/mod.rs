@@ -6,7 +6,6 @@ pub mod json;
 mod text;
 mod words;
 
-pub(crate) use text::wrapped;
 pub use text::{end, file, group};
 pub(crate) use words::gcc_releases;
 pub use words::{short, verdict};

@@ -93,7 +93,6 @@ fn short_kind(kind: &What) -> String {
     }
 }
 
-/// What a program is called.
 const OBJECT_FILE: &str = "program or object file";
 
 fn compact_binary(version: u64) -> String {
@@ -147,136 +146,128 @@ pub fn joined(members: &[Member]) -> String {
     names.join(" ")
 }
 
-/// Whether the command for an advice is one that names all files of a group.
-pub fn names_all(advice: Advice) -> bool {
-    matches!(
-        advice,
-        Advice::Correlate
-            | Advice::KeepSound
-            | Advice::KeepSoundHeap
-            | Advice::KeepWithComplete
-            | Advice::ForOlderRelease
-            | Advice::ForCompiler
-            | Advice::MergeSamples
-            | Advice::MipMerge
-    )
-}
-
 /// Returns a command to run next, and its purpose. `first` is the name of the first file that the advice is for. `all`
-/// are the names of all such files, quoted for a shell. `complete` is a complete profile of the same program, if one is
-/// known.
+/// are the names of all such files, quoted for a shell; `list` stands before a command that names them. `complete` is a
+/// complete profile of the same program, if one is known.
 pub fn command(
     advice: Advice,
     first: &str,
-    all: &str,
+    (all, list): (&str, &str),
     complete: Option<&str>,
 ) -> (String, &'static str) {
     let name = quoted(first);
+    let archive = first.split_once('!').map_or(first, |(archive, _)| archive);
+    let (template, purpose) = template(advice);
+    let mut command = String::new();
+    for piece in template.split(['{', '}']) {
+        match piece {
+            "name" => command += &name,
+            "all" => command = format!("{list}{command}{all}"),
+            "archive" => command += &quoted(archive),
+            "program" => command += &program(&name),
+            "complete" => {
+                command += &complete.map_or_else(|| "COMPLETE.profraw".to_owned(), quoted);
+            }
+            text => command += text,
+        }
+    }
+    (command, purpose)
+}
+
+/// A command and its purpose. `{name}`, `{all}`, `{complete}`, `{archive}` and `{program}` stand for quoted names.
+fn template(advice: Advice) -> (&'static str, &'static str) {
     match advice {
         Advice::RunProgram => (
-            format!(
-                "LLVM_PROFILE_FILE=new.profraw {} && profkit doctor new.profraw",
-                program(&name)
-            ),
+            "LLVM_PROFILE_FILE=new.profraw {program} && profkit doctor new.profraw",
             "a program that was built with -fprofile-generate writes its profile when it ends",
         ),
         Advice::ShowHeap => (
-            format!("profkit show {name} --binaries PROGRAM"),
+            "profkit show {name} --binaries PROGRAM",
             "with the program and libraries that ran",
         ),
         Advice::RunAgain => (
-            "LLVM_PROFILE_FILE=again.profraw ./PROGRAM".to_owned(),
+            "LLVM_PROFILE_FILE=again.profraw ./PROGRAM",
             "run the program again: nothing of this file can be kept",
         ),
         Advice::HeapRunAgain => (
-            "MEMPROF_OPTIONS=log_path=again ./PROGRAM".to_owned(),
+            "MEMPROF_OPTIONS=log_path=again ./PROGRAM",
             "run the program again: nothing of this file can be kept",
         ),
         Advice::MergeAgain => (
-            "profkit merge *.profraw -o merged.profdata".to_owned(),
+            "profkit merge *.profraw -o merged.profdata",
             "merge the raw profiles again: nothing of this file can be kept",
         ),
         Advice::Correlate => (
-            format!("profkit merge {all} --binaries PROGRAM -o merged.profdata"),
+            "profkit merge {all} --binaries PROGRAM -o merged.profdata",
             "the program that ran, or its debug info, has the list of functions that the profile lacks",
         ),
         Advice::KeepSoundHeap => (
-            format!("profkit merge {all} --binaries PROGRAM -o merged.profdata"),
+            "profkit merge {all} --binaries PROGRAM -o merged.profdata",
             "keeps the sound dumps, and reports the rest; the program that ran has the names of their functions",
         ),
         Advice::KeepSound => (
-            format!("profkit merge {all} -o merged.profdata"),
+            "profkit merge {all} -o merged.profdata",
             "keeps the sound parts, and reports the rest",
         ),
         Advice::KeepWithComplete => (
-            format!(
-                "profkit merge {} {all} -o merged.profdata",
-                complete.map_or_else(|| "COMPLETE.profraw".to_owned(), quoted)
-            ),
+            "profkit merge {complete} {all} -o merged.profdata",
             "names of functions are lost: a complete profile of the same program has them",
         ),
-        Advice::Show => (format!("profkit show {name}"), "shows what is in it"),
+        Advice::Show => ("profkit show {name}", "shows what is in it"),
         Advice::ShowHot => (
-            format!("profkit show --top 20 {name}"),
+            "profkit show --top 20 {name}",
             "shows the hottest functions",
         ),
-        Advice::MergeArchive => {
-            let archive = first.split_once('!').map_or(first, |(archive, _)| archive);
-            let archive = quoted(archive);
-            (
-                format!("profkit merge {archive} -o merged.profdata"),
-                "merges all profiles of the archive",
-            )
-        }
+        Advice::MergeArchive => (
+            "profkit merge {archive} -o merged.profdata",
+            "merges all profiles of the archive",
+        ),
         Advice::ForOlderRelease => (
-            format!("profkit merge --llvm 19 {all} -o merged.profdata"),
+            "profkit merge --llvm 19 {all} -o merged.profdata",
             "makes a profile for an older LLVM, here 19",
         ),
         Advice::ForCompiler => (
-            format!("profkit merge {all} -o merged.profdata"),
+            "profkit merge {all} -o merged.profdata",
             "makes a profile for a compiler",
         ),
-        Advice::ConvertSamples { from_text } => {
-            let to = if from_text {
-                "samples.profdata"
-            } else {
-                "samples.proftext"
-            };
-            (
-                format!("profkit convert {name} -o {to}"),
-                "writes it in another encoding",
-            )
-        }
+        Advice::ConvertSamples { from_text: true } => (
+            "profkit convert {name} -o samples.profdata",
+            "writes it in another encoding",
+        ),
+        Advice::ConvertSamples { from_text: false } => (
+            "profkit convert {name} -o samples.proftext",
+            "writes it in another encoding",
+        ),
         Advice::MergeSamples => (
-            format!("profkit merge {all} -o samples.profdata"),
+            "profkit merge {all} -o samples.profdata",
             "makes one profile for a compiler",
         ),
         Advice::MipRunAgain => (
-            "LLVM_MIP_PROFILE_FILENAME=again.mipraw ./PROGRAM".to_owned(),
+            "LLVM_MIP_PROFILE_FILENAME=again.mipraw ./PROGRAM",
             "run the program again: nothing of this file can be kept",
         ),
         Advice::MipMerge => (
-            format!("profkit mip merge -p program.mip --binary PROGRAM {all}"),
+            "profkit mip merge -p program.mip --binary PROGRAM {all}",
             "merges it into the profile of its build",
         ),
         Advice::MipExtractMap => (
-            "objcopy --dump-section __llvm_mipmap=again.mipmap PROGRAM".to_owned(),
+            "objcopy --dump-section __llvm_mipmap=again.mipmap PROGRAM",
             "extract the map from the unstripped program again",
         ),
         Advice::MipCreate => (
-            format!("profkit mip create -p program.mip {name}"),
+            "profkit mip create -p program.mip {name}",
             "makes an empty profile to merge raw files into",
         ),
         Advice::MipMergeAgain => (
-            "profkit mip merge -p again.mip --binary PROGRAM *.mipraw".to_owned(),
+            "profkit mip merge -p again.mip --binary PROGRAM *.mipraw",
             "merge the raw files again: nothing of this file can be kept",
         ),
         Advice::MipShow => (
-            format!("profkit mip show -p {name}"),
+            "profkit mip show -p {name}",
             "shows the results of the runs, function by function",
         ),
         Advice::MipConvert => (
-            format!("profkit mip yaml2mip -p program.mip {name}"),
+            "profkit mip yaml2mip -p program.mip {name}",
             "turns it into the binary form, which other commands read",
         ),
     }

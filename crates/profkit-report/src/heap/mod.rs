@@ -5,14 +5,13 @@ mod show;
 pub use notes::{module_name, modules, notes};
 pub use show::HeapShow;
 
-use crate::{Console, Style, cut_middle};
-use profkit_analysis::heap::{ContextSum, HeapFrame, HeapProfile};
+use crate::{Document, Style};
+use profkit_analysis::heap::{HeapFrame, HeapProfile};
 use profkit_analysis::names::{self, Spelling};
 use profkit_data::memprof::{Hotness, StackId};
 use profkit_data::releases::display_range;
 use serde::Serialize;
 use std::borrow::Cow;
-use std::io::{self, Write};
 
 /// A heap profile with facts about its file.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +37,6 @@ pub fn hotness_name(hotness: Hotness) -> &'static str {
     }
 }
 
-/// The style of contexts of this hotness.
 fn hotness_style(hotness: Hotness) -> Style {
     match hotness {
         Hotness::Cold => Style::Cold,
@@ -68,38 +66,30 @@ impl HeapView<'_> {
         }
     }
 
-    /// Prints a call stack, one line per frame. The frame that allocates comes first. On a terminal, long names are cut.
-    pub(crate) fn print_stack<W: Write>(
-        &self,
-        stack: StackId,
-        out: &mut Console<W>,
-    ) -> io::Result<()> {
-        const INDENT: usize = 8;
+    /// The names of the functions of a call stack. The one that allocates comes first.
+    pub(crate) fn names(&self, stack: StackId) -> Vec<String> {
+        let frames = self.heap.frames(stack);
+        frames
+            .map(|known| self.name(known.frame.function).into_owned())
+            .collect()
+    }
+
+    /// Adds a call stack, one line per frame. The frame that allocates comes first.
+    pub(crate) fn add_stack(&self, stack: StackId, document: &mut Document) {
         for HeapFrame {
             frame, location, ..
         } in self.heap.frames(stack)
         {
             let inlined = if frame.is_inline { " (inlined)" } else { "" };
-            let mut place = match location {
+            let place = match location {
                 Some(place) => {
                     let file = names::printable(&place.file);
                     format!(" {file}:{}:{}", place.line, place.column)
                 }
                 None => format!(" +{}:{}", frame.line_offset.cast_signed(), frame.column),
             };
-            let mut name = self.name(frame.function);
-            if let Some(width) = out.look().width {
-                // The source location gets at most half of the line, and the function name gets the rest.
-                let half = width.saturating_sub(INDENT + inlined.len()) / 2;
-                place = cut_middle(&place, half.max(20)).into_owned();
-                let used = INDENT + inlined.len() + place.chars().count();
-                name = Cow::Owned(cut_middle(&name, width.saturating_sub(used).max(20)).into());
-            }
-            write!(out, "{:INDENT$}{name}", "")?;
-            out.styled(Style::Dim, format_args!("{inlined}{place}"))?;
-            writeln!(out)?;
+            document.frame(self.name(frame.function).into_owned(), inlined, place);
         }
-        Ok(())
     }
 
     /// The frames of a call stack for JSON. The frame that allocates comes first.
@@ -140,22 +130,4 @@ pub(crate) struct JsonFrame {
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     discriminator: Option<u32>,
-}
-
-/// A sum of contexts, as JSON.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct JsonSum {
-    contexts: u64,
-    allocations: u64,
-    bytes: u64,
-}
-
-impl From<ContextSum> for JsonSum {
-    fn from(sum: ContextSum) -> Self {
-        JsonSum {
-            contexts: sum.contexts,
-            allocations: sum.allocations,
-            bytes: sum.bytes,
-        }
-    }
 }

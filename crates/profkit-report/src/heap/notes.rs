@@ -5,7 +5,6 @@ use profkit_analysis::heap::{LoadedHeap, ModuleReport};
 use profkit_data::Error;
 use profkit_merge::memprof::Module;
 
-/// The largest number of modules that messages name.
 const MOST_NAMED: usize = 8;
 
 /// Notes about addresses that could not be symbolised, per module, and about contexts that are left out because none of

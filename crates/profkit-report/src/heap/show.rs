@@ -1,10 +1,12 @@
 //! The overview of a heap profile: how much was allocated, what is cold and hot, and the largest contexts.
-use super::{HeapView, JsonFrame, JsonSum, hotness_name, hotness_style};
-use crate::rows::{RowForm, RowWriter, group_word, number};
-use crate::show::json::{SCHEMA_VERSION, error as json_error};
-use crate::show::text::{GroupTitles, facts, groups_table, read_by};
+use super::{HeapView, JsonFrame, hotness_name, hotness_style};
+use crate::document::write_json;
+use crate::rows::{group_word, number};
+use crate::show::json::{SCHEMA_VERSION, error as json_error, without_nulls};
+use crate::show::text::{GroupTitles, add_groups, read_by, temperatures};
 use crate::{
-    Cell, Column, Console, Grouping, Style, Table, grouped, percent, plural, size, tenths,
+    Answer, Cell, Document, Grouping, RowForm, Rows, Style, Table, grouped, percent, plural, size,
+    tenths,
 };
 use profkit_analysis::heap::{
     ContextOrder, ContextSum, LocationSizes, access_density, average, top_contexts,
@@ -35,12 +37,10 @@ pub struct HeapShow<'a> {
     pub by: Option<Grouping<'a>>,
 }
 
-/// The number of contexts that are shown if no other number is asked for.
 const MOST_CONTEXTS: usize = 10;
 
 const CONTEXT_TITLES: GroupTitles = ["Contexts", "contexts", "allocations", "bytes"];
 
-/// The columns of contexts.
 const COLUMNS: [&str; 7] = [
     "kind",
     "bytes",
@@ -50,8 +50,6 @@ const COLUMNS: [&str; 7] = [
     "function",
     "stack",
 ];
-
-const KINDS: [Hotness; 3] = [Hotness::Hot, Hotness::Warm, Hotness::Cold];
 
 impl HeapShow<'_> {
     fn hotness(&self, context: &Allocations) -> Hotness {
@@ -69,84 +67,6 @@ impl HeapShow<'_> {
             self.order,
             self.most.unwrap_or(MOST_CONTEXTS),
         )
-    }
-
-    /// Prints text for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        let all = ContextSum::of(self.contexts);
-        let none = String::new;
-        out.title(self.view.path, self.view.describe())?;
-        out.fact("size", format_args!("{} bytes", grouped(self.view.size)))?;
-        if let Some(readers) = self.view.heap.readers() {
-            out.fact("read by", read_by(&readers))?;
-        }
-        for note in self.view.notes {
-            writeln!(out, "note: {note}")?;
-        }
-        if let Some(by) = self.by {
-            let groups = self.groups(by);
-            let most = self.most.unwrap_or(groups.len()).min(groups.len());
-            let shown = groups.get(..most).unwrap_or_default();
-            groups_table(&CONTEXT_TITLES, shown, by, all.bytes.into(), out)?;
-            return out.flush();
-        }
-        writeln!(out)?;
-        out.heading("Summary")?;
-        let per_allocation = all.bytes.checked_div(all.allocations);
-        let per_allocation = per_allocation.map(|bytes| format!("{} per allocation", size(bytes)));
-        let mut rows = vec![
-            ("contexts", grouped(all.contexts), none()),
-            ("allocations", grouped(all.allocations), none()),
-            (
-                "bytes",
-                grouped(all.bytes),
-                per_allocation.unwrap_or_default(),
-            ),
-        ];
-        if let Some(data) = &self.view.heap.profile.data_access {
-            let cold = data.cold_symbols.len() + data.cold_hashes.len();
-            rows.push((
-                "global variables",
-                grouped(data.records.len()),
-                format!("sampled; {} cold", grouped(cold)),
-            ));
-        }
-        facts(out, rows)?;
-        writeln!(out)?;
-        out.heading("Hot and cold memory")?;
-        let rows = KINDS.map(|kind| {
-            let sum = self.sum(kind);
-            let name = Cell::styled(hotness_style(kind), hotness_name(kind));
-            let share = percent(sum.bytes.into(), all.bytes.into());
-            let bytes = format!("{} ({share})", plural(sum.bytes, "byte"));
-            (name, plural(sum.contexts, "context"), bytes)
-        });
-        Table::of_facts(rows).print(out)?;
-        let top = self.top();
-        if top.is_empty() {
-            return out.flush();
-        }
-        self.table(&top, all, out)?;
-        writeln!(out)?;
-        out.heading("Call stacks")?;
-        for (number, context) in (1..).zip(top) {
-            let hotness = self.hotness(context);
-            write!(
-                out,
-                "{number:>4}. {} in {}, life {:.0} ms, {} accesses per byte and second, ",
-                plural(context.block.get(Field::TotalSize), "byte"),
-                plural(context.block.get(Field::AllocCount), "allocation"),
-                average(&context.block, Field::TotalLifetime),
-                tenths(access_density(&context.block)),
-            )?;
-            out.styled(hotness_style(hotness), hotness_name(hotness))?;
-            writeln!(out)?;
-            self.view.print_stack(context.stack, out)?;
-        }
-        out.flush()
     }
 
     /// Groups the contexts by the function that allocates. A group has the number of its contexts, the number of its
@@ -169,66 +89,16 @@ impl HeapShow<'_> {
         groups.into_sorted(FunctionOrder::Sum)
     }
 
-    /// Prints the contexts, or the groups, as rows.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
-        let most = self.most.unwrap_or(usize::MAX);
-        if let Some(by) = self.by {
-            let all = ContextSum::of(self.contexts);
-            let mut rows = RowWriter::new(out, form, &GROUP_COLUMNS_OF_HEAP);
-            for group in self.groups(by).iter().take(most) {
-                rows.row(&heap_group(group, all.bytes.into()))?;
-            }
-            return rows.end();
-        }
-        let mut rows = RowWriter::new(out, form, &COLUMNS);
-        for context in top_contexts(self.contexts, self.order, most) {
-            let mut value = serde_json::to_value(self.json_context(context))?;
-            if form == RowForm::Csv
-                && let Some(members) = value.as_object_mut()
-            {
-                let mut put = |name: &str, value: Value| members.insert(name.to_owned(), value);
-                let frames: Vec<_> = self.view.heap.frames(context.stack).collect();
-                let names = frames
-                    .iter()
-                    .map(|frame| self.view.name(frame.frame.function));
-                let names: Vec<_> = names.collect();
-                put("bytes", context.block.get(Field::TotalSize).into());
-                put("allocations", context.block.get(Field::AllocCount).into());
-                put("function", names.first().map(|name| name.as_ref()).into());
-                put("stack", names.join(" < ").into());
-            }
-            rows.row(&value)?;
-        }
-        rows.end()
-    }
-
-    fn table<W: Write>(
-        &self,
-        top: &[&Allocations],
-        all: ContextSum,
-        out: &mut Console<W>,
-    ) -> io::Result<()> {
+    fn add_top(&self, document: &mut Document, top: &[&Allocations], all: ContextSum) {
         let by = match self.order {
             ContextOrder::Bytes => "with the most bytes",
             ContextOrder::ShortLife => "with the shortest lifetimes",
             ContextOrder::Cold => "with the fewest accesses",
         };
-        writeln!(out)?;
-        out.heading(format_args!(
-            "Top {} {by}",
-            plural(top.len() as u64, "context")
-        ))?;
-        let mut table = Table::new([
-            Column::right("bytes"),
-            Column::right("share"),
-            Column::right("together").optional(),
-            Column::left("").optional(),
-            Column::left(""),
-            Column::left("allocated in"),
-        ]);
+        let count = plural(top.len() as u64, "context");
+        document.section(format_args!("Top {count} {by}"));
+        let columns = [">bytes", ">share", ">together?", "<?", "<", "<allocated in"];
+        let mut table = Table::new(columns);
         let bytes = |context: &Allocations| context.block.get(Field::TotalSize);
         let largest = top.iter().map(|context| bytes(context)).max().unwrap_or(0);
         let mut together = 0;
@@ -236,61 +106,31 @@ impl HeapShow<'_> {
             let own = bytes(context);
             together += u128::from(own);
             let hotness = self.hotness(context);
-            let bar = out.look().bar(own.into(), largest.into());
-            let mut frames = self.view.heap.frames(context.stack);
-            let site = frames.next();
-            let site = site.map(|site| self.view.name(site.frame.function).into_owned());
+            let site = self.view.names(context.stack).into_iter().next();
             table.row([
-                grouped(own).into(),
+                own.into(),
                 percent(own.into(), all.bytes.into()).into(),
                 percent(together, all.bytes.into()).into(),
-                Cell::styled(Style::Bar, bar),
+                Cell::bar(Style::Bar, own, largest),
                 Cell::styled(hotness_style(hotness), hotness_name(hotness)),
                 site.unwrap_or_default().into(),
             ]);
         }
-        table.print(out)
-    }
-
-    /// Prints one JSON object.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
-        let contexts = self
-            .top()
-            .into_iter()
-            .map(|context| self.json_context(context));
-        let damage = &self.view.heap.damage;
-        let report = JsonReport {
-            schema: "profkit-show",
-            schema_version: SCHEMA_VERSION,
-            file: JsonFile {
-                path: self.view.path,
-                size: self.view.size,
-                kind: "heap",
-                form: self.view.heap.form.to_string(),
-                version: self.view.heap.version,
-            },
-            notes: self.view.notes,
-            total: ContextSum::of(self.contexts).into(),
-            cold: self.sum(Hotness::Cold).into(),
-            warm: self.sum(Hotness::Warm).into(),
-            hot: self.sum(Hotness::Hot).into(),
-            locations: self.view.heap.location_sizes().map(Into::into),
-            by: self.by.map(|by| group_word(by.by)),
-            groups: self.by.map(|by| {
-                let all = ContextSum::of(self.contexts).bytes.into();
-                let groups = self.groups(by);
-                groups.iter().map(|group| heap_group(group, all)).collect()
-            }),
-            contexts: contexts.collect(),
-            errors: damage.first.iter().map(json_error).collect(),
-            error_count: damage.count,
-        };
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-        out.flush()
+        document.table(table);
+        document.section("Call stacks");
+        for (number, context) in (1..).zip(top) {
+            let hotness = self.hotness(context);
+            let numbers = format!(
+                "{number:>4}. {} in {}, life {:.0} ms, {} accesses per byte and second, ",
+                plural(context.block.get(Field::TotalSize), "byte"),
+                plural(context.block.get(Field::AllocCount), "allocation"),
+                average(&context.block, Field::TotalLifetime),
+                tenths(access_density(&context.block)),
+            );
+            let kind = Cell::styled(hotness_style(hotness), hotness_name(hotness));
+            document.pieces([numbers.into(), kind]);
+            self.view.add_stack(context.stack, document);
+        }
     }
 
     fn json_context(&self, context: &Allocations) -> JsonContext {
@@ -308,21 +148,128 @@ impl HeapShow<'_> {
     }
 }
 
-/// The columns of a table of groups of contexts.
+impl Answer for HeapShow<'_> {
+    fn document(&self) -> Document {
+        let all = ContextSum::of(self.contexts);
+        let mut document = Document::default();
+        document.title(self.view.path, self.view.describe());
+        document.fact("size", format_args!("{} bytes", grouped(self.view.size)));
+        if let Some(readers) = self.view.heap.readers() {
+            document.fact("read by", read_by(&readers));
+        }
+        for note in self.view.notes {
+            document.line(format_args!("note: {note}"));
+        }
+        if let Some(by) = self.by {
+            let groups = self.groups(by);
+            let most = self.most.unwrap_or(groups.len()).min(groups.len());
+            let shown = groups.get(..most).unwrap_or_default();
+            add_groups(&mut document, &CONTEXT_TITLES, shown, by, all.bytes.into());
+            return document;
+        }
+        document.section("Summary");
+        let per_allocation = all.bytes.checked_div(all.allocations);
+        let per_allocation = per_allocation.map(|bytes| format!("{} per allocation", size(bytes)));
+        let mut rows = vec![
+            ("contexts", all.contexts, String::new()),
+            ("allocations", all.allocations, String::new()),
+            ("bytes", all.bytes, per_allocation.unwrap_or_default()),
+        ];
+        if let Some(data) = &self.view.heap.profile.data_access {
+            let cold = grouped(data.cold_symbols.len() + data.cold_hashes.len());
+            let variables = data.records.len() as u64;
+            rows.push((
+                "global variables",
+                variables,
+                format!("sampled; {cold} cold"),
+            ));
+        }
+        document.facts(rows);
+        document.section("Hot and cold memory");
+        let sums = [Hotness::Hot, Hotness::Warm, Hotness::Cold].map(|kind| self.sum(kind));
+        let contexts = sums.map(|sum| plural(sum.contexts, "context"));
+        let bytes = sums.map(|sum| {
+            let share = percent(sum.bytes.into(), all.bytes.into());
+            format!("{} ({share})", plural(sum.bytes, "byte"))
+        });
+        document.facts(temperatures(contexts, bytes));
+        let top = self.top();
+        if !top.is_empty() {
+            self.add_top(&mut document, &top, all);
+        }
+        document
+    }
+
+    fn rows(&self, form: RowForm) -> Rows<'_> {
+        let most = self.most.unwrap_or(usize::MAX);
+        if let Some(by) = self.by {
+            let all = ContextSum::of(self.contexts).bytes.into();
+            let groups = self.groups(by).into_iter().take(most);
+            let rows = groups.map(move |group| heap_group(&group, all));
+            return Rows::new(&GROUP_COLUMNS_OF_HEAP, rows);
+        }
+        let contexts = top_contexts(self.contexts, self.order, most).into_iter();
+        let rows = contexts.map(move |context| {
+            let mut row = json!(self.json_context(context));
+            if form == RowForm::Csv {
+                let names = self.view.names(context.stack);
+                row["bytes"] = context.block.get(Field::TotalSize).into();
+                row["allocations"] = context.block.get(Field::AllocCount).into();
+                row["function"] = names.first().map(String::as_str).into();
+                row["stack"] = names.join(" < ").into();
+            }
+            row
+        });
+        Rows::new(&COLUMNS, rows)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let contexts = self
+            .top()
+            .into_iter()
+            .map(|context| self.json_context(context));
+        let damage = &self.view.heap.damage;
+        let report = JsonReport {
+            schema: "profkit-show",
+            schema_version: SCHEMA_VERSION,
+            file: JsonFile {
+                path: self.view.path,
+                size: self.view.size,
+                kind: "heap",
+                form: self.view.heap.form.to_string(),
+                version: self.view.heap.version,
+            },
+            notes: self.view.notes,
+            total: ContextSum::of(self.contexts),
+            cold: self.sum(Hotness::Cold),
+            warm: self.sum(Hotness::Warm),
+            hot: self.sum(Hotness::Hot),
+            locations: self.view.heap.location_sizes(),
+            by: self.by.map(|by| group_word(by.by)),
+            groups: self.by.map(|by| {
+                let all = ContextSum::of(self.contexts).bytes.into();
+                let groups = self.groups(by);
+                groups.iter().map(|group| heap_group(group, all)).collect()
+            }),
+            contexts: contexts.collect(),
+            errors: damage.first.iter().map(json_error).collect(),
+            error_count: damage.count,
+        };
+        write_json(out, &report)
+    }
+}
+
 const GROUP_COLUMNS_OF_HEAP: [&str; 5] = ["group", "contexts", "allocations", "bytes", "share"];
 
 /// A group of contexts as JSON. `total` is the number of bytes of all contexts.
 fn heap_group(group: &Group, total: u128) -> Value {
-    let mut value = json!({
+    without_nulls(json!({
+        "group": group.name,
         "contexts": group.functions,
         "allocations": group.entered,
         "bytes": number(group.sum),
         "share": share(group.sum, total),
-    });
-    if let (Some(name), Some(members)) = (&group.name, value.as_object_mut()) {
-        members.insert("group".to_owned(), name.as_str().into());
-    }
-    value
+    }))
 }
 
 #[derive(Serialize)]
@@ -331,12 +278,12 @@ struct JsonReport<'a> {
     schema_version: u32,
     file: JsonFile<'a>,
     notes: &'a [String],
-    total: JsonSum,
-    cold: JsonSum,
-    warm: JsonSum,
-    hot: JsonSum,
+    total: ContextSum,
+    cold: ContextSum,
+    warm: ContextSum,
+    hot: ContextSum,
     #[serde(skip_serializing_if = "Option::is_none")]
-    locations: Option<TableSizes>,
+    locations: Option<LocationSizes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -354,25 +301,6 @@ struct JsonFile<'a> {
     form: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct TableSizes {
-    stacks: u64,
-    table_bytes: u64,
-    frame_bytes: u64,
-    plain_bytes: u64,
-}
-
-impl From<LocationSizes> for TableSizes {
-    fn from(sizes: LocationSizes) -> Self {
-        TableSizes {
-            stacks: sizes.stacks,
-            table_bytes: sizes.table_bytes,
-            frame_bytes: sizes.frame_bytes,
-            plain_bytes: sizes.plain_bytes,
-        }
-    }
 }
 
 #[derive(Serialize)]

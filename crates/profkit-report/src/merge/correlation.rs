@@ -3,7 +3,6 @@ use profkit_analysis::correlate::{Assignment, Plan};
 use serde::Serialize;
 use std::fmt;
 
-/// The largest number of inputs that the text lists for one program.
 const MOST_NAMED: usize = 3;
 
 /// The report of a correlation plan: which binary or debug file supplies the metadata of each raw profile.

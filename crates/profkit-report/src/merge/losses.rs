@@ -1,7 +1,7 @@
 //! Messages about data that a format cannot represent.
 use crate::{grouped, plural};
 use profkit_data::instr::text::{self, TextOptions};
-use profkit_data::instr::{InstrKind, InstrProfile, Losses};
+use profkit_data::instr::{HeapSection, InstrKind, InstrProfile, Losses};
 use profkit_data::memprof::MemProfile;
 use profkit_data::releases::Release;
 use profkit_data::releases::{display_range, indexed_writers};
@@ -43,7 +43,8 @@ pub fn text_losses(
         let functions = plural(heap.records().len() as u64, "function");
         format!("left out the heap profile of {functions}, which text cannot represent")
     });
-    let memprof = profile.memprof.iter().map(|section| {
+    let sections = profile.memprof.iter().flat_map(HeapSection::encoded);
+    let memprof = sections.map(|section| {
         let bytes = plural(section.bytes.len() as u64, "byte");
         format!("left out the MemProf section ({bytes}), which text cannot represent")
     });

@@ -1,106 +1,101 @@
 //! The report of a merge as text. It has a line per message, a line about what was written, and tables of numbers that
 //! deserve attention.
 use super::MergeReport;
-use crate::{Cell, Console, Style, Table, grouped, percent, plural, size};
+use crate::{Cell, Console, Document, Style, grouped, percent, plural, size};
 use profkit_merge::report::MipDetails;
-use profkit_merge::{Reason, Report, Totals};
+use profkit_merge::{Event, Reason, Report, Totals};
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::{self, Write};
 
 /// The largest number of events per reason in the text. The JSON of `--report` has up to a hundred times as many.
 const LINES_PER_REASON: usize = 10;
-/// The largest number of events per input in the text.
 const LINES_PER_FILE: usize = 3;
 
 impl MergeReport<'_> {
     /// Prints text for people: notes, warnings and hints, then a line about what was written. Tables of the files and
     /// of the functions follow, unless all of them were merged unchanged.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        let mut said = false;
+        let mut document = Document::default();
         for note in self.notes.iter().filter(|_| !self.quiet) {
-            labelled(Label::Note, note, out)?;
-            said = true;
+            document.line(format_args!("note: {note}"));
         }
-        said |= print_events(self.report, self.quiet, out)?;
+        add_events(&mut document, self.report, self.quiet);
         for written in self.outputs {
             for loss in &written.losses {
-                let loss = format_args!("{}: {loss}", written.name());
-                labelled(Label::Warning, loss, out)?;
-                said = true;
+                document.line(format_args!("warning: {}: {loss}", written.name()));
             }
         }
         let mip = self.report.mip.as_ref();
         if let Some(mip) = mip.filter(|mip| mip.samples_dropped > 0) {
             let samples = plural(mip.samples_dropped, "sample");
-            let why = "left out, because the called function is not in the profile";
-            labelled(Label::Warning, format_args!("{samples} {why}"), out)?;
-            said = true;
+            document.line(format_args!(
+                "warning: {samples} left out, because the called function is not in the profile"
+            ));
         }
         let is_summary = match mip {
             Some(_) => !self.outputs.is_empty(),
             None => self.dry_run || !self.outputs.is_empty(),
         };
-        if !is_summary || self.quiet {
-            return Ok(());
+        if is_summary && !self.quiet {
+            if !document.is_empty() {
+                document.line("");
+            }
+            match mip {
+                Some(mip) => self.add_mip_lines(&mut document, mip),
+                None => self.add_line(&mut document),
+            }
+            add_files(&mut document, &self.report.totals);
+            if mip.is_none() {
+                self.add_functions(&mut document);
+            }
         }
-        if said {
-            writeln!(out)?;
-        }
-        match mip {
-            Some(mip) => self.mip_lines(mip, out)?,
-            None => self.line(out)?,
-        }
-        print_files(&self.report.totals, out)?;
-        match mip {
-            Some(_) => Ok(()),
-            None => self.functions(out),
-        }
+        document.print(out)
     }
 
-    /// Prints the line that says what was written, how many functions were written, and from how many files.
-    fn line<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+    fn add_line(&self, document: &mut Document) {
         let totals = &self.report.totals;
-        match self.outputs {
-            [] => write!(out, "nothing was written, as --dry-run asks for")?,
+        let mut pieces: Vec<Cell> = match self.outputs {
+            [] => vec!["nothing was written, as --dry-run asks for".into()],
             [one] => {
                 let form = match one.indexed_version {
                     Some(version) => format!("indexed version {version}"),
                     None => one.format.to_owned(),
                 };
-                write!(out, "wrote ")?;
-                out.styled(Style::Heading, one.name())?;
-                write!(out, " ({}, {form})", size(one.bytes))?;
+                let size = size(one.bytes);
+                vec![
+                    "wrote ".into(),
+                    Cell::styled(Style::Heading, one.name()),
+                    format!(" ({size}, {form})").into(),
+                ]
             }
             many => {
                 let bytes = many.iter().map(|written| written.bytes).sum();
                 let profiles = plural(many.len() as u64, "profile");
-                write!(out, "wrote {profiles} ({})", size(bytes))?;
+                vec![format!("wrote {profiles} ({})", size(bytes)).into()]
             }
-        }
+        };
         let functions = plural(self.function_count(), "function");
-        write!(out, ": {functions} from {}", used_files(totals))?;
-        writeln!(out, " ({})", size(totals.bytes))
+        let (files, size) = (used_files(totals), size(totals.bytes));
+        pieces.push(format!(": {functions} from {files} ({size})").into());
+        document.pieces(pieces);
     }
 
-    /// Prints the lines about a merge of MIP files.
-    fn mip_lines<W: Write>(&self, mip: &MipDetails, out: &mut Console<W>) -> io::Result<()> {
+    fn add_mip_lines(&self, document: &mut Document, mip: &MipDetails) {
         for written in self.outputs {
-            write!(out, "wrote ")?;
-            out.styled(Style::Heading, written.name())?;
-            writeln!(
-                out,
+            let numbers = format!(
                 ": {} of {} covered, {}",
                 grouped(written.covered.unwrap_or(0)),
                 plural(written.functions, "function"),
                 plural(written.runs.unwrap_or(0), "run"),
-            )?;
+            );
+            let name = Cell::styled(Style::Heading, written.name());
+            document.pieces(["wrote ".into(), name, numbers.into()]);
         }
         let files = used_files(&self.report.totals);
-        writeln!(out, "merged {} from {files}", plural(mip.runs, "run"))
+        document.line(format_args!(
+            "merged {} from {files}",
+            plural(mip.runs, "run")
+        ));
     }
 
     /// The number of functions in the outputs. In a dry run, which has no outputs, the number of functions in the
@@ -112,26 +107,31 @@ impl MergeReport<'_> {
         }
     }
 
-    /// Prints the table of the functions, unless all functions were merged unchanged.
-    fn functions<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+    /// Adds the table of the functions, unless all functions were merged unchanged.
+    fn add_functions(&self, document: &mut Document) {
         let totals = &self.report.totals;
-        let row = |name: Cell, functions, remark: &str| (name, functions, remark.to_owned());
         let warning = |name: &str| Cell::styled(Style::Warning, name);
+        let limited = "the sum is above the largest count".to_owned();
+        let none = String::new;
         let rows = [
-            row("in more than one program".into(), totals.collisions, ""),
-            row("filtered out".into(), totals.functions_filtered, ""),
-            row(warning("dropped from inputs"), totals.records_dropped, ""),
-            row(
+            ("in more than one program".into(), totals.collisions, none()),
+            ("filtered out".into(), totals.functions_filtered, none()),
+            (
+                warning("dropped from inputs"),
+                totals.records_dropped,
+                none(),
+            ),
+            (
                 warning("with a limited count"),
                 totals.records_overflowed,
-                "the sum is above the largest count",
+                limited,
             ),
         ];
-        let (label, count) = match self.outputs {
+        let first = match self.outputs {
             [] => ("in the result", totals.functions),
             _ => ("written", self.function_count()),
         };
-        print_numbers("Functions", (label, count), rows, out)
+        add_numbers(document, "Functions", first, rows);
     }
 }
 
@@ -146,8 +146,8 @@ fn used_files(totals: &Totals) -> String {
     }
 }
 
-/// Prints the table of the files, unless all files were merged unchanged.
-fn print_files<W: Write>(totals: &Totals, out: &mut Console<W>) -> io::Result<()> {
+/// Adds the table of the files, unless all files were merged unchanged.
+fn add_files(document: &mut Document, totals: &Totals) {
     let share = |files: u64| percent(files.into(), totals.files.into());
     let row = |style, name: &str, files| (Cell::styled(style, name), files, share(files));
     let rows = [
@@ -155,51 +155,28 @@ fn print_files<W: Write>(totals: &Totals, out: &mut Console<W>) -> io::Result<()
         row(Style::Error, "dropped", totals.files_dropped),
         row(Style::Dim, "empty", totals.files_empty),
     ];
-    print_numbers("Files", ("kept", totals.files_kept), rows, out)
+    add_numbers(document, "Files", ("kept", totals.files_kept), rows);
 }
 
-/// Prints a table of numbers under a title, unless all numbers but the first are 0.
-fn print_numbers<W: Write>(
+/// Adds a table of numbers under a title, unless all numbers but the first are 0.
+fn add_numbers(
+    document: &mut Document,
     title: &str,
     (label, first): (&str, u64),
     rows: impl IntoIterator<Item = (Cell, u64, String)>,
-    out: &mut Console<W>,
-) -> io::Result<()> {
+) {
     let rows = rows.into_iter().filter(|(_, number, _)| *number > 0);
-    let mut rows: Vec<_> = rows
-        .map(|(name, number, remark)| (name, grouped(number), remark))
-        .collect();
-    if rows.is_empty() {
-        return Ok(());
+    let first = (label.into(), first, String::new());
+    let rows: Vec<_> = [first].into_iter().chain(rows).collect();
+    if rows.len() > 1 {
+        document.section(title);
+        document.facts(rows);
     }
-    rows.insert(0, (label.into(), grouped(first), String::new()));
-    writeln!(out)?;
-    out.heading(title)?;
-    Table::of_facts(rows).print(out)
 }
 
-/// The first word of a line.
-#[derive(Clone, Copy, Debug)]
-enum Label {
-    Note,
-    Warning,
-    Hint,
-}
-
-/// Prints a line whose first word has a colour.
-fn labelled<W: Write>(label: Label, text: impl Display, out: &mut Console<W>) -> io::Result<()> {
-    let (style, word) = match label {
-        Label::Note => (Style::Note, "note:"),
-        Label::Warning => (Style::Warning, "warning:"),
-        Label::Hint => (Style::Hint, "hint:"),
-    };
-    out.styled(style, word)?;
-    writeln!(out, " {text}")
-}
-
-/// Prints one line per event. Events with the same reason are printed together, and among these the events with the same
-/// hint, followed by the hint. With `quiet`, notes are left out. Returns whether a line was printed.
-fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) -> io::Result<bool> {
+/// Adds one line per event. Events with the same reason stand together, and among these the events with the same hint,
+/// followed by the hint. With `quiet`, notes are left out.
+fn add_events(document: &mut Document, report: &Report, quiet: bool) {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {
         // Events with the reason `HashGenerationUnknown` are left out of the text: the version of a raw profile does
@@ -212,72 +189,75 @@ fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) ->
     }
     let mut lines: BTreeMap<usize, usize> = BTreeMap::new();
     for &reason in &reasons {
-        let label = if reason.is_note() {
-            Label::Note
-        } else {
-            Label::Warning
-        };
-        let events = || report.events.iter().filter(|event| event.reason == reason);
-        let mut hints: Vec<Option<&str>> = Vec::new();
-        for event in events() {
-            if !hints.contains(&event.hint.as_deref()) {
-                hints.push(event.hint.as_deref());
-            }
-        }
-        let mut shown = 0;
-        // The hint for the last lines, and the hints for events that have no line.
-        let mut pending = None;
-        let mut without_lines = Vec::new();
-        for &hint in &hints {
-            let shown_before = shown;
-            let of_hint = || events().filter(|event| event.hint.as_deref() == hint);
-            for event in of_hint() {
-                let of_file = lines.entry(event.input).or_default();
-                if shown < LINES_PER_REASON && *of_file < LINES_PER_FILE {
-                    *of_file += 1;
-                    shown += 1;
-                    if let Some(hint) = pending.take() {
-                        labelled(Label::Hint, hint, out)?;
-                    }
-                    labelled(label, event, out)?;
-                }
-            }
-            if shown > shown_before {
-                pending = hint;
-            } else if let (Some(hint), Some(first)) = (hint, of_hint().next()) {
-                let others = of_hint().any(|event| event.file != first.file);
-                without_lines.push((hint, &first.file, others));
-            }
-        }
-        // If all events have the same hint, it follows the line about the events that have no line of their own.
-        if hints.len() > 1
-            && let Some(hint) = pending.take()
-        {
-            labelled(Label::Hint, hint, out)?;
-        }
-        let rest = (events().count() - shown) as u64;
-        let more = rest + report.omitted.get(&reason).copied().unwrap_or(0);
-        match (more, shown) {
-            (0, _) => {}
-            (more, shown) => {
-                let what = if shown == 0 {
-                    "about the files named above"
-                } else {
-                    "of this kind"
-                };
-                let more = grouped(more);
-                labelled(label, format_args!("… and {more} more {what}"), out)?;
-            }
-        }
-        if let Some(hint) = pending {
-            labelled(Label::Hint, hint, out)?;
-        }
-        for (hint, file, others) in without_lines {
-            let others = if others { " and others" } else { "" };
-            labelled(Label::Hint, format_args!("for {file}{others}: {hint}"), out)?;
+        let events = report.events.iter().filter(|event| event.reason == reason);
+        let omitted = report.omitted.get(&reason).copied().unwrap_or(0);
+        add_events_of(document, events.collect(), omitted, &mut lines);
+    }
+}
+
+/// Adds the lines of the events that have the same reason. `omitted` more such events were not kept. `lines` has the
+/// number of lines about each input.
+fn add_events_of(
+    document: &mut Document,
+    events: Vec<&Event>,
+    omitted: u64,
+    lines: &mut BTreeMap<usize, usize>,
+) {
+    let is_note = events.iter().any(|event| event.reason.is_note());
+    let label = if is_note { "note" } else { "warning" };
+    let mut hints: Vec<Option<&str>> = Vec::new();
+    for event in &events {
+        if !hints.contains(&event.hint.as_deref()) {
+            hints.push(event.hint.as_deref());
         }
     }
-    Ok(!reasons.is_empty())
+    let mut shown = 0;
+    // The hint for the last lines, and the hints for events that have no line.
+    let mut pending: Option<&str> = None;
+    let mut without_lines = Vec::new();
+    let add_hint = |document: &mut Document, hint: Option<&str>| {
+        if let Some(hint) = hint {
+            document.line(format_args!("hint: {hint}"));
+        }
+    };
+    for &hint in &hints {
+        let shown_before = shown;
+        let of_hint = || events.iter().filter(|event| event.hint.as_deref() == hint);
+        for event in of_hint() {
+            let of_file = lines.entry(event.input).or_default();
+            if shown < LINES_PER_REASON && *of_file < LINES_PER_FILE {
+                *of_file += 1;
+                shown += 1;
+                add_hint(document, pending.take());
+                document.line(format_args!("{label}: {event}"));
+            }
+        }
+        if shown > shown_before {
+            pending = hint;
+        } else if let (Some(hint), Some(first)) = (hint, of_hint().next()) {
+            let others = of_hint().any(|event| event.file != first.file);
+            without_lines.push((hint, &first.file, others));
+        }
+    }
+    // If all events have the same hint, it follows the line about the events that have no line of their own.
+    if hints.len() > 1 {
+        add_hint(document, pending.take());
+    }
+    let more = (events.len() - shown) as u64 + omitted;
+    if more > 0 {
+        let what = if shown == 0 {
+            "about the files named above"
+        } else {
+            "of this kind"
+        };
+        let more = grouped(more);
+        document.line(format_args!("{label}: … and {more} more {what}"));
+    }
+    add_hint(document, pending);
+    for (hint, file, others) in without_lines {
+        let others = if others { " and others" } else { "" };
+        document.line(format_args!("hint: for {file}{others}: {hint}"));
+    }
 }
 
 #[cfg(test)]

@@ -55,9 +55,6 @@ impl MipCovered<'_> {
     }
 
     /// Prints the list.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn text(&self, out: &mut impl Write) -> io::Result<CoveredCounts> {
         let mut counts = CoveredCounts::default();
         for function in &self.profile.functions {

@@ -1,19 +1,19 @@
 //! The output of `profkit mip show`: MIP profiles function by function, or summed up in groups.
-use super::{MipForm, identity_fact};
-use crate::rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
-use crate::show::text::groups_table;
-use crate::{Console, Grouping, Style, grouped, percent};
+use super::{MipForm, add_image, image};
+use crate::document::write_json;
+use crate::rows::{GROUP_COLUMNS, group_json, group_word};
+use crate::show::text::add_groups;
+use crate::{Answer, Cell, Document, Grouping, RowForm, Rows, Style, grouped, percent};
 use profkit_analysis::names::{self, display};
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
 use profkit_data::mip::{
-    CallEdge, EntryKind, Function, FunctionId, Identity, MipProfile, Modes, ProfileVersion,
+    CallEdge, EntryKind, Function, FunctionId, MipProfile, Modes, ProfileVersion,
 };
 use profkit_data::tables::Frame;
 use serde_json::{Value, json};
 use std::fmt;
 use std::io::{self, Write};
 
-/// The number of blocks that are printed per line.
 const BLOCKS_PER_LINE: usize = 8;
 
 /// A MIP profile, and the options for showing it function by function.
@@ -30,6 +30,8 @@ pub struct MipFunctions<'a> {
     pub mangled: bool,
     /// What the functions are grouped by; `None` if each function is shown by itself.
     pub by: Option<Grouping<'a>>,
+    /// The largest number of groups in rows.
+    pub most: usize,
 }
 
 impl fmt::Debug for MipFunctions<'_> {
@@ -76,92 +78,35 @@ impl MipFunctions<'_> {
         (groups.into_sorted(FunctionOrder::Sum), total, unit)
     }
 
-    /// Prints text for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        let profile = self.profile;
-        out.title(self.path, self.form)?;
-        identity_fact(&profile.identity, out)?;
-        out.fact("runs", grouped(profile.runs))?;
-        let (functions, covered) = profile.function_counts();
-        let share = percent(covered.into(), functions.into());
-        let functions = grouped(functions);
-        let called = grouped(covered);
-        if profile.runs == 0 {
-            out.fact("functions", functions)?;
-        } else {
-            out.fact(
-                "functions",
-                format_args!("{functions}, {called} called ({share})"),
-            )?;
-        }
-        if let Some(by) = self.by {
-            let (groups, total, unit) = self.groups(by);
-            return groups_table(
-                &["Functions", "functions", "called", unit],
-                &groups,
-                by,
-                total,
-                out,
-            );
-        }
-        let mut edges = profile.edges_by_callee();
-        for (id, function) in self.functions() {
-            writeln!(out)?;
-            out.heading(display(&function.name, self.mangled))?;
-            self.function(id, function, out)?;
-            let mut label = "callers";
-            for edge in edges.of(id) {
-                out.fact(label, self.caller(edge))?;
-                label = "";
-            }
-        }
-        Ok(())
-    }
-
-    fn function<W: Write>(
-        &self,
-        id: FunctionId,
-        function: &Function,
-        out: &mut Console<W>,
-    ) -> io::Result<()> {
+    fn add_function(&self, document: &mut Document, id: FunctionId, function: &Function) {
+        document.section(display(&function.name, self.mangled));
         if let Some(frame) = self.frames(id).first() {
-            out.fact("source", place(frame))?;
+            document.fact("source", place(frame));
         }
         if function.is_part() {
-            out.fact("part", "of another function, and never called itself")?;
-            return blocks(function, out);
+            document.fact("part", "of another function, and never called itself");
+            return add_blocks(document, function);
         }
-        out.fact(
-            "called",
-            format_args!(
-                "in {} of {} runs",
-                grouped(function.called_runs),
-                grouped(function.raw_runs)
-            ),
-        )?;
+        let (called, raw) = (grouped(function.called_runs), grouped(function.raw_runs));
+        document.fact("called", format_args!("in {called} of {raw} runs"));
         let calls = grouped(function.calls);
         match function.modes.entry() {
-            Some(EntryKind::Calls) => out.fact("calls", calls)?,
             // A unary counter stops at eight calls per run, so the true number may be larger.
             Some(EntryKind::Unary) if function.calls >= 8 => {
-                out.fact("calls", format_args!("at least {calls}"))?;
+                document.fact("calls", format_args!("at least {calls}"));
             }
-            Some(EntryKind::Unary) => out.fact("calls", calls)?,
+            Some(EntryKind::Calls | EntryKind::Unary) => document.fact("calls", calls),
             _ => {}
         }
         if function.order_sum > 0 {
             let first = function.order_min;
             let first = first.map_or(String::new(), |first| format!(", {first} at the earliest"));
             let mean = mean(function);
-            out.fact("first call", format_args!("at {mean} on average{first}"))?;
+            document.fact("first call", format_args!("at {mean} on average{first}"));
         }
         if !function.blocks.is_empty() && function.modes.contains(Modes::BLOCK_COVERAGE) {
-            blocks(function, out)?;
+            add_blocks(document, function);
         }
-        Ok(())
     }
 
     fn caller(&self, edge: &CallEdge) -> String {
@@ -172,66 +117,6 @@ impl MipFunctions<'_> {
             }
             None => format!("elsewhere: {}", edge.weight),
         }
-    }
-
-    /// Prints at most `most` groups as rows. If the functions are not grouped, nothing is printed.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn group_rows<W: Write>(&self, form: RowForm, most: usize, out: W) -> io::Result<()> {
-        let mut rows = RowWriter::new(out, form, &GROUP_COLUMNS);
-        if let Some(by) = self.by {
-            let (groups, total, _) = self.groups(by);
-            let mut groups = groups.iter().take(most);
-            groups.try_for_each(|group| rows.row(&group_json(group, total)))?;
-        }
-        rows.end()
-    }
-
-    /// Prints one JSON object. [docs/formats/mip-json.md] describes it.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    ///
-    /// [docs/formats/mip-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-json.md
-    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
-        let profile = self.profile;
-        let build_id = match &profile.identity {
-            Identity::BuildId(id) if !id.0.is_empty() => Some(id.to_string()),
-            _ => None,
-        };
-        let module_hash = match &profile.identity {
-            Identity::ModuleHash(hash) => Some(*hash),
-            Identity::BuildId(_) => None,
-        };
-        let mut json = json!({
-            "schema": "profkit-mip-show",
-            "schema_version": 2,
-            "file": self.path,
-            "form": self.form.word(),
-            "format_version": self.form.version().map(ProfileVersion::number),
-            "build_id": build_id,
-            "module_hash": module_hash,
-            "runs": profile.runs,
-        });
-        let (name, list) = match self.by {
-            Some(by) => {
-                let (groups, total, _) = self.groups(by);
-                json["by"] = group_word(by.by).into();
-                let groups = groups.iter().map(|group| group_json(group, total));
-                ("groups", groups.collect())
-            }
-            None => {
-                let mut edges = profile.edges_by_callee();
-                let functions = self.functions();
-                let functions =
-                    functions.map(|(id, function)| self.json_function(id, function, edges.of(id)));
-                ("functions", functions.collect::<Vec<_>>())
-            }
-        };
-        json[name] = list.into();
-        serde_json::to_writer_pretty(&mut *out, &json)?;
-        writeln!(out)
     }
 
     fn json_function(&self, id: FunctionId, function: &Function, edges: &[CallEdge]) -> Value {
@@ -276,22 +161,102 @@ impl MipFunctions<'_> {
     }
 }
 
-fn blocks<W: Write>(function: &Function, out: &mut Console<W>) -> io::Result<()> {
+/// The JSON is described by [docs/formats/mip-json.md]. Without `by` there are no rows.
+///
+/// [docs/formats/mip-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-json.md
+impl Answer for MipFunctions<'_> {
+    fn document(&self) -> Document {
+        let profile = self.profile;
+        let mut document = Document::default();
+        document.title(self.path, self.form);
+        add_image(&mut document, &profile.identity);
+        document.fact("runs", grouped(profile.runs));
+        let (functions, covered) = profile.function_counts();
+        let share = percent(covered.into(), functions.into());
+        let (functions, called) = (grouped(functions), grouped(covered));
+        document.fact(
+            "functions",
+            match profile.runs {
+                0 => functions,
+                _ => format!("{functions}, {called} called ({share})"),
+            },
+        );
+        if let Some(by) = self.by {
+            let (groups, total, unit) = self.groups(by);
+            let titles = ["Functions", "functions", "called", unit];
+            add_groups(&mut document, &titles, &groups, by, total);
+            return document;
+        }
+        let mut edges = profile.edges_by_callee();
+        for (id, function) in self.functions() {
+            self.add_function(&mut document, id, function);
+            let mut label = "callers";
+            for edge in edges.of(id) {
+                document.fact(label, self.caller(edge));
+                label = "";
+            }
+        }
+        document
+    }
+
+    fn rows(&self, _: RowForm) -> Rows<'_> {
+        let groups = self.by.map(|by| self.groups(by));
+        let rows = groups.into_iter().flat_map(|(groups, total, _)| {
+            let groups = groups.into_iter().take(self.most);
+            groups.map(move |group| group_json(&group, total))
+        });
+        Rows::new(&GROUP_COLUMNS, rows)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let profile = self.profile;
+        let (build_id, module_hash) = image(&profile.identity);
+        let mut json = json!({
+            "schema": "profkit-mip-show",
+            "schema_version": 2,
+            "file": self.path,
+            "form": self.form.word(),
+            "format_version": self.form.version().map(ProfileVersion::number),
+            "build_id": build_id,
+            "module_hash": module_hash,
+            "runs": profile.runs,
+        });
+        let (name, list) = match self.by {
+            Some(by) => {
+                let (groups, total, _) = self.groups(by);
+                json["by"] = group_word(by.by).into();
+                let groups = groups.iter().map(|group| group_json(group, total));
+                ("groups", groups.collect())
+            }
+            None => {
+                let mut edges = profile.edges_by_callee();
+                let functions = self.functions();
+                let functions =
+                    functions.map(|(id, function)| self.json_function(id, function, edges.of(id)));
+                ("functions", functions.collect::<Vec<_>>())
+            }
+        };
+        json[name] = list.into();
+        write_json(out, &json)
+    }
+}
+
+fn add_blocks(document: &mut Document, function: &Function) {
     let blocks = function.blocks.iter().map(|block| block.runs > 0);
     let entry = (!function.is_part()).then(|| function.is_covered());
-    for (index, hot) in entry.into_iter().chain(blocks).enumerate() {
-        if index == 0 {
-            write!(out, "  {:15} ", "blocks")?;
-        } else if index % BLOCKS_PER_LINE == 0 {
-            write!(out, "\n  {:15} ", "")?;
-        }
-        if hot {
-            out.styled(Style::Hot, " HOT ")?;
-        } else {
-            out.styled(Style::Cold, " COLD")?;
-        }
+    let blocks: Vec<bool> = entry.into_iter().chain(blocks).collect();
+    if blocks.is_empty() {
+        document.line("");
     }
-    writeln!(out)
+    for (row, blocks) in blocks.chunks(BLOCKS_PER_LINE).enumerate() {
+        let label = if row == 0 { "blocks" } else { "" };
+        let cells = blocks.iter().map(|hot| match hot {
+            true => Cell::styled(Style::Hot, " HOT "),
+            false => Cell::styled(Style::Cold, " COLD"),
+        });
+        let label = Cell::from(format!("  {label:15} "));
+        document.pieces([label].into_iter().chain(cells).collect::<Vec<_>>());
+    }
 }
 
 /// The text `file:line` for a frame.

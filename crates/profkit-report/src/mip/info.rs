@@ -1,4 +1,7 @@
 //! The output of `profkit mip info`: the numbers of functions and blocks, and how many of them were run.
+use super::image;
+use crate::document::write_json;
+use crate::{Answer, Document};
 use profkit_data::mip::{Identity, MipProfile, ProfileVersion};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -45,18 +48,13 @@ impl MipInfo {
         let (functions, covered_functions) = profile.function_counts();
         // The list of blocks does not have the entries of functions.
         let (blocks, covered_blocks) = profile.block_counts();
+        let (build_id, module_hash) = image(&profile.identity);
         MipInfo {
             schema: "profkit-mip-info",
             schema_version: 2,
             format_version: version.number(),
-            build_id: match &profile.identity {
-                Identity::BuildId(id) if !id.0.is_empty() => Some(id.to_string()),
-                _ => None,
-            },
-            module_hash: match &profile.identity {
-                Identity::ModuleHash(hash) => Some(*hash),
-                Identity::BuildId(_) => None,
-            },
+            build_id,
+            module_hash,
             modes: profile.modes().names().collect(),
             runs: profile.runs,
             functions,
@@ -68,12 +66,11 @@ impl MipInfo {
             identity: profile.identity.clone(),
         }
     }
+}
 
-    /// Prints text for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text(&self, out: &mut impl Write) -> io::Result<()> {
+impl Answer for MipInfo {
+    fn document(&self) -> Document {
+        let mut document = Document::default();
         for (what, number) in [
             ("Total Raw Profile Count", self.runs),
             ("Total Machine Functions", self.functions),
@@ -84,9 +81,14 @@ impl MipInfo {
             ("Functions With Source Location", self.located_functions),
             ("Format Version", self.format_version.into()),
         ] {
-            writeln!(out, "{what}: {number}")?;
+            document.line(format_args!("{what}: {number}"));
         }
-        writeln!(out, "Profile Type: {}", self.modes.join(", "))?;
-        writeln!(out, "Image: {}", self.identity)
+        document.line(format_args!("Profile Type: {}", self.modes.join(", ")));
+        document.line(format_args!("Image: {}", self.identity));
+        document
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_json(out, self)
     }
 }

@@ -9,24 +9,33 @@ pub use functions::{MipFunctions, place};
 pub use info::MipInfo;
 pub use profkit_data::mip::MipForm;
 
-use crate::rows::{RowForm, RowWriter};
-use crate::show::json::SCHEMA_VERSION;
-use crate::show::text::{facts, ranking_table, top_title};
-use crate::{Cell, Console, Style, Table, grouped, percent};
-use profkit_analysis::names;
-use profkit_analysis::names::Spelling;
+use crate::document::write_json;
+use crate::show::json::{JsonNames, SCHEMA_VERSION, with, without_nulls};
+use crate::show::text::{ranking_table, temperatures, top_title};
+use crate::{Answer, Document, RowForm, Rows, grouped, percent};
+use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder};
 use profkit_data::mip::{EntryKind, Function, Identity, MipProfile, Modes, ProfileVersion};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-/// Prints the build id or the module hash, if there is one.
-fn identity_fact<W: Write>(identity: &Identity, out: &mut Console<W>) -> io::Result<()> {
+/// The build id and the module hash; each is `None` if there is none.
+fn image(identity: &Identity) -> (Option<String>, Option<u32>) {
     match identity {
-        Identity::BuildId(id) if !id.0.is_empty() => out.fact("build id", id),
-        Identity::ModuleHash(hash) => out.fact("module hash", format_args!("{hash:#010x}")),
-        Identity::BuildId(_) => Ok(()),
+        Identity::BuildId(id) if !id.0.is_empty() => (Some(id.to_string()), None),
+        Identity::BuildId(_) => (None, None),
+        Identity::ModuleHash(hash) => (None, Some(*hash)),
+    }
+}
+
+fn add_image(document: &mut Document, identity: &Identity) {
+    let (build_id, module_hash) = image(identity);
+    build_id
+        .into_iter()
+        .for_each(|id| document.fact("build id", id));
+    if let Some(hash) = module_hash {
+        document.fact("module hash", format_args!("{hash:#010x}"));
     }
 }
 
@@ -49,7 +58,6 @@ pub struct MipShow<'a> {
     pub top: Option<usize>,
 }
 
-/// The columns of functions.
 const COLUMNS: [&str; 8] = [
     "name",
     "demangled",
@@ -61,7 +69,6 @@ const COLUMNS: [&str; 8] = [
     "covered_blocks",
 ];
 
-/// The largest number of functions in the list on the first screen.
 const MOST_FUNCTIONS: usize = 10;
 
 impl MipShow<'_> {
@@ -119,85 +126,12 @@ impl MipShow<'_> {
         groups
     }
 
-    /// Prints text for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        let profile = self.profile;
-        out.title(self.path, MipForm::Profile(self.version))?;
-        // The names of modes are written as titles in YAML, for example "Function Call Count". Here they are
-        // lower-case.
-        let modes: Vec<_> = profile.modes().names().collect();
-        out.fact("records", modes.join(", ").to_lowercase())?;
-        out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
-        identity_fact(&profile.identity, out)?;
-        writeln!(out)?;
-        out.heading("Summary")?;
-        let (functions, covered) = profile.function_counts();
-        let share = |part: u64, whole: u64, what: &str| {
-            let share = percent(part.into(), whole.into());
-            format!("{} {what} ({share})", grouped(part))
-        };
-        let mut rows = vec![
-            ("runs", grouped(profile.runs), String::new()),
-            (
-                "functions",
-                grouped(functions),
-                share(covered, functions, "called"),
-            ),
-        ];
-        if profile.modes().contains(Modes::BLOCK_COVERAGE) {
-            let (all, ran) = self.profile.block_counts();
-            rows.push(("blocks", grouped(all), share(ran, all, "run")));
-        }
-        if self.has_calls() {
-            let calls: u128 = self
-                .whole()
-                .map(|function| u128::from(function.calls))
-                .sum();
-            let unary = |function: &Function| function.modes.entry() == Some(EntryKind::Unary);
-            let note = if self.whole().any(unary) {
-                "at least: a counter of this kind ends at 8 per run"
-            } else {
-                ""
-            };
-            rows.push(("calls", grouped(calls), note.to_owned()));
-        }
-        if !profile.edges.is_empty() {
-            let edges = grouped(profile.edges.len());
-            rows.push(("call edges", edges, "from sampled calls".to_owned()));
-        }
-        facts(out, rows)?;
-        if profile.runs == 0 {
-            writeln!(
-                out,
-                "No run was merged: `profkit mip merge -p PROFILE RAW` adds runs."
-            )?;
-            return out.flush();
-        }
-        let [always, sometimes, never] = self.by_runs();
-        writeln!(out)?;
-        out.heading("Hot and cold functions")?;
-        let rows = [
-            (Style::Hot, "hot", always, "called in all runs"),
-            (Style::Warm, "warm", sometimes, "called in some runs"),
-            (Style::Cold, "cold", never, "never called"),
-        ];
-        let rows = rows.map(|(style, name, count, remark)| {
-            (Cell::styled(style, name), grouped(count), remark.to_owned())
-        });
-        Table::of_facts(rows).print(out)?;
-        self.list(out)?;
-        out.flush()
-    }
-
-    fn list<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+    fn add_list(&self, document: &mut Document) {
         let mut functions = self.sorted();
         functions.retain(|(numbers, _)| numbers.entry > 0);
         functions.truncate(self.top.unwrap_or(MOST_FUNCTIONS));
         if functions.is_empty() {
-            return Ok(());
+            return;
         }
         let (unit, by_sum) = if self.has_calls() {
             ("calls", "by calls")
@@ -210,8 +144,7 @@ impl MipShow<'_> {
             FunctionOrder::Entry => "by the runs that called them",
             FunctionOrder::Name => "by name",
         };
-        writeln!(out)?;
-        out.heading(top_title(functions.len(), "function", by))?;
+        document.section(top_title(functions.len(), "function", by));
         let total = self
             .whole()
             .map(|function| self.numbers(function).sum)
@@ -221,33 +154,96 @@ impl MipShow<'_> {
             (numbers, name.into_owned())
         });
         let titles = [unit, "block runs", "runs"];
-        ranking_table(&titles, self.order, rows.collect(), total, out)
+        document.table(ranking_table(&titles, self.order, rows.collect(), total));
     }
 
-    /// Prints one JSON object.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
+    fn row(&self, function: &Function) -> Value {
+        let covered = function.blocks.iter().filter(|block| block.runs > 0);
+        let counts_calls = function.modes.entry() != Some(EntryKind::Coverage);
+        let spelling = match self.spelling {
+            Spelling::Mangled => Spelling::Mangled,
+            _ => Spelling::Demangled,
+        };
+        with(
+            JsonNames(spelling).named(&function.name),
+            json!({
+                "called_runs": function.called_runs,
+                "raw_runs": function.raw_runs,
+                "blocks": function.blocks.len(),
+                "covered_blocks": covered.count(),
+                "calls": counts_calls.then_some(function.calls),
+                "order_min": function.order_min,
+            }),
+        )
+    }
+}
+
+impl Answer for MipShow<'_> {
+    fn document(&self) -> Document {
+        let profile = self.profile;
+        let mut document = Document::default();
+        document.title(self.path, MipForm::Profile(self.version));
+        // The names of modes are written as titles in YAML, for example "Function Call Count". Here they are
+        // lower-case.
+        let modes: Vec<_> = profile.modes().names().collect();
+        document.fact("records", modes.join(", ").to_lowercase());
+        document.fact("size", format_args!("{} bytes", grouped(self.size)));
+        add_image(&mut document, &profile.identity);
+        document.section("Summary");
+        let (functions, covered) = profile.function_counts();
+        let share = |part: u64, whole: u64, what: &str| {
+            let share = percent(part.into(), whole.into());
+            format!("{} {what} ({share})", grouped(part))
+        };
+        let called = share(covered, functions, "called");
+        let mut rows = vec![
+            ("runs", u128::from(profile.runs), String::new()),
+            ("functions", functions.into(), called),
+        ];
+        if profile.modes().contains(Modes::BLOCK_COVERAGE) {
+            let (all, ran) = self.profile.block_counts();
+            rows.push(("blocks", all.into(), share(ran, all, "run")));
+        }
+        if self.has_calls() {
+            let calls = self.whole().map(|function| u128::from(function.calls));
+            let unary = |function: &Function| function.modes.entry() == Some(EntryKind::Unary);
+            let note = if self.whole().any(unary) {
+                "at least: a counter of this kind ends at 8 per run"
+            } else {
+                ""
+            };
+            rows.push(("calls", calls.sum(), note.to_owned()));
+        }
+        if !profile.edges.is_empty() {
+            let edges = profile.edges.len() as u128;
+            rows.push(("call edges", edges, "from sampled calls".to_owned()));
+        }
+        document.facts(rows);
+        if profile.runs == 0 {
+            document.line("No run was merged: `profkit mip merge -p PROFILE RAW` adds runs.");
+            return document;
+        }
+        document.section("Hot and cold functions");
+        let remarks = ["called in all runs", "called in some runs", "never called"];
+        document.facts(temperatures(self.by_runs(), remarks));
+        self.add_list(&mut document);
+        document
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let (functions, covered) = self.profile.function_counts();
         let (blocks, covered_blocks) = self.profile.block_counts();
         let [always, sometimes, never] = self.by_runs();
-        let (build_id, module_hash) = match &self.profile.identity {
-            Identity::BuildId(id) if !id.0.is_empty() => (Some(id.to_string()), None),
-            Identity::BuildId(_) => (None, None),
-            Identity::ModuleHash(hash) => (None, Some(*hash)),
-        };
-        let mut file = json!({
+        let (build_id, module_hash) = image(&self.profile.identity);
+        let file = without_nulls(json!({
             "path": self.path,
             "size": self.size,
             "kind": "mip",
             "version": self.version.number(),
             "modes": self.profile.modes().names().collect::<Vec<_>>(),
-        });
-        if let Some(members) = file.as_object_mut() {
-            members.extend(build_id.map(|id| ("build_id".to_owned(), id.into())));
-            members.extend(module_hash.map(|hash| ("module_hash".to_owned(), hash.into())));
-        }
+            "build_id": build_id,
+            "module_hash": module_hash,
+        }));
         let top = self
             .sorted()
             .into_iter()
@@ -270,45 +266,12 @@ impl MipShow<'_> {
             "errors": [],
             "error_count": 0,
         });
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-        out.flush()
+        write_json(out, &report)
     }
 
-    /// Prints the functions as rows.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn rows(&self, form: RowForm, out: impl Write) -> io::Result<()> {
-        let mut rows = RowWriter::new(out, form, &COLUMNS);
+    fn rows(&self, _: RowForm) -> Rows<'_> {
         let functions = self.sorted().into_iter().map(|(_, function)| function);
-        for function in functions.take(self.top.unwrap_or(usize::MAX)) {
-            rows.row(&self.row(function))?;
-        }
-        rows.end()
-    }
-
-    fn row(&self, function: &Function) -> Value {
-        let covered = function.blocks.iter().filter(|block| block.runs > 0);
-        let mut row = json!({
-            "name": names::printable(&function.name),
-            "called_runs": function.called_runs,
-            "raw_runs": function.raw_runs,
-            "blocks": function.blocks.len(),
-            "covered_blocks": covered.count(),
-        });
-        if let Some(members) = row.as_object_mut() {
-            let demangled = match self.spelling {
-                Spelling::Mangled => None,
-                _ => names::demangle(&function.name),
-            };
-            members.extend(demangled.map(|name| ("demangled".to_owned(), name.into())));
-            if function.modes.entry() != Some(EntryKind::Coverage) {
-                members.insert("calls".to_owned(), function.calls.into());
-            }
-            let first = function.order_min;
-            members.extend(first.map(|first| ("order_min".to_owned(), first.into())));
-        }
-        row
+        let functions = functions.take(self.top.unwrap_or(usize::MAX));
+        Rows::new(&COLUMNS, functions.map(|function| self.row(function)))
     }
 }

@@ -9,23 +9,18 @@ use profkit_profgen::{BinaryOutcome, Figures, Outcome};
 pub(super) fn skid(losses: &CountLosses) -> Loss {
     let text = "may be at an instruction a little after the right one, because the event is not precise: record with \
          -e cycles:pp if the processor can";
-    Loss::new(losses.imprecise, losses.samples, SAMPLE, [text; 2])
+    Loss::new(losses.imprecise, losses.samples, SAMPLE, text)
 }
 
 /// The samples that were shortened to save memory. No sample is lost by that.
 pub(super) fn shortened(outcome: &Outcome) -> Loss {
-    Loss::new(
-        outcome.shortened,
-        outcome.losses.samples,
-        SAMPLE,
-        [
-            "is shortened, because all distinct samples together need more memory than --context-memory allows",
-            "are shortened, because all distinct samples together need more memory than --context-memory allows",
-        ],
-    )
+    let text = "{is|are} shortened, because all distinct samples together need more memory than --context-memory \
+         allows";
+    Loss::new(outcome.shortened, outcome.losses.samples, SAMPLE, text)
 }
 
 pub(super) fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
+    const UNMAPPED: &str = "{is at an address|are at addresses} where no file was mapped";
     let recording = &losses.recording;
     let lost = recording
         .lost_samples
@@ -33,62 +28,35 @@ pub(super) fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
     let sample = |number, happened| Loss::new(number, losses.samples, SAMPLE, happened);
     let branch = |number, happened| Loss::new(number, losses.branches, BRANCH, happened);
     [
-        sample(
-            losses.unmapped_samples,
-            [
-                "is at an address where no file was mapped",
-                "are at addresses where no file was mapped",
-            ],
-        ),
-        branch(
-            losses.unmapped_branches,
-            [
-                "is at an address where no file was mapped",
-                "are at addresses where no file was mapped",
-            ],
-        ),
+        sample(losses.unmapped_samples, UNMAPPED),
+        branch(losses.unmapped_branches, UNMAPPED),
         branch(
             losses.wrong_path,
-            [
-                "was left out: the processor only speculated on it",
-                "were left out: the processor only speculated on them",
-            ],
+            "{was|were} left out: the processor only speculated on {it|them}",
         ),
         branch(
             losses.not_taken,
-            [
-                "was left out: it was not taken",
-                "were left out: they were not taken",
-            ],
+            "{was left out: it was|were left out: they were} not taken",
         ),
         branch(
             losses.gaps,
-            [
-                "leads into another binary than the one that ran next",
-                "lead into another binary than the one that ran next",
-            ],
+            "{leads|lead} into another binary than the one that ran next",
         ),
         sample(
             losses.without_ranges,
-            [
-                "has no complete list of branches, so only its calls are counted",
-                "have no complete list of branches, so only their calls are counted",
-            ],
+            "{has|have} no complete list of branches, so only {its|their} calls are counted",
         ),
         Loss::new(
             lost,
             losses.samples.saturating_add(lost),
             SAMPLE,
-            ["was lost while recording", "were lost while recording"],
+            "{was|were} lost while recording",
         ),
         Loss::new(
             losses.damaged_lines,
             0,
-            ["line", "lines"],
-            [
-                "of the input cannot be read, and was left out",
-                "of the input cannot be read, and were left out",
-            ],
+            "{line|lines}",
+            "of the input cannot be read, and {was|were} left out",
         ),
     ]
 }
@@ -98,46 +66,31 @@ pub(super) fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
     [
         range(
             figures.off_boundary,
-            [
-                "begins or ends inside an instruction: perhaps the samples are of another build",
-                "begin or end inside an instruction: perhaps the samples are of another build",
-            ],
+            "{begins or ends|begin or end} inside an instruction: perhaps the samples are of another build",
         ),
         range(
             figures.no_function,
-            [
-                "is outside all functions of the debug info",
-                "are outside all functions of the debug info",
-            ],
+            "{is|are} outside all functions of the debug info",
         ),
         range(
             figures.across_functions,
-            [
-                "goes on after the end of its function",
-                "go on after the end of their function",
-            ],
+            "{goes on after the end of its|go on after the end of their} function",
         ),
         range(
             figures.impossible,
-            [
-                "runs across an unconditional jump, or ends before it begins",
-                "run across an unconditional jump, or end before they begin",
-            ],
+            "{runs|run} across an unconditional jump, or {ends before it begins|end before they begin}",
         ),
         Loss::new(
             figures.outside_code,
             figures.ranges.saturating_add(figures.outside_code),
             RANGE,
-            [
-                "is outside all sections with code",
-                "are outside all sections with code",
-            ],
+            "{is|are} outside all sections with code",
         ),
         Loss::new(
             figures.instructions_without_line,
             figures.instructions,
-            ["instruction", "instructions"],
-            ["has no source line", "have no source line"],
+            "{instruction|instructions}",
+            "{has|have} no source line",
         ),
     ]
 }
@@ -147,10 +100,7 @@ pub(super) fn of_other_builds(binary: &BinaryOutcome) -> Loss {
         binary.of_other_builds,
         binary.of_other_builds.saturating_add(binary.counted),
         SAMPLE,
-        [
-            "is of another build of the binary",
-            "are of other builds of the binary",
-        ],
+        "{is of another build|are of other builds} of the binary",
     )
 }
 
@@ -160,60 +110,40 @@ pub(super) fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
     [
         sample(
             figures.invalid_return,
-            [
-                "has a call chain that was cut at a return address with no call instruction before it: compile with \
-                 -fno-omit-frame-pointer",
-                "have a call chain that was cut at a return address with no call instruction before it: compile with \
-                 -fno-omit-frame-pointer",
-            ],
+            "{has|have} a call chain that was cut at a return address with no call instruction before it: compile with \
+             -fno-omit-frame-pointer",
         ),
         sample(
             figures.incomplete_chain,
-            [
-                "is at the start or the end of a function, where the call chain lacks a caller",
-                "are at the start or the end of a function, where the call chain lacks a caller",
-            ],
+            "{is|are} at the start or the end of a function, where the call chain lacks a caller",
         ),
         branch(
             figures.impossible,
-            [
-                "has no context: a more recent range of its sample runs across an unconditional jump, or ends before it begins",
-                "have no context: a more recent range of their sample runs across an unconditional jump, or ends before it begins",
-            ],
+            "{has|have} no context: a more recent range of {its|their} sample runs across an unconditional jump, or ends \
+             before it begins",
         ),
         branch(
             figures.unpaired,
-            [
-                "goes out of the binary with no later branch of its sample that comes back, or comes back with no earlier \
-                 one that goes out: the older branches of the sample have no context",
-                "go out of the binary with no later branch of their sample that comes back, or come back with no earlier \
-                 one that goes out: the older branches of the sample have no context",
-            ],
+            "{goes|go} out of the binary with no later branch of {its|their} sample that comes back, or {comes|come} back \
+             with no earlier one that goes out: the older branches of the sample have no context",
         ),
         branch(
             figures.mismatched_calls,
-            [
-                "is a call that does not match the call chain of its sample: the chain has another address there",
-                "are calls that do not match the call chains of their samples: the chains have other addresses there",
-            ],
+            "{is a call that does|are calls that do} not match the call {chain of its sample: the chain has another \
+             address|chains of their samples: the chains have other addresses} there",
         ),
         Loss::new(
             figures.without_probe,
             0,
-            ["context", "contexts"],
-            [
-                "was cut, because a call site has no pseudo probe",
-                "were cut, because a call site has no pseudo probe",
-            ],
+            "{context|contexts}",
+            "{was|were} cut, because a call site has no pseudo probe",
         ),
         Loss::new(
             figures.searches_given_up,
             0,
-            ["place", "places"],
-            [
-                "in the call chains still lacks the frames that tail calls left out: the search for these frames would take too long",
-                "in the call chains still lack the frames that tail calls left out: the search for these frames would take too long",
-            ],
+            "{place|places}",
+            "in the call chains still {lacks|lack} the frames that tail calls left out: the search for these frames would \
+             take too long",
         ),
     ]
 }

@@ -3,20 +3,14 @@
 //!
 //! [docs/formats/show-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/show-json.md
 use super::text::{bits, endian_name};
-use super::{Context, Details, Layout, Printer, RecordView};
-use crate::Grouping;
+use super::{Details, Head, Layout, Printer, Rest, pseudo};
 use crate::rows::{group_json, group_word, number};
 use profkit_abi::value_kind;
-use profkit_analysis::doctor::Readers;
-use profkit_analysis::faults::Faults;
-use profkit_analysis::heap::ContextSum;
-use profkit_analysis::instr::InstrFacts;
-use profkit_analysis::instr::{Totals, ValueTotals, counter_sum};
+use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, ValueTotals, counter_sum};
 use profkit_analysis::names::{self, Spelling};
-use profkit_analysis::ranking::{FunctionOrder, Group, RankedFunction};
 use profkit_data::Error;
 use profkit_data::ids::{BuildId, NameRef};
-use profkit_data::instr::{KindValues, TemporalTraces};
+use profkit_data::instr::{KindValues, Record};
 use profkit_data::releases::Release;
 use profkit_data::share;
 use profkit_data::summary::Summary;
@@ -29,43 +23,45 @@ use std::ops::RangeInclusive;
 /// not raise it.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Prints JSON.
+/// A JSON object that is written member by member, each on a line of its own.
 #[derive(Debug)]
-pub struct JsonPrinter<W> {
+pub(crate) struct Members<W> {
     out: W,
-    names: JsonNames,
     /// The array that is being written: its name, and whether it already has an element. `None` if no array is open.
     open: Option<(&'static str, bool)>,
 }
 
-impl<W: Write> JsonPrinter<W> {
-    /// Makes a printer that writes to `out`.
-    pub fn new(out: W, spelling: Spelling) -> Self {
-        JsonPrinter {
-            out,
-            names: JsonNames(spelling),
-            open: None,
-        }
+impl<W: Write> Members<W> {
+    pub(crate) fn new(out: W) -> Self {
+        Members { out, open: None }
     }
 
-    fn member(&mut self, name: &str, value: &impl Serialize) -> io::Result<()> {
+    pub(crate) fn begin(&mut self, head: &Value) -> io::Result<()> {
+        let head = head.to_string();
+        write!(self.out, "{}", head.strip_suffix('}').unwrap_or(&head))
+    }
+
+    pub(crate) fn member(&mut self, name: &str, value: &impl Serialize) -> io::Result<()> {
         self.close()?;
         write!(self.out, ",\n\"{name}\":")?;
         serde_json::to_writer(&mut self.out, value)?;
         Ok(())
     }
 
+    /// Begins an array, which may stay empty.
+    pub(crate) fn array(&mut self, name: &'static str) -> io::Result<()> {
+        self.close()?;
+        self.open = Some((name, false));
+        write!(self.out, ",\n\"{name}\":[")
+    }
+
     /// Writes an element of the array `name` on a line of its own.
-    fn element(&mut self, name: &'static str, value: &impl Serialize) -> io::Result<()> {
-        match self.open {
-            Some((open, more)) if open == name => {
-                self.out.write_all(if more { b",\n" } else { b"\n" })?;
-            }
-            _ => {
-                self.close()?;
-                write!(self.out, ",\n\"{name}\":[\n")?;
-            }
+    pub(crate) fn element(&mut self, name: &'static str, value: &impl Serialize) -> io::Result<()> {
+        if self.open.is_none_or(|(open, _)| open != name) {
+            self.array(name)?;
         }
+        let more = self.open.is_some_and(|(_, more)| more);
+        self.out.write_all(if more { b",\n" } else { b"\n" })?;
         self.open = Some((name, true));
         serde_json::to_writer(&mut self.out, value)?;
         Ok(())
@@ -77,42 +73,59 @@ impl<W: Write> JsonPrinter<W> {
             None => Ok(()),
         }
     }
+
+    /// Writes the errors of the file, and the end of the object.
+    pub(crate) fn end(&mut self, errors: &[Value], count: u64) -> io::Result<()> {
+        self.member("errors", &errors)?;
+        self.member("error_count", &count)?;
+        self.out.write_all(b"}\n")?;
+        self.out.flush()
+    }
 }
 
-/// Writes names of functions as JSON.
+/// Prints JSON.
+#[derive(Debug)]
+pub struct JsonPrinter<W> {
+    out: Members<W>,
+    names: JsonNames,
+}
+
+impl<W: Write> JsonPrinter<W> {
+    /// Makes a printer that writes to `out`.
+    pub fn new(out: W, spelling: Spelling) -> Self {
+        JsonPrinter {
+            out: Members::new(out),
+            names: JsonNames(spelling),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JsonNames(pub(crate) Spelling);
 
 impl JsonNames {
     pub(crate) fn named(&self, name: &[u8]) -> Value {
-        let mut value = json!({ "name": names::printable(name) });
         let demangled = match self.0 {
             Spelling::Demangled => names::demangle(name),
             Spelling::WithHashes => names::demangle_with_hashes(name),
             Spelling::Mangled => None,
         };
-        if let (Some(demangled), Some(members)) = (demangled, value.as_object_mut()) {
-            members.insert("demangled".to_owned(), demangled.into());
-        }
-        value
+        without_nulls(json!({ "name": names::printable(name), "demangled": demangled }))
     }
 
     /// Returns a function as JSON. If only the hash of the function is known, the object holds only the hash. A
     /// function outside the program becomes null.
-    fn function(&self, value: u64, context: &Context<'_>) -> Value {
+    fn function(&self, value: u64, source: &InstrReader<'_>) -> Value {
         let name_ref = NameRef(value);
-        let mut function = match context.source.name_of(name_ref) {
+        let function = match source.name_of(name_ref) {
             Some(name) => self.named(name),
             None if value == 0 => return Value::Null,
             None => json!({}),
         };
-        if let Some(members) = function.as_object_mut() {
-            members.insert("guid".to_owned(), name_ref.to_string().into());
-        }
-        function
+        with(function, json!({ "guid": name_ref.to_string() }))
     }
 
-    fn sites(&self, kind: u32, values: &KindValues, context: &Context<'_>) -> Value {
+    fn sites(&self, kind: u32, values: &KindValues, source: &InstrReader<'_>) -> Value {
         let key = match kind {
             value_kind::MEM_OP_SIZE => "size",
             value_kind::INDIRECT_CALL_TARGET => "target",
@@ -122,7 +135,7 @@ impl JsonNames {
             let site = site.iter().map(|one| {
                 let value = match kind {
                     value_kind::MEM_OP_SIZE => one.value.into(),
-                    _ => self.function(one.value, context),
+                    _ => self.function(one.value, source),
                 };
                 json!({ key: value, "count": one.count })
             });
@@ -134,48 +147,42 @@ impl JsonNames {
     /// Returns a function as JSON, with its numbers and the details that are asked for.
     pub(super) fn record(
         &self,
-        view: &RecordView<'_>,
+        record: &Record,
         details: Details,
-        context: &Context<'_>,
+        source: &InstrReader<'_>,
     ) -> Value {
-        let record = view.record;
-        let mut function = self.named(&record.name);
-        let Some(members) = function.as_object_mut() else {
-            return function;
+        let function = match record.name.as_slice() {
+            [] => json!({}),
+            name => self.named(name),
         };
-        if record.name.is_empty() {
-            members.remove("name");
-        }
-        let mut put = |name: &str, value: Value| {
-            members.insert(name.to_owned(), value);
+        let hex = |bytes: &[u8]| {
+            let shown = details.bitmaps && !bytes.is_empty();
+            shown.then(|| BuildId(bytes.to_vec()).to_string())
         };
-        put("guid", record.name_ref.to_string().into());
-        put("hash", record.func_hash.to_string().into());
-        put("counters", record.counts.len().into());
-        match view.pseudo() {
-            Some(pseudo) => put("pseudo", pseudo.into()),
-            None => {
-                put("sum", number(counter_sum(record)));
-                put("max", record.counts.iter().max().copied().into());
-                put("entry", record.counts.first().copied().into());
-                if details.counts {
-                    put("counts", record.counts.clone().into());
-                }
-            }
-        }
-        if details.bitmaps && !record.bitmap.is_empty() {
-            put("bitmap", BuildId(record.bitmap.clone()).to_string().into());
-        }
-        if details.bitmaps && !record.uniformity.is_empty() {
-            put(
-                "uniformity",
-                BuildId(record.uniformity.clone()).to_string().into(),
-            );
+        let pseudo = pseudo(record);
+        let counts = record.counts.as_slice();
+        let counted = pseudo.is_none().then_some(counts);
+        let mut function = with(
+            function,
+            json!({
+                "guid": record.name_ref.to_string(),
+                "hash": record.func_hash.to_string(),
+                "counters": counts.len(),
+                "pseudo": pseudo,
+                "sum": counted.map(|_| number(counter_sum(record))),
+                "counts": counted.filter(|_| details.counts),
+                "bitmap": hex(&record.bitmap),
+                "uniformity": hex(&record.uniformity),
+            }),
+        );
+        if pseudo.is_none() {
+            function["max"] = counts.iter().max().copied().into();
+            function["entry"] = counts.first().copied().into();
         }
         let keys = ["indirect_calls", "memop_sizes", "vtables"];
         for (((kind, values), wanted), key) in record.values.kinds().zip(details.values).zip(keys) {
             if wanted && values.site_count() > 0 {
-                put(key, self.sites(kind, values, context));
+                function[key] = self.sites(kind, values, source);
             }
         }
         function
@@ -183,177 +190,149 @@ impl JsonNames {
 }
 
 impl<W: Write> Printer for JsonPrinter<W> {
-    fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()> {
-        write!(
-            self.out,
-            "{{\"schema\":\"profkit-show\",\"schema_version\":{SCHEMA_VERSION}"
-        )?;
-        self.member("file", &file(name, size, facts))
-    }
-
-    fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()> {
-        if !ids.is_empty() {
-            self.binary_ids(ids)?;
-        }
-        let range = |range: &Option<RangeInclusive<Release>>| {
-            let ends = |range: &RangeInclusive<Release>| json!({ "first": range.start().to_string(), "last": range.end().to_string() });
-            range.as_ref().map(ends)
-        };
-        let readers =
-            json!({ "llvm_profdata": range(&readers.tool), "clang": range(&readers.compilers) });
-        self.member("readers", &without_nulls(readers))
-    }
-
-    fn layout(&mut self, layout: &Layout) -> io::Result<()> {
-        let header = layout.header.as_ref().map(|fields| {
-            let fields = fields.iter().map(
-                |&(name, offset, value)| json!({ "field": name, "offset": offset, "value": value }),
-            );
-            fields.collect::<Vec<_>>()
-        });
-        let sections = layout.sections.as_ref().map(|sections| {
-            let sections = sections.iter().map(|section| {
-                json!({
-                    "section": section.structure.to_string(),
-                    "offset": section.offset,
-                    "size": section.size,
-                    "missing": section.missing,
-                })
-            });
-            sections.collect::<Vec<_>>()
-        });
-        let value = json!({ "offset": layout.offset, "header": header, "sections": sections });
-        self.element("profiles", &without_nulls(value))
+    fn head(&mut self, head: &Head<'_>) -> io::Result<()> {
+        let out = &mut self.out;
+        out.begin(&json!({ "schema": "profkit-show", "schema_version": SCHEMA_VERSION }))?;
+        out.member("file", &file(head.name, head.size, head.facts))?;
+        let mut layouts = head.layouts.iter();
+        layouts.try_for_each(|layout| out.element("profiles", &layout_json(layout)))
     }
 
     fn record(
         &mut self,
-        view: &RecordView<'_>,
+        record: &Record,
         details: Details,
-        context: &Context<'_>,
+        source: &InstrReader<'_>,
     ) -> io::Result<()> {
-        let function = self.names.record(view, details, context);
-        self.element("functions", &function)
+        let function = self.names.record(record, details, source);
+        self.out.element("functions", &function)
     }
 
-    fn records_end(&mut self) -> io::Result<()> {
-        if self.open.is_none_or(|(name, _)| name != "functions") {
-            return self.member("functions", &json!([]));
+    fn rest(&mut self, rest: &Rest<'_>, source: &InstrReader<'_>) -> io::Result<()> {
+        let (out, names) = (&mut self.out, self.names);
+        if rest.functions && out.open.is_none_or(|(name, _)| name != "functions") {
+            out.member("functions", &json!([]))?;
         }
-        self.close()
-    }
-
-    fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()> {
-        self.close()?;
-        write!(self.out, ",\n\"traces_seen\":{}", traces.stream_size)?;
-        for trace in &traces.traces {
-            let functions = trace.functions.iter();
-            let functions = functions.map(|function| self.names.function(function.0, context));
-            let functions: Vec<_> = functions.collect();
-            let value = json!({ "weight": trace.weight, "functions": functions });
-            self.element("traces", &value)?;
+        if let Some((groups, by, total)) = rest.groups {
+            out.member("by", &group_word(by.by))?;
+            let groups = groups.iter().map(|group| group_json(group, total));
+            out.member("groups", &groups.collect::<Vec<_>>())?;
         }
-        if traces.traces.is_empty() {
-            self.member("traces", &json!([]))
-        } else {
-            self.close()
+        if let Some((ids, readers)) = &rest.origin {
+            if !ids.is_empty() {
+                out.member("binary_ids", &texts(ids))?;
+            }
+            let readers = json!({ "llvm_profdata": range(readers.tool.as_ref()), "clang": range(readers.compilers.as_ref()) });
+            out.member("readers", &without_nulls(readers))?;
         }
+        if let Some(traces) = &rest.traces {
+            out.member("traces_seen", &traces.stream_size)?;
+            for trace in &traces.traces {
+                let functions = trace.functions.iter();
+                let functions = functions.map(|function| names.function(function.0, source));
+                let functions: Vec<_> = functions.collect();
+                let trace = json!({ "weight": trace.weight, "functions": functions });
+                out.element("traces", &trace)?;
+            }
+            if traces.traces.is_empty() {
+                out.member("traces", &json!([]))?;
+            }
+        }
+        if let Some(ids) = &rest.binary_ids {
+            out.member("binary_ids", &texts(ids))?;
+        }
+        if let Some((first, second)) = &rest.summaries {
+            out.member("summary", &summary(first, rest.detailed))?;
+            if let Some(second) = second {
+                out.member("context_sensitive_summary", &summary(second, rest.detailed))?;
+            }
+            out.member("totals", &totals_json(&rest.totals))?;
+        }
+        if rest.shares {
+            let shares = rest.totals.shares();
+            let shares = shares
+                .iter()
+                .map(|one| json!({ "millionths": one.millionths, "functions": one.functions }));
+            out.member("shares", &shares.collect::<Vec<_>>())?;
+        }
+        if let Some((hot, _)) = &rest.hot {
+            let hot = hot.iter().map(|function| {
+                let numbers = function.numbers;
+                let more = json!({
+                    "sum": number(numbers.sum),
+                    "max": numbers.max,
+                    "entry": numbers.entry,
+                    "share": share(numbers.sum, rest.totals.sum),
+                });
+                with(names.named(&function.name), more)
+            });
+            out.member("hot", &hot.collect::<Vec<_>>())?;
+        }
+        if let Some(sum) = rest.heap {
+            let sum = json!({ "contexts": sum.contexts, "allocations": sum.allocations, "bytes": sum.bytes });
+            out.member("heap", &sum)?;
+        }
+        let errors: Vec<_> = rest.faults.first.iter().map(error).collect();
+        out.end(&errors, rest.faults.count)
     }
+}
 
-    fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()> {
-        let ids: Vec<_> = ids.iter().map(BuildId::to_string).collect();
-        self.member("binary_ids", &ids)
-    }
+fn texts(ids: &[BuildId]) -> Vec<String> {
+    ids.iter().map(BuildId::to_string).collect()
+}
 
-    fn shares(&mut self, totals: &Totals) -> io::Result<()> {
-        let shares = totals.shares();
-        let shares: Vec<_> = shares
-            .iter()
-            .map(|one| json!({ "millionths": one.millionths, "functions": one.functions }))
-            .collect();
-        self.member("shares", &shares)
-    }
+fn range(range: Option<&RangeInclusive<Release>>) -> Option<Value> {
+    let range = range?;
+    Some(json!({ "first": range.start().to_string(), "last": range.end().to_string() }))
+}
 
-    fn hot(&mut self, hot: &[RankedFunction], _: FunctionOrder, total: u128) -> io::Result<()> {
-        let hot: Vec<_> = hot
-            .iter()
-            .map(|function| {
-                let mut value = self.names.named(&function.name);
-                if let Some(members) = value.as_object_mut() {
-                    let numbers = function.numbers;
-                    let mut put = |name: &str, value: Value| {
-                        members.insert(name.to_owned(), value);
-                    };
-                    put("sum", number(numbers.sum));
-                    put("max", numbers.max.into());
-                    put("entry", numbers.entry.into());
-                    put("share", share(numbers.sum, total).into());
-                }
-                value
+fn layout_json(layout: &Layout) -> Value {
+    let header = layout.header.as_ref().map(|fields| {
+        let fields = fields.iter().map(
+            |&(name, offset, value)| json!({ "field": name, "offset": offset, "value": value }),
+        );
+        fields.collect::<Vec<_>>()
+    });
+    let sections = layout.sections.as_ref().map(|sections| {
+        let sections = sections.iter().map(|section| {
+            json!({
+                "section": section.structure.to_string(),
+                "offset": section.offset,
+                "size": section.size,
+                "missing": section.missing,
             })
-            .collect();
-        self.member("hot", &hot)
-    }
-
-    fn groups(&mut self, groups: &[Group], by: Grouping<'_>, total: u128) -> io::Result<()> {
-        self.member("by", &group_word(by.by))?;
-        let groups = groups.iter().map(|group| group_json(group, total));
-        self.member("groups", &groups.collect::<Vec<_>>())
-    }
-
-    fn summaries(
-        &mut self,
-        first: &Summary,
-        second: Option<&Summary>,
-        totals: &Totals,
-        detailed: bool,
-    ) -> io::Result<()> {
-        self.member("summary", &summary(first, detailed))?;
-        if let Some(second) = second {
-            self.member("context_sensitive_summary", &summary(second, detailed))?;
-        }
-        let [calls, sizes, vtables] = totals.values.map(value_totals);
-        let totals = json!({
-            "records": totals.records,
-            "pseudo_records": totals.pseudo_records,
-            "functions_entered": totals.functions_entered,
-            "counters_above_zero": totals.counters_above_zero,
-            "indirect_calls": calls,
-            "memop_sizes": sizes,
-            "vtables": vtables,
-            "bitmap_records": totals.bitmap_records,
-            "bitmap_bytes": totals.bitmap_bytes,
-            "uniformity_records": totals.uniformity_records,
         });
-        self.member("totals", &totals)
-    }
+        sections.collect::<Vec<_>>()
+    });
+    let value = json!({ "offset": layout.offset, "header": header, "sections": sections });
+    without_nulls(value)
+}
 
-    fn heap(&mut self, sum: ContextSum) -> io::Result<()> {
-        let sum =
-            json!({ "contexts": sum.contexts, "allocations": sum.allocations, "bytes": sum.bytes });
-        self.member("heap", &sum)
-    }
-
-    fn end(&mut self, faults: &Faults) -> io::Result<()> {
-        let first: Vec<_> = faults.first.iter().map(error).collect();
-        self.member("errors", &first)?;
-        write!(self.out, ",\n\"error_count\":{}}}\n", faults.count)?;
-        self.out.flush()
-    }
+fn totals_json(totals: &Totals) -> Value {
+    let [calls, sizes, vtables] = totals.values.map(value_totals);
+    json!({
+        "records": totals.records,
+        "pseudo_records": totals.pseudo_records,
+        "functions_entered": totals.functions_entered,
+        "counters_above_zero": totals.counters_above_zero,
+        "indirect_calls": calls,
+        "memop_sizes": sizes,
+        "vtables": vtables,
+        "bitmap_records": totals.bitmap_records,
+        "bitmap_bytes": totals.bitmap_bytes,
+        "uniformity_records": totals.uniformity_records,
+    })
 }
 
 /// Returns the JSON object that describes the file.
 pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
-    let writers = facts.writers.as_ref().map(
-        |range| json!({ "first": range.start().to_string(), "last": range.end().to_string() }),
-    );
     let value = json!({
         "path": name,
         "size": size,
         "kind": facts.form.to_string(),
         "version": facts.version,
         "version_word": facts.version.map(|_| format!("{:#018x}", facts.version_word)),
-        "written_by_llvm": writers,
+        "written_by_llvm": range(facts.writers.as_ref()),
         "pointer_bits": facts.machine.map(|(width, _)| bits(width)),
         "endian": facts.machine.map(|(_, endian)| endian_name(endian)),
         "instrumentation": facts.instrumentation.names().collect::<Vec<_>>(),
@@ -410,9 +389,14 @@ fn value_totals(values: ValueTotals) -> Value {
 }
 
 /// Removes each member whose value is null from an object.
-fn without_nulls(mut value: Value) -> Value {
-    if let Some(members) = value.as_object_mut() {
-        members.retain(|_, value| !value.is_null());
+pub(crate) fn without_nulls(value: Value) -> Value {
+    with(json!({}), value)
+}
+
+/// Adds members to an object, except for those whose value is null.
+pub(crate) fn with(mut object: Value, more: Value) -> Value {
+    if let (Some(members), Value::Object(more)) = (object.as_object_mut(), more) {
+        members.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
     }
-    value
+    object
 }

@@ -1,23 +1,23 @@
-//! The output of `profkit show`. This module has the parts of the output for instrumentation profiles, in the order in
-//! which they are printed. The printer writes each part as soon as it is complete.
+//! The output of `profkit show`. Of an instrumentation profile, this is what stands before the records ([`Head`]), the
+//! records, which are printed as they are read and not stored, and what stands after them ([`Rest`]).
 pub mod json;
-mod rows;
 pub mod sample;
 pub mod text;
 
 use crate::Grouping;
+use crate::rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json};
+use json::JsonNames;
 use profkit_abi::indexed;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::{InstrFacts, InstrReader, SectionPlace, Totals};
+use profkit_analysis::names::Spelling;
 use profkit_analysis::ranking::{FunctionOrder, Group, RankedFunction};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::Summary;
-use std::io;
-
-pub use rows::RowPrinter;
+use std::io::{self, Write};
 
 /// The details of a function that are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,29 +30,12 @@ pub struct Details {
     pub bitmaps: bool,
 }
 
-/// The data that the printing of a record needs besides the record: the source of the names.
-#[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
-    /// The reader that has the names of functions.
-    pub source: &'a InstrReader<'a>,
-}
-
-/// A record that is to be printed.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordView<'a> {
-    /// The record.
-    pub record: &'a Record,
-}
-
-impl RecordView<'_> {
-    /// Returns `hot` or `warm` if the first counter of the record is a marker for a hot or warm function instead of a
-    /// count.
-    pub fn pseudo(&self) -> Option<&'static str> {
-        match self.record.counts.first() {
-            Some(&indexed::PSEUDO_HOT) => Some("hot"),
-            Some(&indexed::PSEUDO_WARM) => Some("warm"),
-            _ => None,
-        }
+/// Returns `hot` or `warm` if the first counter of a record marks a hot or warm function instead of counting.
+fn pseudo(record: &Record) -> Option<&'static str> {
+    match record.counts.first() {
+        Some(&indexed::PSEUDO_HOT) => Some("hot"),
+        Some(&indexed::PSEUDO_WARM) => Some("warm"),
+        _ => None,
     }
 }
 
@@ -70,46 +53,112 @@ pub struct Layout {
     pub sections: Option<Vec<SectionPlace>>,
 }
 
-/// A printer of the parts of the output. Each part is printed when its function is called; nothing is stored.
+/// What stands before the records.
+#[derive(Clone, Debug)]
+pub struct Head<'a> {
+    /// The name of the file.
+    pub name: &'a str,
+    /// The size of the file in bytes.
+    pub size: u64,
+    /// What the file is.
+    pub facts: &'a InstrFacts,
+    /// The profiles of the file, if their headers or sections are asked for.
+    pub layouts: Vec<Layout>,
+}
+
+/// What stands after the records: the parts that are asked for.
+#[derive(Debug, Default)]
+pub struct Rest<'a> {
+    /// Whether records are asked for, even if none was printed.
+    pub functions: bool,
+    /// Groups of functions, what they are grouped by, and the sum of all counts.
+    pub groups: Option<(&'a [Group], Grouping<'a>, u128)>,
+    /// The build ids of the programs that wrote the profile, and the LLVM releases that read it.
+    pub origin: Option<(Vec<BuildId>, Readers)>,
+    /// The temporal traces.
+    pub traces: Option<TemporalTraces>,
+    /// The build ids of the programs that wrote the profile, as a part of its own.
+    pub binary_ids: Option<Vec<BuildId>>,
+    /// The summary of the records without context sensitivity, and of those with it.
+    pub summaries: Option<(Summary, Option<Summary>)>,
+    /// Whether the summaries have the table of shares.
+    pub detailed: bool,
+    /// Whether it is shown how many of the hottest functions together reach certain shares of all counts.
+    pub shares: bool,
+    /// The totals of all records.
+    pub totals: Totals,
+    /// The first functions of a sorted list, for example the hottest functions.
+    pub hot: Option<(Vec<RankedFunction>, FunctionOrder)>,
+    /// The sums of the heap profile that is in the same file.
+    pub heap: Option<ContextSum>,
+    /// The faults, which the JSON contains. The caller prints them beside the text.
+    pub faults: Faults,
+}
+
+/// A printer of instrumentation profiles.
 pub trait Printer {
-    /// Describes the file. Called first.
-    fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;
-    /// Prints the build ids of the programs that wrote the profile, and the LLVM releases that read it.
-    fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()>;
-    /// Prints the header and the sections of a profile. Called once per profile in the file if the user asks for them.
-    fn layout(&mut self, layout: &Layout) -> io::Result<()>;
-    /// Prints a record. Called once per selected record.
+    /// Prints what stands before the records. Called first.
+    fn head(&mut self, head: &Head<'_>) -> io::Result<()>;
+    /// Prints a record; `source` has the names of functions.
     fn record(
         &mut self,
-        view: &RecordView<'_>,
+        record: &Record,
         details: Details,
-        context: &Context<'_>,
+        source: &InstrReader<'_>,
     ) -> io::Result<()>;
-    /// Ends the list of records.
-    fn records_end(&mut self) -> io::Result<()>;
-    /// Prints the temporal traces.
-    fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()>;
-    /// Prints the build ids of the programs that wrote the profile.
-    fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()>;
-    /// Prints how many of the hottest functions together reach certain shares of all counts.
-    fn shares(&mut self, totals: &Totals) -> io::Result<()>;
-    /// Prints the first functions of a sorted list, for example the hottest functions. `total` is the sum of all
-    /// counts.
-    fn hot(&mut self, hot: &[RankedFunction], order: FunctionOrder, total: u128) -> io::Result<()>;
-    /// Prints groups of functions. `total` is the sum of all counts.
-    fn groups(&mut self, groups: &[Group], by: Grouping<'_>, total: u128) -> io::Result<()>;
-    /// Prints two summaries, one of the records without context sensitivity and one of the records with it, and then
-    /// the totals of all records.
-    fn summaries(
+    /// Prints what stands after the records. Called last.
+    fn rest(&mut self, rest: &Rest<'_>, source: &InstrReader<'_>) -> io::Result<()>;
+}
+
+const COLUMNS: [&str; 8] = [
+    "name",
+    "demangled",
+    "guid",
+    "hash",
+    "counters",
+    "entry",
+    "max",
+    "sum",
+];
+
+/// Prints functions, or groups of functions, as rows. Other parts of the output cannot be rows, and are not printed.
+#[derive(Debug)]
+pub struct RowPrinter<W> {
+    rows: RowWriter<'static, W>,
+    names: JsonNames,
+}
+
+impl<W: Write> RowPrinter<W> {
+    /// Makes a printer that writes to `out`: groups if `groups` is true, otherwise functions.
+    pub fn new(out: W, form: RowForm, groups: bool, spelling: Spelling) -> Self {
+        let columns: &[&str] = if groups { &GROUP_COLUMNS } else { &COLUMNS };
+        RowPrinter {
+            rows: RowWriter::new(out, form, columns),
+            names: JsonNames(spelling),
+        }
+    }
+}
+
+impl<W: Write> Printer for RowPrinter<W> {
+    fn head(&mut self, _: &Head<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn record(
         &mut self,
-        first: &Summary,
-        second: Option<&Summary>,
-        totals: &Totals,
-        detailed: bool,
-    ) -> io::Result<()>;
-    /// Prints the sums of the heap profile that is in the same file.
-    fn heap(&mut self, sum: ContextSum) -> io::Result<()>;
-    /// Ends the output. Called last. The JSON output contains the faults; the text output does not, because the caller
-    /// prints them.
-    fn end(&mut self, faults: &Faults) -> io::Result<()>;
+        record: &Record,
+        details: Details,
+        source: &InstrReader<'_>,
+    ) -> io::Result<()> {
+        let function = self.names.record(record, details, source);
+        self.rows.row(&function)
+    }
+
+    fn rest(&mut self, rest: &Rest<'_>, _: &InstrReader<'_>) -> io::Result<()> {
+        if let Some((groups, _, total)) = rest.groups {
+            let mut groups = groups.iter();
+            groups.try_for_each(|group| self.rows.row(&group_json(group, total)))?;
+        }
+        self.rows.end()
+    }
 }

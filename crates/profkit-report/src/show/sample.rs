@@ -1,12 +1,11 @@
 //! Sample profiles as text and as JSON.
-use super::json::{SCHEMA_VERSION, bare_error};
+use super::json::{Members, SCHEMA_VERSION, bare_error, with, without_nulls};
 use super::text::{
-    GroupTitles, cutoffs_table, facts, groups_table, hot_and_cold, ranking_table, read_by,
-    top_title,
+    GroupTitles, add_groups, cutoffs_table, hot_and_cold, ranking_table, read_by, top_title,
 };
 use crate::doctor::gcc_releases;
-use crate::rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
-use crate::{Console, Grouping, Style, grouped, percent};
+use crate::rows::{GROUP_COLUMNS, group_json, group_word};
+use crate::{Answer, Cell, Console, Document, Grouping, RowForm, Rows, Style, grouped, percent};
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group};
 use profkit_analysis::samples::{SampleView, numbers, self_samples};
@@ -22,7 +21,6 @@ use std::io::{self, Write};
 
 const GROUP_TITLES: GroupTitles = ["Functions", "functions", "sampled", "own samples"];
 
-/// The columns of functions.
 const COLUMNS: [&str; 6] = ["name", "context", "total", "self", "max_line", "head"];
 
 /// The parts of a sample profile that are shown, and options for showing them.
@@ -101,12 +99,15 @@ pub fn encoding_name(view: &SampleView<'_>) -> &'static str {
     }
 }
 
+fn kinds(kind: ProfileKind) -> impl Iterator<Item = (ProfileKind, &'static str, &'static str)> {
+    KINDS
+        .into_iter()
+        .filter(move |(flag, ..)| kind.contains(*flag))
+}
+
 /// Returns descriptions of the properties of a profile.
 pub fn kind_texts(kind: ProfileKind) -> impl Iterator<Item = &'static str> {
-    let set = KINDS
-        .into_iter()
-        .filter(move |(flag, ..)| kind.contains(*flag));
-    set.map(|(.., text)| text)
+    kinds(kind).map(|(.., text)| text)
 }
 
 impl SampleShow<'_> {
@@ -114,19 +115,16 @@ impl SampleShow<'_> {
         self.view.name(id, self.spelling)
     }
 
-    /// The functions to show.
     fn shown(&self) -> Vec<&Function> {
-        if self.parts.functions {
-            self.sorted()
-        } else {
-            Vec::new()
+        match self.parts.functions {
+            true => self.sorted(&self.parts.selection),
+            false => Vec::new(),
         }
     }
 
-    /// The selected functions, sorted as they are printed.
-    fn sorted(&self) -> Vec<&Function> {
+    fn sorted(&self, selection: &Selection) -> Vec<&Function> {
         let order = self.parts.order.unwrap_or_default();
-        self.view.sorted(&self.parts.selection, order)
+        self.view.sorted(selection, order)
     }
 
     /// The groups, and the sum of all groups. `None` if no groups are asked for.
@@ -139,290 +137,192 @@ impl SampleShow<'_> {
         Some((by, groups, total))
     }
 
-    /// The summary; `None` if it is not asked for.
     fn summary(&self) -> Option<Summary> {
         self.parts.summary.then(|| self.view.summary())
     }
 
-    /// Prints text for people.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        out.title(
-            self.path,
-            format_args!("sample profile, {}", encoding_name(self.view)),
-        )?;
-        let kinds: Vec<_> = KINDS
-            .iter()
-            .filter(|(kind, ..)| self.view.profile.kind.contains(*kind))
-            .map(|(_, _, text)| *text)
-            .collect();
+    fn head(&self) -> Document {
+        let mut document = Document::default();
+        let encoding = encoding_name(self.view);
+        document.title(self.path, format_args!("sample profile, {encoding}"));
+        let kinds: Vec<_> = kind_texts(self.view.profile.kind).collect();
         if !kinds.is_empty() {
-            out.fact("with", kinds.join(", "))?;
+            document.fact("with", kinds.join(", "));
         }
-        out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
+        document.fact("size", format_args!("{} bytes", grouped(self.size)));
         match self.view.gcov_version() {
             Some(version) if version != GcovVersion::Gcc47 => {
                 if let Some(releases) = gcc_releases(version) {
-                    out.fact("read by", releases)?;
+                    document.fact("read by", releases);
                 }
             }
-            _ => out.fact("read by", read_by(&self.view.readers()))?,
+            _ => document.fact("read by", read_by(&self.view.readers())),
         }
-        if self.parts.sections {
-            self.sections(out)?;
+        if let Some((version, sections)) = self.view.sections().filter(|_| self.parts.sections) {
+            document.section(format_args!("Sections (version {version})"));
+            for entry in sections {
+                document.line(format_args!(
+                    "  {:#010x}  {:>14} bytes  flags {:#x}  {}",
+                    entry.offset,
+                    grouped(entry.size),
+                    entry.flags,
+                    entry.name()
+                ));
+            }
         }
-        for function in self.shown() {
-            self.function(out, function)?;
-        }
+        document
+    }
+
+    fn rest(&self) -> Document {
+        let mut document = Document::default();
         if self.parts.symbols {
-            writeln!(out)?;
             let profile = &self.view.profile;
-            out.heading(format_args!(
-                "Symbols of the program: {}",
-                grouped(profile.symbol_count())
-            ))?;
+            let count = grouped(profile.symbol_count());
+            document.section(format_args!("Symbols of the program: {count}"));
             for symbol in &profile.symbols {
-                writeln!(out, "  {}", names::printable(symbol))?;
+                document.line(format_args!("  {}", names::printable(symbol)));
             }
             for hash in &profile.symbol_hashes {
-                writeln!(out, "  {hash} (MD5)")?;
+                document.line(format_args!("  {hash} (MD5)"));
             }
         }
         if let Some(summary) = self.summary() {
-            self.summary_text(&summary, out)?;
+            self.add_summary(&mut document, &summary);
         }
         if let Some((by, groups, total)) = self.groups() {
             let most = self.parts.top.unwrap_or(groups.len()).min(groups.len());
             let shown = groups.get(..most).unwrap_or_default();
-            groups_table(&GROUP_TITLES, shown, by, total, out)?;
+            add_groups(&mut document, &GROUP_TITLES, shown, by, total);
         } else if let Some(count) = self.parts.top {
             if self.parts.summary {
-                self.hot_and_cold(out)?;
+                self.add_hot_and_cold(&mut document);
             }
-            self.hot(out, count)?;
+            self.add_hot(&mut document, count);
         }
-        out.flush()
+        document
     }
 
-    fn summary_text<W: Write>(&self, summary: &Summary, out: &mut Console<W>) -> io::Result<()> {
+    fn add_summary(&self, document: &mut Document, summary: &Summary) {
         let (sampled, contexts) = self.view.sampled_and_contexts();
         let share = percent(u128::from(sampled), u128::from(summary.functions));
         let functions = format!("{} with samples ({share})", grouped(sampled));
-        let mut rows = vec![("functions", summary.functions, functions)];
-        if contexts > 0 {
-            rows.push(("calling contexts", contexts, String::new()));
-        }
+        let mut rows = vec![("functions", summary.functions, &*functions)];
+        rows.extend((contexts > 0).then_some(("calling contexts", contexts, "")));
         rows.extend([
-            ("lines", summary.blocks, String::new()),
-            ("samples of lines", summary.total_count, String::new()),
-            ("largest line", summary.max_count, String::new()),
-            ("largest head", summary.max_function_count, String::new()),
+            ("lines", summary.blocks, ""),
+            ("samples of lines", summary.total_count, ""),
+            ("largest line", summary.max_count, ""),
+            ("largest head", summary.max_function_count, ""),
         ]);
-        writeln!(out)?;
-        out.heading("Summary")?;
-        let rows = rows.into_iter();
-        facts(
-            out,
-            rows.map(|(name, count, note)| (name, grouped(count), note)),
-        )?;
+        document.section("Summary");
+        document.facts(rows);
         if self.parts.detailed {
-            out.heading("Shares of all samples")?;
-            let rows = summary.cutoffs.iter();
-            let rows = rows.map(|cutoff| (cutoff.cutoff, cutoff.blocks, cutoff.min_count));
-            cutoffs_table("lines", rows, out)?;
+            document.heading("Shares of all samples");
+            document.table(cutoffs_table("lines", summary));
         }
-        Ok(())
     }
 
-    fn hot_and_cold(&self, out: &mut Console<impl Write>) -> io::Result<()> {
+    fn add_hot_and_cold(&self, document: &mut Document) {
         let functions = self.view.profile.functions();
         let idle = functions.iter().filter(|it| it.samples.total == 0).count() as u64;
-        let (_, contexts) = self.view.sampled_and_contexts();
-        let what = if contexts > 0 {
-            "contexts"
-        } else {
-            "functions"
+        let what = match self.view.sampled_and_contexts() {
+            (_, 0) => "functions",
+            _ => "contexts",
         };
-        let shares = self.view.shares();
-        let all = functions.len() as u64;
-        hot_and_cold(
-            out,
-            [what, "samples"],
-            &shares,
-            all,
-            (idle, "without samples"),
-        )
+        let (shares, all) = (self.view.shares(), functions.len() as u64);
+        let idle = (idle, "without samples");
+        hot_and_cold(document, [what, "samples"], &shares, all, idle);
     }
 
-    fn sections<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        let Some((version, sections)) = self.view.sections() else {
-            return Ok(());
-        };
-        writeln!(out)?;
-        out.heading(format_args!("Sections (version {version})"))?;
-        for entry in sections {
-            writeln!(
-                out,
-                "  {:#010x}  {:>14} bytes  flags {:#x}  {}",
-                entry.offset,
-                grouped(entry.size),
-                entry.flags,
-                entry.name()
-            )?;
-        }
-        Ok(())
-    }
-
-    fn function(&self, out: &mut Console<impl Write>, function: &Function) -> io::Result<()> {
-        writeln!(out)?;
-        out.styled(Style::Heading, self.full_name(function))?;
+    fn function(&self, function: &Function) -> Document {
+        let mut document = Document::default();
+        document.line("");
         let samples = &function.samples;
-        write!(
-            out,
-            ": {} samples, head {}",
-            grouped(samples.total),
-            grouped(samples.head)
-        )?;
-        self.samples(out, samples, 1)
+        let (total, head) = (grouped(samples.total), grouped(samples.head));
+        let marks = marks(samples);
+        document.pieces([
+            Cell::styled(Style::Heading, self.full_name(function)),
+            format!(": {total} samples, head {head}{marks}").into(),
+        ]);
+        self.add_samples(&mut document, samples, 1);
+        document
     }
 
-    fn samples(
-        &self,
-        out: &mut Console<impl Write>,
-        samples: &Samples,
-        depth: usize,
-    ) -> io::Result<()> {
-        if samples.checksum != 0 {
-            write!(out, ", checksum {:#x}", samples.checksum)?;
-        }
-        if samples.attributes != 0 {
-            write!(out, ", attributes {:#x}", samples.attributes)?;
-        }
-        writeln!(out)?;
+    fn add_samples(&self, document: &mut Document, samples: &Samples, depth: usize) {
         let pad = "  ".repeat(depth);
         for line in &samples.body {
-            write!(
-                out,
-                "{pad}{}: {}",
-                place(line.location),
-                grouped(line.samples)
-            )?;
+            let mut text = format!("{pad}{}: {}", place(line.location), grouped(line.samples));
             for (name, count) in self.view.targets(samples, line.location) {
-                write!(out, "  {} {}", self.name(name), grouped(count))?;
+                text += &format!("  {} {}", self.name(name), grouped(count));
             }
-            writeln!(out)?;
+            document.line(text);
         }
         for target in &samples.vtables {
-            let name = self.name(target.name);
-            writeln!(
-                out,
-                "{pad}{}: vtable {name} {}",
-                place(target.location),
-                grouped(target.count)
-            )?;
+            let (place, name) = (place(target.location), self.name(target.name));
+            let count = grouped(target.count);
+            document.line(format_args!("{pad}{place}: vtable {name} {count}"));
         }
         for inlined in &samples.inlined {
             let inner = &inlined.samples;
-            let name = self.name(inner.name);
-            write!(
-                out,
-                "{pad}{}: inlined {name}: {} samples",
-                place(inlined.location),
-                grouped(inner.total)
-            )?;
-            self.samples(out, inner, depth + 1)?;
+            let (place, name) = (place(inlined.location), self.name(inner.name));
+            let (total, marks) = (grouped(inner.total), marks(inner));
+            document.line(format_args!(
+                "{pad}{place}: inlined {name}: {total} samples{marks}"
+            ));
+            self.add_samples(document, inner, depth + 1);
         }
-        Ok(())
     }
 
-    fn hot<W: Write>(&self, out: &mut Console<W>, count: usize) -> io::Result<()> {
+    fn add_hot(&self, document: &mut Document, count: usize) {
+        const BY_SAMPLES: &str = "by samples, with those of inlined functions";
         let total = self.view.hottest(0).total;
+        let with_numbers = |functions: Vec<_>| {
+            let functions = functions.into_iter().take(count);
+            let with_numbers = functions.map(|it: &Function| (numbers(&it.samples), it));
+            with_numbers.collect::<Vec<_>>()
+        };
         if let Some(order) = self.parts.order {
             let by = match order {
-                FunctionOrder::Sum => "by samples, with those of inlined functions",
+                FunctionOrder::Sum => BY_SAMPLES,
                 FunctionOrder::Max => "by the samples of their hottest line",
                 FunctionOrder::Entry => "by the samples of their entry",
                 FunctionOrder::Name => "by name",
             };
-            let functions = self
-                .view
-                .sorted(&Selection::everything(), order)
-                .into_iter();
-            let rows = functions.take(count).map(|it| (numbers(&it.samples), it));
-            return self.top(out, order, rows.collect(), total, by);
+            let functions = with_numbers(self.view.sorted(&Selection::everything(), order));
+            return self.add_top(document, order, functions, total, by);
         }
-        let hot = self.view.hottest(count).functions.into_iter();
-        let rows = hot.map(|it| (numbers(&it.samples), it)).collect();
-        let by = "by samples, with those of inlined functions";
-        self.top(out, FunctionOrder::Sum, rows, total, by)?;
-        let by_self = self.view.hottest_by_self(count).into_iter();
-        let own = |it: &Function| FunctionNumbers {
-            sum: self_samples(&it.samples).into(),
-            ..FunctionNumbers::default()
-        };
-        let rows = by_self.map(|it| (own(it), it)).collect();
-        self.top(
-            out,
-            FunctionOrder::Sum,
-            rows,
-            total,
-            "by samples of their own lines",
-        )
+        let order = FunctionOrder::Sum;
+        let hot = with_numbers(self.view.hottest(count).functions);
+        self.add_top(document, order, hot, total, BY_SAMPLES);
+        let mut by_self = with_numbers(self.view.hottest_by_self(count));
+        for (numbers, function) in &mut by_self {
+            numbers.sum = self_samples(&function.samples).into();
+        }
+        let by = "by samples of their own lines";
+        self.add_top(document, order, by_self, total, by);
     }
 
-    /// Prints one list of functions with their shares and bars.
-    fn top<W: Write>(
+    fn add_top(
         &self,
-        out: &mut Console<W>,
+        document: &mut Document,
         order: FunctionOrder,
         mut rows: Vec<(FunctionNumbers, &Function)>,
         total: u128,
         by: &str,
-    ) -> io::Result<()> {
+    ) {
         rows.retain(|(numbers, _)| numbers.sum > 0);
         if rows.is_empty() {
-            return Ok(());
+            return;
         }
-        writeln!(out)?;
         // A function occurs in the list once for each of its calling contexts.
-        let has_contexts = rows
-            .iter()
-            .any(|(_, function)| !function.callers.is_empty());
+        let has_contexts = rows.iter().any(|(_, it)| !it.callers.is_empty());
         let what = if has_contexts { "context" } else { "function" };
-        out.heading(top_title(rows.len(), what, by))?;
-        let rows = rows.into_iter();
-        let rows = rows.map(|(numbers, function)| (numbers, self.full_name(function)));
+        document.section(top_title(rows.len(), what, by));
+        let rows = rows
+            .into_iter()
+            .map(|(numbers, it)| (numbers, self.full_name(it)));
         let titles = ["samples", "hottest line", "entry"];
-        ranking_table(&titles, order, rows.collect(), total, out)
-    }
-
-    /// Prints the functions, or the groups, as rows.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
-        let most = self.parts.top.unwrap_or(usize::MAX);
-        if let Some((_, groups, total)) = self.groups() {
-            let mut rows = RowWriter::new(out, form, &GROUP_COLUMNS);
-            for group in groups.iter().take(most) {
-                rows.row(&group_json(group, total))?;
-            }
-            return rows.end();
-        }
-        let mut rows = RowWriter::new(out, form, &COLUMNS);
-        for function in self.sorted().into_iter().take(most) {
-            let mut value = self.function_json(function);
-            if form == RowForm::Csv
-                && let Some(members) = value.as_object_mut()
-            {
-                let context = self.full_name(function);
-                members.insert("context".to_owned(), context.into());
-            }
-            rows.row(&value)?;
-        }
-        rows.end()
+        document.table(ranking_table(&titles, order, rows.collect(), total));
     }
 
     /// The name of a function with its callers: `main:3 @ parse`.
@@ -434,17 +334,107 @@ impl SampleShow<'_> {
         text + &self.name(function.samples.name)
     }
 
-    /// Prints one JSON object.
-    ///
-    /// # Errors
-    /// If the writer fails.
-    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
-        let kinds: Vec<_> = KINDS
-            .iter()
-            .filter(|(kind, ..)| self.view.profile.kind.contains(*kind))
-            .map(|(_, name, _)| *name)
-            .collect();
-        let head = json!({
+    fn plain(&self, id: NameId) -> Cow<'_, str> {
+        self.view.name(id, Spelling::Mangled)
+    }
+
+    fn function_json(&self, function: &Function) -> Value {
+        let samples = &function.samples;
+        let callers = function.callers.iter().map(|frame| {
+            let name = json!({ "name": self.plain(frame.name) });
+            with(place_json(frame.location), name)
+        });
+        let own = json!({
+            "head": samples.head,
+            "self": self_samples(samples),
+            "max_line": numbers(samples).max,
+            "callers": some(callers),
+        });
+        with(self.samples_json(samples), own)
+    }
+
+    fn samples_json(&self, samples: &Samples) -> Value {
+        let target = |name, count: u64| json!({ "name": self.plain(name), "count": count });
+        let lines = samples.body.iter().map(|line| {
+            let targets = self.view.targets(samples, line.location).into_iter();
+            let targets: Vec<_> = targets.map(|(name, count)| target(name, count)).collect();
+            let line_json = json!({ "samples": line.samples, "targets": targets });
+            with(place_json(line.location), line_json)
+        });
+        let inlined = samples.inlined.iter();
+        let inlined =
+            inlined.map(|it| with(place_json(it.location), self.samples_json(&it.samples)));
+        let vtables = samples.vtables.iter();
+        let vtables = vtables.map(|it| with(place_json(it.location), target(it.name, it.count)));
+        let above_zero = |number| Some(number).filter(|number| *number != 0);
+        without_nulls(json!({
+            "name": self.plain(samples.name),
+            "total": samples.total,
+            "lines": lines.collect::<Vec<_>>(),
+            "checksum": above_zero(samples.checksum),
+            "attributes": above_zero(samples.attributes.into()),
+            "inlined": some(inlined),
+            "vtables": some(vtables),
+        }))
+    }
+}
+
+fn some(list: impl Iterator<Item = Value>) -> Option<Vec<Value>> {
+    let list: Vec<_> = list.collect();
+    Some(list).filter(|list| !list.is_empty())
+}
+
+fn marks(samples: &Samples) -> String {
+    let checksum = match samples.checksum {
+        0 => String::new(),
+        checksum => format!(", checksum {checksum:#x}"),
+    };
+    match samples.attributes {
+        0 => checksum,
+        attributes => format!("{checksum}, attributes {attributes:#x}"),
+    }
+}
+
+impl Answer for SampleShow<'_> {
+    fn document(&self) -> Document {
+        let mut document = self.head();
+        for function in self.shown() {
+            document.append(self.function(function));
+        }
+        document.append(self.rest());
+        document
+    }
+
+    /// Prints the functions one by one: their text can be larger than the profile.
+    fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        self.head().print(out)?;
+        let mut shown = self.shown().into_iter();
+        shown.try_for_each(|function| self.function(function).print(out))?;
+        self.rest().print(out)
+    }
+
+    fn rows(&self, form: RowForm) -> Rows<'_> {
+        let most = self.parts.top.unwrap_or(usize::MAX);
+        if let Some((_, groups, total)) = self.groups() {
+            let groups = groups.into_iter().take(most);
+            let groups = groups.map(move |group| group_json(&group, total));
+            return Rows::new(&GROUP_COLUMNS, groups);
+        }
+        let functions = self.sorted(&self.parts.selection).into_iter().take(most);
+        let rows = functions.map(move |function| {
+            let mut row = self.function_json(function);
+            if form == RowForm::Csv {
+                row["context"] = self.full_name(function).into();
+            }
+            row
+        });
+        Rows::new(&COLUMNS, rows)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Members::new(out);
+        let kinds = kinds(self.view.profile.kind).map(|(_, name, _)| name);
+        out.begin(&json!({
             "schema": "profkit-show",
             "schema_version": SCHEMA_VERSION,
             "file": {
@@ -452,163 +442,61 @@ impl SampleShow<'_> {
                 "size": self.size,
                 "kind": "sample",
                 "encoding": encoding_name(self.view),
-                "properties": kinds,
+                "properties": kinds.collect::<Vec<_>>(),
             },
-        });
-        let head = head.to_string();
-        out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
-        let member =
-            |out: &mut dyn Write, name: &str, value: Value| write!(out, ",\n\"{name}\":{value}");
-        if self.parts.sections
-            && let Some((_, sections)) = self.view.sections()
-        {
-            let sections: Vec<_> = sections
-                .iter()
-                .map(|it| json!({"name": it.name(), "type": it.kind, "flags": it.flags, "offset": it.offset, "size": it.size}))
-                .collect();
-            member(out, "sections", sections.into())?;
+        }))?;
+        if let Some((_, sections)) = self.view.sections().filter(|_| self.parts.sections) {
+            let sections = sections.iter().map(|it| {
+                json!({ "name": it.name(), "type": it.kind, "flags": it.flags, "offset": it.offset, "size": it.size })
+            });
+            out.member("sections", &sections.collect::<Vec<_>>())?;
         }
         if self.parts.functions {
-            out.write_all(b",\n\"functions\":[")?;
-            let mut separator = "\n";
+            out.array("functions")?;
             for function in self.shown() {
-                write!(out, "{separator}{}", self.function_json(function))?;
-                separator = ",\n";
+                out.element("functions", &self.function_json(function))?;
             }
-            out.write_all(b"\n]")?;
         }
         if self.parts.symbols {
             let profile = &self.view.profile;
-            let named = profile
-                .symbols
-                .iter()
-                .map(|it| names::printable(it).into_owned());
+            let named = profile.symbols.iter();
+            let named = named.map(|it| names::printable(it).into_owned());
             let hashes = profile.symbol_hashes.iter().map(u64::to_string);
-            let symbols: Vec<String> = named.chain(hashes).collect();
-            member(out, "symbols", symbols.into())?;
+            out.member("symbols", &named.chain(hashes).collect::<Vec<_>>())?;
         }
         if let Some((by, groups, total)) = self.groups() {
             let groups = groups.iter().map(|group| group_json(group, total));
-            member(out, "by", group_word(by.by).into())?;
-            member(out, "groups", groups.collect())?;
+            out.member("by", &group_word(by.by))?;
+            out.member("groups", &groups.collect::<Vec<_>>())?;
         } else if let Some(count) = self.parts.top {
-            let row = |it: &Function| json!({"name": self.plain(it.samples.name), "total": it.samples.total, "self": self_samples(&it.samples), "max_line": numbers(&it.samples).max, "head": it.samples.head});
+            let rows = |functions: Vec<_>| -> Vec<_> {
+                let functions = functions.into_iter().take(count);
+                functions.map(|it: &Function| json!({ "name": self.plain(it.samples.name), "total": it.samples.total, "self": self_samples(&it.samples), "max_line": numbers(&it.samples).max, "head": it.samples.head })).collect()
+            };
             let hot = match self.parts.order {
                 Some(order) => self.view.sorted(&Selection::everything(), order),
                 None => self.view.hottest(count).functions,
             };
-            let hot: Vec<_> = hot.into_iter().take(count).map(row).collect();
-            member(out, "hot", hot.into())?;
-            let by_self: Vec<_> = self
-                .view
-                .hottest_by_self(count)
-                .into_iter()
-                .map(row)
-                .collect();
-            member(out, "hot_by_self", by_self.into())?;
+            out.member("hot", &rows(hot))?;
+            out.member("hot_by_self", &rows(self.view.hottest_by_self(count)))?;
         }
         if let Some(summary) = self.summary() {
-            let cutoffs: Vec<_> = summary
-                .cutoffs
-                .iter()
-                .map(|it| json!({"cutoff": it.cutoff, "min_count": it.min_count, "lines": it.blocks}))
-                .collect();
+            let cutoffs = self.parts.detailed.then(|| {
+                let cutoffs = summary.cutoffs.iter();
+                let cutoffs = cutoffs.map(|it| json!({ "cutoff": it.cutoff, "min_count": it.min_count, "lines": it.blocks }));
+                cutoffs.collect::<Vec<_>>()
+            });
             let (sampled, contexts) = self.view.sampled_and_contexts();
-            let mut value = json!({
+            let value = json!({
                 "functions_with_samples": sampled, "contexts": contexts,
                 "functions": summary.functions, "lines": summary.blocks, "samples": summary.total_count,
                 "max_line": summary.max_count, "max_head": summary.max_function_count,
+                "cutoffs": cutoffs,
             });
-            if self.parts.detailed
-                && let Some(members) = value.as_object_mut()
-            {
-                members.insert("cutoffs".to_owned(), cutoffs.into());
-            }
-            member(out, "summary", value)?;
+            out.member("summary", &without_nulls(value))?;
         }
         let errors: Vec<_> = self.view.report.faults.iter().map(bare_error).collect();
-        member(out, "errors", errors.into())?;
-        member(out, "error_count", self.view.report.fault_count.into())?;
-        out.write_all(b"}\n")?;
-        out.flush()
-    }
-
-    fn plain(&self, id: NameId) -> Cow<'_, str> {
-        self.view.name(id, Spelling::Mangled)
-    }
-
-    fn function_json(&self, function: &Function) -> Value {
-        let mut value = self.samples_json(&function.samples);
-        if let Some(members) = value.as_object_mut() {
-            members.insert("head".to_owned(), function.samples.head.into());
-            members.insert("self".to_owned(), self_samples(&function.samples).into());
-            members.insert("max_line".to_owned(), numbers(&function.samples).max.into());
-            if !function.callers.is_empty() {
-                let callers = function.callers.iter().map(|frame| {
-                    let mut caller = place_json(frame.location);
-                    if let Some(members) = caller.as_object_mut() {
-                        members.insert("name".to_owned(), self.plain(frame.name).into());
-                    }
-                    caller
-                });
-                members.insert("callers".to_owned(), callers.collect());
-            }
-        }
-        value
-    }
-
-    fn samples_json(&self, samples: &Samples) -> Value {
-        let with = |location: Location, more: Value| {
-            let mut value = place_json(location);
-            if let (Some(members), Value::Object(more)) = (value.as_object_mut(), more) {
-                members.extend(more);
-            }
-            value
-        };
-        let targets = |location| -> Vec<Value> {
-            let targets = self.view.targets(samples, location).into_iter();
-            targets
-                .map(|(name, count)| json!({"name": self.plain(name), "count": count}))
-                .collect()
-        };
-        let mut value = json!({
-            "name": self.plain(samples.name),
-            "total": samples.total,
-            "lines": samples.body.iter().map(|line| {
-                with(line.location, json!({"samples": line.samples, "targets": targets(line.location)}))
-            }).collect::<Vec<_>>(),
-        });
-        let Some(members) = value.as_object_mut() else {
-            return value;
-        };
-        let mut add = |name: &str, value: Value| {
-            members.insert(name.to_owned(), value);
-        };
-        if samples.checksum != 0 {
-            add("checksum", samples.checksum.into());
-        }
-        if samples.attributes != 0 {
-            add("attributes", samples.attributes.into());
-        }
-        if !samples.inlined.is_empty() {
-            let inlined = samples.inlined.iter();
-            add(
-                "inlined",
-                inlined
-                    .map(|it| with(it.location, self.samples_json(&it.samples)))
-                    .collect(),
-            );
-        }
-        if !samples.vtables.is_empty() {
-            let vtables = samples.vtables.iter().map(|target| {
-                with(
-                    target.location,
-                    json!({"name": self.plain(target.name), "count": target.count}),
-                )
-            });
-            add("vtables", vtables.collect());
-        }
-        value
+        out.end(&errors, self.view.report.fault_count)
     }
 }
 

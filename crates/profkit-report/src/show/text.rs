@@ -1,35 +1,34 @@
 //! Profiles as text for people.
-use super::{Context, Details, Layout, Printer, RecordView};
-use crate::Grouping;
+use super::{Details, Head, Layout, Printer, Rest, pseudo};
 use crate::rows::group_word;
-use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural};
+use crate::{Cell, Console, Document, Grouping, Style, Table, grouped, percent, plural};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
-use profkit_analysis::faults::Faults;
-use profkit_analysis::heap::ContextSum;
-use profkit_analysis::instr::InstrFacts;
-use profkit_analysis::instr::{Share, Totals, counter_sum};
+use profkit_analysis::instr::{InstrFacts, InstrReader, Share, Totals, counter_sum};
 use profkit_analysis::names::{self, Spelling};
-use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group, RankedFunction};
+use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group};
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::PointerWidth;
-use profkit_data::instr::{InstrKind, KindValues, TemporalTraces};
+use profkit_data::instr::{InstrKind, KindValues, Record, TemporalTraces};
 use profkit_data::releases::{RELEASES, display_compilers, display_range};
 use profkit_data::summary::Summary;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// The number of counters that are printed per row.
 const ROW: usize = 8;
-/// The largest number of build ids that are listed if `--binary-ids` is not given.
 const MOST_IDS: usize = 3;
-/// The number of bitmap bytes that are printed per row.
 const BITMAP_ROW: usize = 32;
 
 /// Prints text.
 #[derive(Debug)]
 pub struct TextPrinter<W> {
     out: Console<W>,
+    text: Text,
+}
+
+#[derive(Debug)]
+struct Text {
     spelling: Spelling,
     /// Whether the size of a memory intrinsic means a range of sizes, as in profiles of LLVM 12 and later.
     ranges: bool,
@@ -38,71 +37,197 @@ pub struct TextPrinter<W> {
 impl<W: Write> TextPrinter<W> {
     /// Makes a printer that writes to `out`.
     pub fn new(out: Console<W>, spelling: Spelling) -> Self {
-        TextPrinter {
-            out,
-            spelling,
-            ranges: false,
-        }
+        let ranges = false;
+        let text = Text { spelling, ranges };
+        TextPrinter { out, text }
+    }
+}
+
+impl<W: Write> Printer for TextPrinter<W> {
+    fn head(&mut self, head: &Head<'_>) -> io::Result<()> {
+        self.text.ranges = head.facts.version.is_some_and(|version| version >= 7);
+        head.document().print(&mut self.out)
     }
 
-    fn counts(&mut self, counts: &[u64]) -> io::Result<()> {
-        let width = counts.iter().max().map_or(0, |&max| grouped(max).len());
-        for (row, chunk) in counts.chunks(ROW).enumerate() {
-            let label = if row == 0 { "counts" } else { "" };
-            write!(self.out, "  {label:8}")?;
-            for &count in chunk {
-                write!(self.out, "  {:>width$}", grouped(count))?;
+    fn record(
+        &mut self,
+        record: &Record,
+        details: Details,
+        source: &InstrReader<'_>,
+    ) -> io::Result<()> {
+        let document = self.text.record(record, details, source);
+        document.print(&mut self.out)
+    }
+
+    fn rest(&mut self, rest: &Rest<'_>, source: &InstrReader<'_>) -> io::Result<()> {
+        self.text.rest(rest, source).print(&mut self.out)?;
+        self.out.flush()
+    }
+}
+
+impl Head<'_> {
+    /// The text for people.
+    pub fn document(&self) -> Document {
+        let mut document = Document::default();
+        document.title(self.name, describe(self.facts));
+        document.fact("instrumentation", stated(self.facts.instrumentation));
+        let size = grouped(self.size);
+        document.fact("size", format_args!("{size} bytes"));
+        for layout in &self.layouts {
+            add_layout(&mut document, layout);
+        }
+        document
+    }
+}
+
+/// What a profile counts, in words.
+pub(crate) fn stated(kind: InstrKind) -> String {
+    if kind.is_unknown() {
+        "not stated (assumed to be front-end)".to_owned()
+    } else {
+        kind.to_string()
+    }
+}
+
+fn add_layout(document: &mut Document, layout: &Layout) {
+    document.line("");
+    if let Some(index) = layout.index {
+        let offset = layout.offset;
+        document.line(format_args!("Profile {index} at offset {offset:#x}"));
+    }
+    if let Some(fields) = &layout.header {
+        document.heading("Header");
+        for (name, offset, value) in fields {
+            let plain = plain_value(name, *value);
+            let line = format!("  {offset:#08x}  {name:32}  {value:#018x}  {plain}");
+            document.line(line.trim_end());
+        }
+    }
+    if let Some(sections) = &layout.sections {
+        document.heading("Sections");
+        for section in sections {
+            let (offset, name) = (section.offset, section.structure.to_string());
+            let size = grouped(section.size);
+            let missing = match section.missing {
+                0 => String::new(),
+                missing => format!(", {} missing", grouped(missing)),
+            };
+            document.line(format_args!(
+                "  {offset:#08x}  {name:24}  {size:>14} bytes{missing}"
+            ));
+        }
+    }
+}
+
+/// Adds rows of `per_row` things each; the first row has a label.
+fn add_rows<T>(
+    document: &mut Document,
+    label: &str,
+    things: &[T],
+    per_row: usize,
+    text: impl Fn(&mut String, &T),
+) {
+    for (row, chunk) in things.chunks(per_row).enumerate() {
+        let label = if row == 0 { label } else { "" };
+        let mut line = format!("  {label:8}");
+        chunk.iter().for_each(|thing| text(&mut line, thing));
+        document.line(line);
+    }
+}
+
+impl Text {
+    fn record(&self, record: &Record, details: Details, source: &InstrReader<'_>) -> Document {
+        let mut document = Document::default();
+        document.section(match record.name.as_slice() {
+            [] => format!("(unknown name {})", record.name_ref),
+            name => names::spelled(name, self.spelling).into_owned(),
+        });
+        let counters = plural(record.counts.len() as u64, "counter");
+        let counts = match (pseudo(record), record.counts.as_slice()) {
+            (Some(pseudo), _) => format!(", pseudo-{pseudo}: no counts"),
+            (None, [entry]) => format!(": {}", grouped(*entry)),
+            (None, [entry, ..]) => {
+                let sum = grouped(counter_sum(record));
+                format!(", first {}, sum {sum}", grouped(*entry))
             }
-            writeln!(self.out)?;
+            (None, []) => String::new(),
+        };
+        let hash = record.func_hash;
+        document.line(format_args!("  hash {hash}, {counters}{counts}"));
+        if details.counts && pseudo(record).is_none() && record.counts.len() > 1 {
+            let largest = record.counts.iter().max();
+            let width = largest.map_or(0, |&max| grouped(max).len());
+            add_rows(
+                &mut document,
+                "counts",
+                &record.counts,
+                ROW,
+                |line, &count| {
+                    let _ = write!(line, "  {:>width$}", grouped(count));
+                },
+            );
         }
-        Ok(())
-    }
-
-    fn bitmap(&mut self, bitmap: &[u8]) -> io::Result<()> {
-        for (row, chunk) in bitmap.chunks(BITMAP_ROW).enumerate() {
-            let label = if row == 0 { "bitmap" } else { "" };
-            write!(self.out, "  {label:8}  ")?;
-            for byte in chunk {
-                write!(self.out, "{byte:02x}")?;
+        if details.bitmaps {
+            let bytes: Vec<_> = record
+                .bitmap
+                .chunks(BITMAP_ROW)
+                .map(|row| BuildId(row.to_vec()))
+                .collect();
+            add_rows(&mut document, "bitmap", &bytes, 1, |line, bytes| {
+                let _ = write!(line, "  {bytes}");
+            });
+            if !record.uniformity.is_empty() {
+                let uniform = grouped(record.uniform_blocks());
+                let all = plural(record.counts.len() as u64, "block");
+                document.line(format_args!("  uniform   {uniform} of {all}"));
             }
-            writeln!(self.out)?;
         }
-        Ok(())
+        for ((kind, values), wanted) in record.values.kinds().zip(details.values) {
+            if wanted && values.site_count() > 0 {
+                self.values(&mut document, kind, values, source);
+            }
+        }
+        document
     }
 
-    fn values(&mut self, kind: u32, values: &KindValues, context: &Context<'_>) -> io::Result<()> {
+    fn values(
+        &self,
+        document: &mut Document,
+        kind: u32,
+        values: &KindValues,
+        source: &InstrReader<'_>,
+    ) {
         let (title, event) = match kind {
             value_kind::INDIRECT_CALL_TARGET => ("indirect calls", "calls"),
             value_kind::MEM_OP_SIZE => ("memory intrinsic sizes", "calls"),
             _ => ("virtual tables", "uses"),
         };
-        writeln!(self.out, "  {title}")?;
+        document.line(format_args!("  {title}"));
         for (index, site) in values.sites().enumerate() {
             let total: u128 = site.iter().map(|one| u128::from(one.count)).sum();
             if site.is_empty() {
-                writeln!(self.out, "    site {index}: none")?;
+                document.line(format_args!("    site {index}: none"));
                 continue;
             }
-            writeln!(self.out, "    site {index}: {} {event}", grouped(total))?;
+            let calls = grouped(total);
+            document.line(format_args!("    site {index}: {calls} {event}"));
             let mut sorted = site.to_vec();
             sorted.sort_by_key(|one| std::cmp::Reverse(one.count));
             let width = sorted.first().map_or(0, |one| grouped(one.count).len());
             for one in sorted {
                 let count = grouped(one.count);
                 let share = percent(u128::from(one.count), total);
-                write!(self.out, "      {count:>width$}  {share:>6}  ")?;
-                if kind == value_kind::MEM_OP_SIZE {
-                    writeln!(self.out, "{}", self.size(one.value))?;
-                } else {
-                    writeln!(self.out, "{}", self.target(one.value, context))?;
-                }
+                let value = match kind {
+                    value_kind::MEM_OP_SIZE => self.size(one.value),
+                    _ => self.target(one.value, source),
+                };
+                document.line(format_args!("      {count:>width$}  {share:>6}  {value}"));
             }
         }
-        Ok(())
     }
 
-    fn target(&self, value: u64, context: &Context<'_>) -> String {
-        match context.source.name_of(NameRef(value)) {
+    fn target(&self, value: u64, source: &InstrReader<'_>) -> String {
+        match source.name_of(NameRef(value)) {
             Some(name) => names::spelled(name, self.spelling).into_owned(),
             None if value == 0 => "(outside the profiled program)".to_owned(),
             None => format!("(unknown name {})", NameRef(value)),
@@ -122,325 +247,179 @@ impl<W: Write> TextPrinter<W> {
         }
     }
 
-    /// Prints a summary. If `totals` are given, the text also says how much of the program ran.
-    fn summary(
-        &mut self,
-        title: &str,
-        summary: &Summary,
-        totals: Option<&Totals>,
-    ) -> io::Result<()> {
-        let ran = |part: u64, whole: u64, what: &str| {
-            let share = percent(u128::from(part), u128::from(whole));
-            format!("{} {what} ({share})", grouped(part))
-        };
-        let (entered, above) = totals.map_or_else(Default::default, |totals| {
-            (
-                ran(totals.functions_entered, summary.functions, "entered"),
-                ran(totals.counters_above_zero, summary.blocks, "above 0"),
-            )
-        });
-        let none = String::new;
-        let lines = [
-            ("functions", summary.functions, entered),
-            ("counters", summary.blocks, above),
-            ("sum of counters", summary.total_count, none()),
-            ("largest first counter", summary.max_function_count, none()),
-            ("largest other counter", summary.max_internal_count, none()),
-        ];
-        self.out.heading(title)?;
-        facts(
-            &mut self.out,
-            lines.map(|(name, value, remark)| (name, grouped(value), remark)),
-        )
-    }
-}
-
-/// Prints one line per row, with a name, a right-aligned number and a remark.
-///
-/// # Errors
-/// If the writer fails.
-pub fn facts<W: Write>(
-    out: &mut Console<W>,
-    rows: impl IntoIterator<Item = (&'static str, String, String)>,
-) -> io::Result<()> {
-    let rows = rows.into_iter();
-    Table::of_facts(rows.map(|(name, number, remark)| (name.into(), number, remark))).print(out)
-}
-
-impl<W: Write> Printer for TextPrinter<W> {
-    fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()> {
-        self.ranges = facts.version.is_some_and(|version| version >= 7);
-        self.out.title(name, describe(facts))?;
-        let kind = facts.instrumentation;
-        let kind = if kind.is_unknown() {
-            "not stated (assumed to be front-end)".to_owned()
-        } else {
-            kind.to_string()
-        };
-        self.out.fact("instrumentation", kind)?;
-        self.out
-            .fact("size", format_args!("{} bytes", grouped(size)))
-    }
-
-    fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()> {
-        for (index, id) in ids.iter().enumerate().take(MOST_IDS) {
-            let label = if index == 0 { "build id" } else { "" };
-            self.out.fact(label, id)?;
+    fn rest(&self, rest: &Rest<'_>, source: &InstrReader<'_>) -> Document {
+        let mut document = Document::default();
+        if let Some((groups, by, total)) = rest.groups {
+            add_groups(&mut document, &INSTR_GROUPS, groups, by, total);
         }
-        if ids.len() > MOST_IDS {
-            let more = grouped(ids.len() - MOST_IDS);
-            self.out
-                .fact("", format_args!("and {more} more: --binary-ids"))?;
-        }
-        let text = read_by(readers);
-        self.out.fact("read by", text)
-    }
-
-    fn layout(&mut self, layout: &Layout) -> io::Result<()> {
-        writeln!(self.out)?;
-        if let Some(index) = layout.index {
-            writeln!(self.out, "Profile {index} at offset {:#x}", layout.offset)?;
-        }
-        if let Some(fields) = &layout.header {
-            self.out.heading("Header")?;
-            for (name, offset, value) in fields {
-                let line = format!(
-                    "  {offset:#08x}  {name:32}  {value:#018x}  {}",
-                    plain_value(name, *value)
-                );
-                writeln!(self.out, "{}", line.trim_end())?;
+        if let Some((ids, readers)) = &rest.origin {
+            for (index, id) in ids.iter().enumerate().take(MOST_IDS) {
+                let label = if index == 0 { "build id" } else { "" };
+                document.fact(label, id);
             }
+            if ids.len() > MOST_IDS {
+                let more = grouped(ids.len() - MOST_IDS);
+                document.fact("", format_args!("and {more} more: --binary-ids"));
+            }
+            document.fact("read by", read_by(readers));
         }
-        if let Some(sections) = &layout.sections {
-            self.out.heading("Sections")?;
-            for section in sections {
-                let size = grouped(section.size);
-                write!(
-                    self.out,
-                    "  {:#08x}  {:24}  {size:>14} bytes",
-                    section.offset,
-                    section.structure.to_string()
-                )?;
-                if section.missing > 0 {
-                    write!(self.out, ", {} missing", grouped(section.missing))?;
+        if let Some(traces) = &rest.traces {
+            self.traces(&mut document, traces, source);
+        }
+        if let Some(ids) = &rest.binary_ids {
+            document.section("Build ids");
+            if ids.is_empty() {
+                document.line("  none");
+            }
+            ids.iter()
+                .for_each(|id| document.line(format_args!("  {id}")));
+        }
+        let totals = &rest.totals;
+        if let Some((first, second)) = &rest.summaries {
+            let of_second = second.as_ref();
+            summaries(&mut document, first, of_second, totals, rest.detailed);
+        }
+        if rest.shares {
+            let all = totals.records - totals.pseudo_records;
+            let idle = (all - totals.functions_entered, "never entered");
+            let words = ["functions", "counts"];
+            hot_and_cold(&mut document, words, &totals.shares(), all, idle);
+        }
+        if let Some((hot, order)) = &rest.hot {
+            let by = match order {
+                FunctionOrder::Sum => "by the sum of their counters",
+                FunctionOrder::Max => "by their largest counter",
+                FunctionOrder::Entry => "by their first counter",
+                FunctionOrder::Name => "by name",
+            };
+            document.section(top_title(hot.len(), "function", by));
+            let rows = hot.iter().map(|function| {
+                let mut name = names::spelled(&function.name, self.spelling).into_owned();
+                if function.instances > 1 {
+                    name += &format!(" ({} instances)", grouped(function.instances));
                 }
-                writeln!(self.out)?;
-            }
+                (function.numbers, name)
+            });
+            document.table(ranking_table(
+                &INSTR_TITLES,
+                *order,
+                rows.collect(),
+                totals.sum,
+            ));
         }
-        Ok(())
+        if let Some(sum) = rest.heap {
+            document.section("Heap profile in the same file: --memory shows it");
+            document.facts([
+                ("contexts", sum.contexts, ""),
+                ("allocations", sum.allocations, ""),
+                ("bytes", sum.bytes, ""),
+            ]);
+        }
+        document
     }
 
-    fn record(
-        &mut self,
-        view: &RecordView<'_>,
-        details: Details,
-        context: &Context<'_>,
-    ) -> io::Result<()> {
-        let record = view.record;
-        let name = match record.name.as_slice() {
-            [] => format!("(unknown name {})", record.name_ref),
-            name => names::spelled(name, self.spelling).into_owned(),
-        };
-        writeln!(self.out)?;
-        self.out.heading(name)?;
-        let counters = plural(record.counts.len() as u64, "counter");
-        write!(self.out, "  hash {}, {counters}", record.func_hash)?;
-        match (view.pseudo(), record.counts.first()) {
-            (Some(pseudo), _) => writeln!(self.out, ", pseudo-{pseudo}: no counts")?,
-            (None, Some(&entry)) if record.counts.len() > 1 => {
-                let sum = grouped(counter_sum(record));
-                writeln!(self.out, ", first {}, sum {sum}", grouped(entry))?;
-            }
-            (None, Some(&entry)) => writeln!(self.out, ": {}", grouped(entry))?,
-            (None, None) => writeln!(self.out)?,
-        }
-        if details.counts && view.pseudo().is_none() && record.counts.len() > 1 {
-            self.counts(&record.counts)?;
-        }
-        if details.bitmaps {
-            self.bitmap(&record.bitmap)?;
-            if !record.uniformity.is_empty() {
-                let (uniform, all) = (record.uniform_blocks(), record.counts.len() as u64);
-                writeln!(
-                    self.out,
-                    "  uniform   {} of {}",
-                    grouped(uniform),
-                    plural(all, "block")
-                )?;
-            }
-        }
-        for ((kind, values), wanted) in record.values.kinds().zip(details.values) {
-            if wanted && values.site_count() > 0 {
-                self.values(kind, values, context)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn records_end(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()> {
-        let (kept, seen) = (traces.traces.len(), traces.stream_size);
-        writeln!(self.out)?;
-        self.out.heading(format_args!(
-            "Temporal traces: {} of {} seen",
-            kept,
-            grouped(seen)
-        ))?;
+    fn traces(&self, document: &mut Document, traces: &TemporalTraces, source: &InstrReader<'_>) {
+        let (kept, seen) = (traces.traces.len(), grouped(traces.stream_size));
+        document.section(format_args!("Temporal traces: {kept} of {seen} seen"));
         for (index, trace) in traces.traces.iter().enumerate() {
             let functions = plural(trace.functions.len() as u64, "function");
-            writeln!(
-                self.out,
-                "  trace {index}: weight {}, {functions}",
-                grouped(trace.weight)
-            )?;
+            let weight = grouped(trace.weight);
+            document.line(format_args!(
+                "  trace {index}: weight {weight}, {functions}"
+            ));
             for function in &trace.functions {
-                writeln!(self.out, "    {}", self.target(function.0, context))?;
+                let name = self.target(function.0, source);
+                document.line(format_args!("    {name}"));
             }
         }
-        Ok(())
     }
+}
 
-    fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()> {
-        writeln!(self.out)?;
-        self.out.heading("Build ids")?;
-        if ids.is_empty() {
-            writeln!(self.out, "  none")?;
-        }
-        ids.iter().try_for_each(|id| writeln!(self.out, "  {id}"))
+fn summaries(
+    document: &mut Document,
+    first: &Summary,
+    second: Option<&Summary>,
+    totals: &Totals,
+    detailed: bool,
+) {
+    document.line("");
+    let ran = (second.is_none() && first.functions > 0).then_some(totals);
+    if first.functions > 0 || second.is_none() {
+        add_summary(document, "Summary", first, ran);
     }
-
-    fn shares(&mut self, totals: &Totals) -> io::Result<()> {
-        let all = totals.records - totals.pseudo_records;
-        let idle = (all - totals.functions_entered, "never entered");
-        hot_and_cold(
-            &mut self.out,
-            ["functions", "counts"],
-            &totals.shares(),
-            all,
-            idle,
-        )
+    if let Some(second) = second {
+        add_summary(
+            document,
+            "Summary of context-sensitive records",
+            second,
+            None,
+        );
     }
-
-    fn hot(&mut self, hot: &[RankedFunction], order: FunctionOrder, total: u128) -> io::Result<()> {
-        writeln!(self.out)?;
-        let by = match order {
-            FunctionOrder::Sum => "by the sum of their counters",
-            FunctionOrder::Max => "by their largest counter",
-            FunctionOrder::Entry => "by their first counter",
-            FunctionOrder::Name => "by name",
-        };
-        self.out.heading(top_title(hot.len(), "function", by))?;
-        let rows = hot.iter().map(|function| {
-            let mut name = names::spelled(&function.name, self.spelling).into_owned();
-            if function.instances > 1 {
-                name += &format!(" ({} instances)", grouped(function.instances));
-            }
-            (function.numbers, name)
+    let sites = [
+        "indirect call sites",
+        "memory intrinsic sites",
+        "virtual call sites",
+    ];
+    let sites = sites
+        .into_iter()
+        .zip(&totals.values)
+        .map(|(title, values)| {
+            let with_values = grouped(values.sites_with_values);
+            let remark = format!(
+                "{with_values} with values, {} values",
+                grouped(values.values)
+            );
+            (title, values.sites, remark)
         });
-        ranking_table(&INSTR_TITLES, order, rows.collect(), total, &mut self.out)
+    let pseudo = "marked as pseudo-hot or pseudo-warm, not in the summary".to_owned();
+    let bitmaps = plural(totals.bitmap_bytes, "byte");
+    let uniform = "with uniform blocks noted".to_owned();
+    let first_row = [("functions without counts", totals.pseudo_records, pseudo)];
+    let last_rows = [
+        ("functions with bitmaps", totals.bitmap_records, bitmaps),
+        ("GPU functions", totals.uniformity_records, uniform),
+    ];
+    let rows = first_row.into_iter().chain(sites).chain(last_rows);
+    let rows: Vec<_> = rows.filter(|(_, count, _)| *count > 0).collect();
+    if !rows.is_empty() {
+        document.section("Beside the counters");
+        document.facts(rows);
     }
+    let of_second = " of context-sensitive records";
+    for (title, summary) in [("", Some(first)), (of_second, second)] {
+        let Some(summary) = summary.filter(|_| detailed) else {
+            continue;
+        };
+        document.section(format_args!("Shares of all counts{title}"));
+        document.table(cutoffs_table("counters", summary));
+    }
+}
 
-    fn groups(&mut self, groups: &[Group], by: Grouping<'_>, total: u128) -> io::Result<()> {
-        groups_table(&INSTR_GROUPS, groups, by, total, &mut self.out)
-    }
-
-    fn summaries(
-        &mut self,
-        first: &Summary,
-        second: Option<&Summary>,
-        totals: &Totals,
-        detailed: bool,
-    ) -> io::Result<()> {
-        writeln!(self.out)?;
-        let ran = (second.is_none() && first.functions > 0).then_some(totals);
-        if first.functions > 0 || second.is_none() {
-            self.summary("Summary", first, ran)?;
-        }
-        if let Some(second) = second {
-            self.summary("Summary of context-sensitive records", second, None)?;
-        }
-        let mut more = Vec::new();
-        if totals.pseudo_records > 0 {
-            let remark = "marked as pseudo-hot or pseudo-warm, not in the summary".to_owned();
-            more.push((
-                "functions without counts",
-                grouped(totals.pseudo_records),
-                remark,
-            ));
-        }
-        let titles = [
-            "indirect call sites",
-            "memory intrinsic sites",
-            "virtual call sites",
-        ];
-        for (title, values) in titles.into_iter().zip(&totals.values) {
-            if values.sites > 0 {
-                let remark = format!(
-                    "{} with values, {} values",
-                    grouped(values.sites_with_values),
-                    grouped(values.values)
-                );
-                more.push((title, grouped(values.sites), remark));
-            }
-        }
-        if totals.bitmap_records > 0 {
-            let remark = plural(totals.bitmap_bytes, "byte");
-            more.push((
-                "functions with bitmaps",
-                grouped(totals.bitmap_records),
-                remark,
-            ));
-        }
-        if totals.uniformity_records > 0 {
-            more.push((
-                "GPU functions",
-                grouped(totals.uniformity_records),
-                "with uniform blocks noted".to_owned(),
-            ));
-        }
-        if !more.is_empty() {
-            writeln!(self.out)?;
-            self.out.heading("Beside the counters")?;
-            facts(&mut self.out, more)?;
-        }
-        if detailed {
-            for (title, summary) in [("", Some(first)), (" of context-sensitive records", second)] {
-                let Some(summary) = summary else { continue };
-                writeln!(self.out)?;
-                self.out
-                    .heading(format_args!("Shares of all counts{title}"))?;
-                let rows = summary.cutoffs.iter();
-                let rows = rows.map(|cutoff| (cutoff.cutoff, cutoff.blocks, cutoff.min_count));
-                cutoffs_table("counters", rows, &mut self.out)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn heap(&mut self, sum: ContextSum) -> io::Result<()> {
-        writeln!(self.out)?;
-        self.out
-            .heading("Heap profile in the same file: --memory shows it")?;
-        let rows = [
-            ("contexts", grouped(sum.contexts), String::new()),
-            ("allocations", grouped(sum.allocations), String::new()),
-            ("bytes", grouped(sum.bytes), String::new()),
-        ];
-        facts(&mut self.out, rows)
-    }
-
-    /// This function prints no errors: the command prints them on stderr.
-    fn end(&mut self, _faults: &Faults) -> io::Result<()> {
-        self.out.flush()
-    }
+/// Adds a summary. If `totals` are given, the text also says how much of the program ran.
+fn add_summary(document: &mut Document, title: &str, summary: &Summary, totals: Option<&Totals>) {
+    let ran = |part: u64, whole: u64, what: &str| {
+        let share = percent(u128::from(part), u128::from(whole));
+        format!("{} {what} ({share})", grouped(part))
+    };
+    let (entered, above) = totals.map_or_else(Default::default, |totals| {
+        (
+            ran(totals.functions_entered, summary.functions, "entered"),
+            ran(totals.counters_above_zero, summary.blocks, "above 0"),
+        )
+    });
+    document.heading(title);
+    document.facts([
+        ("functions", summary.functions, &*entered),
+        ("counters", summary.blocks, &*above),
+        ("sum of counters", summary.total_count, ""),
+        ("largest first counter", summary.max_function_count, ""),
+        ("largest other counter", summary.max_internal_count, ""),
+    ]);
 }
 
 /// Returns the title of a list of functions: "Top 10 functions by …". `what` is the singular of the word for the listed
 /// things.
-pub fn top_title(count: usize, what: &str, by: &str) -> String {
+pub(crate) fn top_title(count: usize, what: &str, by: &str) -> String {
     format!("Top {} {by}", plural(count as u64, what))
 }
 
@@ -464,23 +443,19 @@ pub fn read_by(readers: &Readers) -> String {
     }
 }
 
-/// Prints how many functions make 90 % of all counts, how many the next 9 %, and how many the rest.
+/// Adds how many functions make 90 % of all counts, how many the next 9 %, and how many the rest.
 ///
-/// # Arguments
 /// `what` is the plural of what is listed, for example functions. `counts` is the plural of what is counted, for
 /// example samples. `idle` is the number of listed things without any counts, and `idle_text` describes them.
-///
-/// # Errors
-/// Those of the writer.
 pub(crate) fn hot_and_cold(
-    out: &mut Console<impl Write>,
+    document: &mut Document,
     [what, counts]: [&str; 2],
     shares: &[Share],
     all: u64,
     (idle, idle_text): (u64, &str),
-) -> io::Result<()> {
+) {
     let [hot, warm, nearly] = shares else {
-        return Ok(());
+        return;
     };
     let cold = all - warm.functions;
     let up_to = nearly.functions - warm.functions;
@@ -493,23 +468,23 @@ pub(crate) fn hot_and_cold(
         let separator = if last.is_empty() { "" } else { "; " };
         last += &format!("{separator}{} {idle_text}", grouped(idle));
     }
-    let warm_alone = warm.functions - hot.functions;
     let most = format!("have 90% of all {counts}");
-    let rows = [
-        (Style::Hot, "hot", hot.functions, most),
-        (
-            Style::Warm,
-            "warm",
-            warm_alone,
-            "have the next 9%".to_owned(),
-        ),
-        (Style::Cold, "cold", cold, last),
+    let numbers = [hot.functions, warm.functions - hot.functions, cold];
+    document.section(format_args!("Hot and cold {what}"));
+    document.facts(temperatures(numbers, [&most, "have the next 9%", &last]));
+}
+
+/// The rows of a table of hot, warm and cold things.
+pub(crate) fn temperatures<C, R>(numbers: [C; 3], remarks: [R; 3]) -> Vec<(Cell, C, R)> {
+    let names = [
+        (Style::Hot, "hot"),
+        (Style::Warm, "warm"),
+        (Style::Cold, "cold"),
     ];
-    writeln!(out)?;
-    out.heading(format_args!("Hot and cold {what}"))?;
-    let rows = rows
-        .map(|(style, name, count, remark)| (Cell::styled(style, name), grouped(count), remark));
-    Table::of_facts(rows).print(out)
+    let names = names.map(|(style, name)| Cell::styled(style, name));
+    let rows = names.into_iter().zip(numbers).zip(remarks);
+    rows.map(|((name, number), remark)| (name, number, remark))
+        .collect()
 }
 
 /// The titles of three columns of a table of functions: the sum, the largest and the first count of a function.
@@ -517,56 +492,40 @@ pub(crate) type Titles = [&'static str; 3];
 
 const INSTR_TITLES: Titles = ["sum", "largest", "first"];
 
-/// Prints the first functions of a sorted list as a table. The columns are: the number that the functions are sorted
-/// by, the sum of the counts, its share of `total`, the share of this and all earlier rows together, a bar, and the
-/// name.
-///
-/// # Errors
-/// If the writer fails.
-pub(crate) fn ranking_table<W: Write>(
+/// The first functions of a sorted list. The columns are: the number that the functions are sorted by, the sum of the
+/// counts, its share of `total`, the share of this and all earlier rows together, a bar, and the name.
+pub(crate) fn ranking_table(
     &[sum_title, max_title, entry_title]: &Titles,
     order: FunctionOrder,
     rows: Vec<(FunctionNumbers, String)>,
     total: u128,
-    out: &mut Console<W>,
-) -> io::Result<()> {
+) -> Table {
     let (title, key): (_, fn(&FunctionNumbers) -> u128) = match order {
         FunctionOrder::Max => (max_title, |numbers| numbers.max.into()),
         FunctionOrder::Entry => (entry_title, |numbers| numbers.entry.into()),
         _ => (sum_title, |numbers| numbers.sum),
     };
     let by_sum = matches!(order, FunctionOrder::Sum | FunctionOrder::Name);
-    let mut columns = vec![Column::right(title)];
-    if !by_sum {
-        columns.push(Column::right(sum_title));
-    }
-    columns.push(Column::right("share"));
-    if order == FunctionOrder::Sum {
-        columns.push(Column::right("together").optional());
-    }
-    columns.extend([Column::left("").optional(), Column::left("function")]);
+    let (title, sum) = (format!(">{title}"), format!(">{sum_title}"));
+    let mut columns = vec![&*title];
+    columns.extend((!by_sum).then_some(&*sum));
+    columns.push(">share");
+    columns.extend((order == FunctionOrder::Sum).then_some(">together?"));
+    columns.extend(["<?", "<function"]);
     let mut table = Table::new(columns);
-    let largest = rows
-        .iter()
-        .map(|(numbers, _)| key(numbers))
-        .max()
-        .unwrap_or(0);
+    let largest = rows.iter().map(|(numbers, _)| key(numbers)).max();
     let mut together = 0;
     for (numbers, name) in rows {
         together += numbers.sum;
-        let mut cells: Vec<Cell> = vec![grouped(key(&numbers)).into()];
-        if !by_sum {
-            cells.push(grouped(numbers.sum).into());
-        }
+        let mut cells: Vec<Cell> = vec![key(&numbers).into()];
+        cells.extend((!by_sum).then(|| numbers.sum.into()));
         cells.push(percent(numbers.sum, total).into());
-        if order == FunctionOrder::Sum {
-            cells.push(percent(together, total).into());
-        }
-        let bar = out.look().bar(key(&numbers), largest);
-        cells.extend([Cell::styled(Style::Bar, bar), name.into()]);
+        cells.extend((order == FunctionOrder::Sum).then(|| percent(together, total).into()));
+        cells.push(Cell::bar(Style::Bar, key(&numbers), largest.unwrap_or(0)));
+        cells.push(name.into());
         table.row(cells);
     }
-    table.print(out)
+    table
 }
 
 /// The heading of a table of groups, and the titles of three columns: the number of items in a group, the number of
@@ -575,26 +534,17 @@ pub(crate) type GroupTitles = [&'static str; 4];
 
 const INSTR_GROUPS: GroupTitles = ["Functions", "functions", "entered", "sum"];
 
-/// Prints a table of groups.
-///
-/// # Errors
-/// If the writer fails.
-pub(crate) fn groups_table<W: Write>(
+pub(crate) fn add_groups(
+    document: &mut Document,
     &[what, count, entered, sum]: &GroupTitles,
     groups: &[Group],
     by: Grouping<'_>,
     total: u128,
-    out: &mut Console<W>,
-) -> io::Result<()> {
+) {
     let word = group_word(by.by);
-    let mut table = Table::new([
-        Column::right(count),
-        Column::right(entered),
-        Column::right(sum),
-        Column::right("share"),
-        Column::left("").optional(),
-        Column::left(word),
-    ]);
+    let numbers = [count, entered, sum, "share"].map(|title| format!(">{title}"));
+    let names = ["<?".to_owned(), format!("<{word}")];
+    let mut table = Table::new(numbers.into_iter().chain(names));
     let (unknown, why) = by.unknown();
     let largest = groups.iter().map(|group| group.sum).max().unwrap_or(0);
     for group in groups {
@@ -603,44 +553,32 @@ pub(crate) fn groups_table<W: Write>(
             None => unknown.to_owned(),
         };
         table.row([
-            grouped(group.functions).into(),
-            grouped(group.entered).into(),
-            grouped(group.sum).into(),
+            group.functions.into(),
+            group.entered.into(),
+            group.sum.into(),
             percent(group.sum, total).into(),
-            Cell::styled(Style::Bar, out.look().bar(group.sum, largest)),
+            Cell::bar(Style::Bar, group.sum, largest),
             name.into(),
         ]);
     }
-    writeln!(out)?;
-    out.heading(format_args!("{what} by {word}"))?;
-    table.print(out)?;
+    document.section(format_args!("{what} by {word}"));
+    document.table(table);
     if let Some(why) = why.filter(|_| groups.iter().any(|group| group.name.is_none())) {
-        out.styled(Style::Dim, format_args!("  {unknown}: {why}"))?;
-        writeln!(out)?;
+        let why = format!("  {unknown}: {why}");
+        document.pieces([Cell::styled(Style::Dim, why)]);
     }
-    Ok(())
 }
 
-/// Prints how many of the hottest counters or lines make each share of all counts. A row has the share in millionths,
-/// the number of counters or lines, and the smallest of their counts.
-///
-/// # Errors
-/// If the writer fails.
-pub fn cutoffs_table<W: Write>(
-    what: &'static str,
-    rows: impl IntoIterator<Item = (u64, u64, u64)>,
-    out: &mut Console<W>,
-) -> io::Result<()> {
-    let mut table = Table::new([
-        Column::right("share"),
-        Column::right(what),
-        Column::right("each at least"),
-    ]);
-    for (share, count, least) in rows {
-        let share = format!("{}%", share as f64 / 10_000.0);
-        table.row([share.into(), grouped(count).into(), grouped(least).into()]);
+/// How many of the hottest counters or lines make each share of all counts. A row has the share, the number of counters
+/// or lines, and the smallest of their counts.
+pub(crate) fn cutoffs_table(what: &str, summary: &Summary) -> Table {
+    let mut table = Table::new([">share", &format!(">{what}"), ">each at least"]);
+    for cutoff in &summary.cutoffs {
+        // Shares are in millionths.
+        let share = format!("{}%", cutoff.cutoff as f64 / 10_000.0);
+        table.row([share.into(), cutoff.blocks.into(), cutoff.min_count.into()]);
     }
-    table.print(out)
+    table
 }
 
 /// Describes a profile, for example `raw profile version 10 (LLVM 19 to 22), 64-bit little-endian`.

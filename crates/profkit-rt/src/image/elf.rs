@@ -33,7 +33,6 @@ global_asm!(
     ".popsection",
 );
 
-/// Returns the address of a symbol of this image.
 macro_rules! address {
     ($name:literal) => {{
         let address: *mut u8;
@@ -88,7 +87,6 @@ pub fn records() -> Range {
     unsafe { Range::between(start, end) }
 }
 
-/// Returns the ring buffer of sampled return addresses.
 pub fn ring() -> Range {
     let (start, end) = (
         address!("__start___llvm_mipring"),
@@ -98,7 +96,6 @@ pub fn ring() -> Range {
     unsafe { Range::between(start, end) }
 }
 
-/// Returns the distinct sets of mode flags that the functions of this image have.
 pub fn modes() -> &'static [u32] {
     let start: *mut u8 = address!("__start___llvm_mipmode");
     let end: *mut u8 = address!("__stop___llvm_mipmode");
@@ -111,7 +108,6 @@ pub fn modes() -> &'static [u32] {
     }
 }
 
-/// The address by which libc identifies this image.
 pub fn runtime_handle() -> *mut u8 {
     address!("__dso_handle")
 }

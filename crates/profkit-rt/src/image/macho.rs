@@ -88,8 +88,6 @@ pub fn is_program() -> bool {
     unsafe { word(core::ptr::addr_of!(HEADER).add(12)) == FILE_TYPE_EXECUTE }
 }
 
-/// Reads a number of 32 bits.
-///
 /// # Safety
 /// The caller must ensure that four bytes at `at` are readable.
 unsafe fn word(at: *const u8) -> u32 {

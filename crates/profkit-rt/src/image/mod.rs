@@ -14,7 +14,6 @@ pub use format::{build_id, modes, records, ring};
 #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
 pub use format::{is_program, runtime_handle};
 
-/// A section in the image's writable memory. Other threads may change its contents at any time.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Range {
@@ -41,18 +40,14 @@ impl Range {
         }
     }
 
-    /// The address of the first byte of the section.
     pub fn address(self) -> usize {
         self.start as usize
     }
 
-    /// The number of bytes in the section.
     pub fn length(self) -> usize {
         self.length
     }
 
-    /// Reads one byte of the section.
-    ///
     /// # Safety
     /// The caller must pass an `at` below [`length`](Self::length).
     pub unsafe fn byte(self, at: usize) -> u8 {
@@ -61,8 +56,6 @@ impl Range {
         unsafe { self.start.add(at).read_volatile() }
     }
 
-    /// Reads four bytes of the section as a number.
-    ///
     /// # Safety
     /// The caller must pass an `at` for which `at + 3` is below [`length`](Self::length), and must ensure that the byte at
     /// `at` is aligned to four bytes.
@@ -72,13 +65,11 @@ impl Range {
         u32::from_le(unsafe { self.start.add(at).cast::<u32>().read_volatile() })
     }
 
-    /// Writes the bytes of the section to a stream.
     pub fn emit<S: Sink>(self, stream: &mut Stream<S>) {
         // SAFETY: the section is readable.
         unsafe { stream.extend_from(self.start, self.length) };
     }
 
-    /// Sets all bytes of the section to one value.
     #[inline(never)]
     pub fn fill(self, byte: u8) {
         for at in 0..self.length {

@@ -44,8 +44,6 @@ const DF_1_PIE: usize = 0x0800_0000;
 #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
 const PF_R: u32 = 4;
 
-/// Reads a value from the headers of the image.
-///
 /// # Safety
 /// The caller must ensure that there is a value of this type at `base + offset`.
 unsafe fn get<T: Copy>(base: *const u8, offset: usize) -> T {

@@ -69,8 +69,6 @@ fn checked(call: impl FnOnce() -> isize) -> Result<usize> {
     }
 }
 
-/// Opens a file or folder.
-///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
 pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
@@ -109,8 +107,6 @@ pub fn rewind(file: i32) -> Result<()> {
     checked(|| unsafe { c_lseek(file, 0, 0) }).map(|_| ())
 }
 
-/// Renames a file.
-///
 /// # Safety
 /// The caller must pass zero-terminated paths.
 pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
@@ -151,7 +147,6 @@ pub fn pause() {
     let _ = unsafe { c_sched_yield() };
 }
 
-/// The type `struct sigaction` of libc. The order of its fields differs between systems.
 #[repr(C)]
 struct Action {
     #[cfg(all(target_os = "android", target_pointer_width = "64"))]
@@ -176,8 +171,7 @@ struct Action {
     restorer: usize,
 }
 
-/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`). Returns whether that
-/// succeeded. All other settings stay as libc's `signal` has made them.
+/// Sets `SA_SIGINFO` for the handler of this signal, and leaves what libc's `signal` has set.
 pub fn pass_three_arguments(signal: i32) -> bool {
     const SA_SIGINFO: i32 = if cfg!(any(target_os = "linux", target_os = "android")) {
         4

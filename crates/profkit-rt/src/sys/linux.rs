@@ -62,107 +62,117 @@ const O_CLOEXEC: usize = 0o2_000_000;
 const AT_FDCWD: usize = -100_isize as usize;
 const LOCK_EX: usize = 2;
 
-/// Makes a system call with up to five arguments. A negative result is an error.
+/// Makes a system call with up to six arguments. A negative result is an error. Registers that the call does not need are
+/// not set, which makes the code smaller.
 ///
 /// # Safety
 /// The caller must ensure that everything that the system call does with its arguments is sound.
 #[inline(always)]
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn call<const N: usize>(number: usize, arguments: [usize; N]) -> isize {
-    let [a, b, c, d, e] = five(arguments);
+    let [a, b, c, d, e, f] = six(arguments);
     let result: usize;
-    // Registers that the call does not need are not set, which makes the code smaller.
+    macro_rules! syscall {
+        ($($register:tt = $value:ident),*) => {
+            asm!(
+                "syscall",
+                inlateout("rax") number => result,
+                $(in($register) $value,)*
+                lateout("rcx") _, lateout("r11") _,
+                options(nostack),
+            )
+        };
+    }
     // SAFETY: the kernel changes only rax, rcx, r11, and the memory to which the arguments let it write.
     unsafe {
-        if N == 0 {
-            asm!(
-                "syscall",
-                inlateout("rax") number => result,
-                lateout("rcx") _, lateout("r11") _,
-                options(nostack),
-            );
-        } else if N == 1 {
-            asm!(
-                "syscall",
-                inlateout("rax") number => result,
-                in("rdi") a,
-                lateout("rcx") _, lateout("r11") _,
-                options(nostack),
-            );
-        } else if N <= 3 {
-            asm!(
-                "syscall",
-                inlateout("rax") number => result,
-                in("rdi") a, in("rsi") b, in("rdx") c,
-                lateout("rcx") _, lateout("r11") _,
-                options(nostack),
-            );
-        } else {
-            asm!(
-                "syscall",
-                inlateout("rax") number => result,
-                in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
-                lateout("rcx") _, lateout("r11") _,
-                options(nostack),
-            );
+        match N {
+            0 => syscall!(),
+            1 => syscall!("rdi" = a),
+            2 | 3 => syscall!("rdi" = a, "rsi" = b, "rdx" = c),
+            4 | 5 => syscall!("rdi" = a, "rsi" = b, "rdx" = c, "r10" = d, "r8" = e),
+            _ => syscall!(
+                "rdi" = a,
+                "rsi" = b,
+                "rdx" = c,
+                "r10" = d,
+                "r8" = e,
+                "r9" = f
+            ),
         }
     }
     result as isize
 }
 
-/// Returns the arguments of a system call, with zeros after them.
 #[inline(always)]
-fn five<const N: usize>(arguments: [usize; N]) -> [usize; 5] {
+fn six<const N: usize>(arguments: [usize; N]) -> [usize; 6] {
     let at = |index: usize| match arguments.get(index) {
         Some(&argument) => argument,
         None => 0,
     };
-    [at(0), at(1), at(2), at(3), at(4)]
+    [at(0), at(1), at(2), at(3), at(4), at(5)]
 }
 
-/// Makes a system call. A negative result is an error.
+/// Makes a system call with up to six arguments. A negative result is an error.
 ///
 /// # Safety
 /// The caller must ensure that everything that the system call does with its arguments is sound.
 #[inline(always)]
 #[cfg(target_arch = "aarch64")]
 pub unsafe fn call<const N: usize>(number: usize, arguments: [usize; N]) -> isize {
-    let [a, b, c, d, e] = five(arguments);
+    let [a, b, c, d, e, f] = six(arguments);
     let result: usize;
+    macro_rules! svc {
+        ($($register:tt = $value:ident),*) => {
+            asm!(
+                "svc 0",
+                in("x8") number,
+                inlateout("x0") a => result, in("x1") b, in("x2") c, in("x3") d, in("x4") e,
+                $(in($register) $value,)*
+                options(nostack),
+            )
+        };
+    }
     // SAFETY: the kernel changes only x0, and the memory to which the arguments let it write.
     unsafe {
-        asm!(
-            "svc 0",
-            in("x8") number,
-            inlateout("x0") a => result, in("x1") b, in("x2") c, in("x3") d, in("x4") e,
-            options(nostack),
-        );
+        match N {
+            6 => svc!("x5" = f),
+            _ => svc!(),
+        }
     }
     result as isize
 }
 
-/// Makes a system call. A negative result is an error.
+/// Makes a system call with up to six arguments. A negative result is an error.
 ///
 /// # Safety
 /// The caller must ensure that everything that the system call does with its arguments is sound.
 #[inline(always)]
 #[cfg(target_arch = "arm")]
 pub unsafe fn call<const N: usize>(number: usize, arguments: [usize; N]) -> isize {
-    let [a, b, c, d, e] = five(arguments);
+    let [a, b, c, d, e, f] = six(arguments);
     let result: usize;
+    macro_rules! svc {
+        ($($register:tt = $value:ident),*) => {
+            asm!(
+                "mov {saved}, r7",
+                "mov r7, {number}",
+                "svc 0",
+                "mov r7, {saved}",
+                saved = out(reg) _,
+                number = in(reg) number,
+                inlateout("r0") a => result, in("r1") b, in("r2") c, in("r3") d, in("r4") e,
+                $(in($register) $value,)*
+                options(nostack),
+            )
+        };
+    }
     // SAFETY: the kernel changes only r0, and the memory to which the arguments let it write. r7 may be the frame
     // pointer, so it is not an operand; the code saves and restores it.
     unsafe {
-        asm!(
-            "mov {saved}, r7",
-            "mov r7, {number}",
-            "svc 0",
-            "mov r7, {saved}",
-            saved = out(reg) _,
-            number = in(reg) number,
-            inlateout("r0") a => result, in("r1") b, in("r2") c, in("r3") d, in("r4") e,
-            options(nostack),
-        );
+        match N {
+            6 => svc!("r5" = f),
+            _ => svc!(),
+        }
     }
     result as isize
 }
@@ -182,8 +192,6 @@ pub unsafe fn checked<const N: usize>(number: usize, arguments: [usize; N]) -> R
     }
 }
 
-/// Opens a file or folder.
-///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
 pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
@@ -200,13 +208,11 @@ pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
         .map(|file| file as i32)
 }
 
-/// Closes a file.
 pub fn close(file: i32) -> Result<()> {
     // SAFETY: the descriptor is one that the runtime has opened.
     unsafe { checked(number::CLOSE, [file as usize]) }.map(|_| ())
 }
 
-/// Writes some of `bytes` to a file. Returns the number of bytes written.
 pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
     // SAFETY: the kernel reads only bytes of the slice.
     unsafe {
@@ -217,7 +223,6 @@ pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
     }
 }
 
-/// Reads some bytes from a file. Returns the number of bytes read; 0 at the end of the file.
 pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
     // SAFETY: the kernel writes only bytes of the slice.
     unsafe {
@@ -228,14 +233,11 @@ pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
     }
 }
 
-/// Sets the position in a file to its start.
 pub fn rewind(file: i32) -> Result<()> {
     // SAFETY: the call only changes the position in a file.
     unsafe { checked(number::LSEEK, [file as usize, 0, 0]) }.map(|_| ())
 }
 
-/// Renames a file.
-///
 /// # Safety
 /// The caller must pass zero-terminated paths.
 pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
@@ -270,20 +272,17 @@ pub fn lock(file: i32) -> Result<()> {
     }
 }
 
-/// Returns the id of this process.
 pub fn process() -> u32 {
     // SAFETY: the system call has no arguments.
     unsafe { call(number::GETPID, []) as u32 }
 }
 
-/// Lets another thread run.
 pub fn pause() {
     // SAFETY: the system call has no arguments.
     let _ = unsafe { call(number::SCHED_YIELD, []) };
 }
 
-/// Makes the kernel call the handler of this signal with three arguments (`SA_SIGINFO`). Returns whether that
-/// succeeded. All other settings stay as libc's `signal` has made them.
+/// Sets `SA_SIGINFO` for the handler of this signal, and leaves what libc's `signal` has set.
 pub fn pass_three_arguments(signal: i32) -> bool {
     const SA_SIGINFO: usize = 4;
     const SA_RESTORER: usize = 0x400_0000;

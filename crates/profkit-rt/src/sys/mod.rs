@@ -23,15 +23,11 @@ mod platform;
 
 pub use platform::*;
 
-/// The result of a system call. An error is a positive error number, as in errno.
 pub type Result<T> = core::result::Result<T, i32>;
 
-/// The way in which a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// The file is opened for reading.
     Read,
-    /// The file is opened for writing. An existing file keeps its contents.
     Write,
     /// The file is created for writing. A file with this name must not exist yet.
     Create,
@@ -41,7 +37,6 @@ pub enum Open {
     Folder,
 }
 
-/// The error numbers that are the same on all systems. The runtime of raw profiles uses more of them.
 pub mod error {
     pub const NOT_PERMITTED: i32 = 1;
     pub const NO_ENTRY: i32 = 2;

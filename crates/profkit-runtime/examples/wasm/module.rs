@@ -20,13 +20,11 @@ fn collatz(mut number: u32) -> u32 {
     steps
 }
 
-/// The number of steps for all numbers up to `count`.
 #[no_mangle]
 pub extern "C" fn work(count: u32) -> u32 {
     (1..=count).map(collatz).sum()
 }
 
-/// Captures the profile. Returns its address, or null if there is no room for it.
 #[no_mangle]
 pub extern "C" fn profile() -> *const u8 {
     let Ok(mut place) = PROFILE.lock() else {
@@ -45,7 +43,6 @@ pub extern "C" fn profile() -> *const u8 {
     place.as_ptr()
 }
 
-/// The size of the profile that [`profile`] has captured.
 #[no_mangle]
 pub extern "C" fn profile_size() -> usize {
     SIZE.lock().map_or(0, |size| *size)

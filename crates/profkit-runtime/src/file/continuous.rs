@@ -10,7 +10,6 @@ use crate::system::{self, error};
 use core::sync::atomic::{AtomicI64, Ordering};
 
 impl State {
-    /// Maps the file into memory, and makes the program count there. If this fails, prints a message and returns false.
     pub(super) fn map(&mut self) -> bool {
         let sections = image::sections();
         if image::counter_bias() == 0 {
@@ -49,9 +48,8 @@ impl State {
         }
     }
 
-    /// Moves the counters from a mapped file to an open file of the program, which is empty or contains an earlier
-    /// profile. The counts up to now stay in the old file. If the open file cannot be used, prints a message and
-    /// returns false.
+    /// Moves the counters from a mapped file to an open file, which is empty or has an earlier profile. Earlier counts
+    /// stay in the old file. Returns false after a message.
     pub(super) fn map_open(&mut self, file: i32) -> bool {
         let sections = image::sections();
         if let Err(number) = system::lock(file) {
@@ -77,8 +75,7 @@ impl State {
         }
     }
 
-    /// Maps an open and locked file. If the file is empty, first writes a profile without counts to it. Returns the
-    /// address of the mapping.
+    /// Maps a locked file, with a profile without counts if it is empty. Returns the address.
     fn map_open_locked(&mut self, file: i32, sections: &Sections) -> system::Result<usize> {
         let build_id = image::build_id();
         let size = sections.size(ids_size(build_id));
@@ -114,8 +111,7 @@ impl State {
         Ok(start)
     }
 
-    /// Maps the file. If it contains a profile to which this image may add its counts, keeps this profile and adds the
-    /// counts up to now. If not, first writes a new profile. Returns the address of the mapping.
+    /// Maps the file: a profile to which the counts up to this point are added, or else a new one.
     fn map_file(&mut self, sections: &Sections) -> system::Result<usize> {
         let build_id = image::build_id();
         let size = sections.size(ids_size(build_id));
@@ -174,8 +170,7 @@ impl State {
     }
 }
 
-/// Returns the sections of this image, with the counters and bitmaps of a file that is mapped at `start` in place of
-/// its own.
+/// The sections of this image with the counters and bitmaps of a file at `start`.
 fn in_file(sections: &Sections, start: usize) -> Sections {
     let mut there = *sections;
     there.counters.start = start + sections.counters_offset(ids_size(image::build_id()));

@@ -7,14 +7,12 @@ use crate::memory::{starts_with, Area};
 use crate::profile::{ids_size, Old, Parts, Sections};
 use crate::system::{self, error};
 
-/// A build id with at least this number of bytes belongs to only one build, because it is a long hash or a random
-/// number. Some linkers also write ids of 8 bytes.
+/// An id of at least so many bytes belongs to one build. Some linkers also write ids of 8 bytes.
 const UNIQUE_ID: usize = 16;
 
 impl State {
-    /// Adds the counts and values of the profile in a file to the profile in `parts`. Returns the bytes of the file
-    /// that are now in memory, if there are any. If there is no other memory for the sums, the sums overwrite the
-    /// counts in these bytes. Returns `None` if the file is no profile of this image.
+    /// Adds the counts and values of a file. Returns its bytes that are in memory, if any: without other memory, the
+    /// sums overwrite their counts. `None` if it is no profile of this image.
     pub(super) fn add_old(
         &mut self,
         file: i32,
@@ -61,11 +59,9 @@ impl State {
         Ok(Some(before))
     }
 
-    /// Reads the profile in a file of `size` bytes. New memory is expensive, so `before` gets only as much as the part
-    /// of the profile from the counters on needs. First the function records are read into this memory, piece by piece,
-    /// and each piece is compared with the records of this image. If the file has the build id of this image, usually
-    /// only the first piece is read. Then the part from the counters on is read into the memory, and stays there.
-    /// Returns `None` if the file is no profile of this image.
+    /// Reads a profile of `size` bytes. New memory is expensive: `before` gets as much as the part from the counters
+    /// on. The records are read there piece by piece and compared, usually only the first piece if the build id is the
+    /// same, and then that part. `None` if it is no profile of this image.
     fn read_old(
         &mut self,
         file: i32,

@@ -10,32 +10,24 @@ use crate::system::{self, error, Facts, Links, Open};
 /// The largest number of symbolic links that are followed. It is the same as in Linux.
 const LINKS_MAX: usize = 40;
 
-/// An open file of a profile.
 pub(super) struct Opened {
     pub(super) descriptor: i32,
     /// Whether the file is locked, so that no other process writes it until it is closed.
     locked: bool,
-    /// Whether a new file may be given the name of this file.
     replaceable: bool,
-    /// The owner, the permissions and the identity of the file.
     facts: Facts,
 }
 
-/// The kind of file to which a name leads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// The name leads to a device, a pipe, a socket or another special file.
     Special,
-    /// The name leads to a regular file, or nothing exists there. A new file may be given this name.
     Named,
-    /// The name leads to a file that a process has open. The links in /proc lead to such files; `/dev/stdout` is an
-    /// example. The process goes on to use the open file, so no new file may be given its name.
+    /// A link in /proc to an open file, as `/dev/stdout`: the process goes on to use it, so no new file may replace it.
     Open,
 }
 
 impl Opened {
-    /// Unlocks and closes the file. Closing alone does not always unlock it: a process that was made without a call of
-    /// the fork handlers may have the same descriptor.
+    /// Unlocks too: a process that was made without fork handlers may have the same descriptor.
     pub(super) fn close(self) {
         system::unlock(self.descriptor);
         let _ = system::close(self.descriptor);
@@ -43,7 +35,6 @@ impl Opened {
 }
 
 impl State {
-    /// Finds the file to which the name leads, and stores its name in `target`.
     pub(super) fn follow_links(&mut self) -> system::Result<Target> {
         self.target.copy(&self.name);
         // SAFETY: a `Name` is always zero-terminated.
@@ -90,7 +81,6 @@ impl State {
         Err(error::TOO_MANY_LINKS)
     }
 
-    /// Opens the file `target` by calling `open`. Makes the folder of the file if it does not exist.
     pub(super) fn open(
         &mut self,
         open: unsafe fn(*const u8) -> system::Result<i32>,
@@ -106,7 +96,6 @@ impl State {
         unsafe { open(self.target.as_ptr()) }
     }
 
-    /// Opens the file `target`, and waits until no other process writes it.
     pub(super) fn open_locked(&mut self, mut target: Target) -> system::Result<Opened> {
         loop {
             let descriptor = self.open(system::open_pool)?;
@@ -139,9 +128,8 @@ impl State {
         }
     }
 
-    /// Writes a short profile to the open file by one system call, which writes either all bytes or none. This is so
-    /// because Linux copies the bytes of one page without a check whether the process was killed. `before` are the
-    /// bytes in the file. Returns 0 or an error number. Returns `None` if the profile cannot be written in this way.
+    /// Writes all bytes by one system call or none: Linux copies one page without a check for a kill. `before` are the
+    /// bytes in the file. Returns 0 or an error number; `None` if that is not possible.
     pub(super) fn write_short(
         &mut self,
         file: &Opened,
@@ -180,8 +168,7 @@ impl State {
         Some(result)
     }
 
-    /// Writes a new file beside the open and locked file, and gives it the name of that file. If the folder does not
-    /// allow this, writes to the open file. Returns 0 or an error number.
+    /// Writes a new file in place of the locked one, or to it if the folder does not allow that.
     pub(super) fn replace_file(
         &mut self,
         file: &Opened,
@@ -258,7 +245,6 @@ impl State {
         result
     }
 
-    /// Writes the profile to an open file, after the bytes `kept`. Returns 0 or an error number.
     pub(super) fn overwrite(
         &mut self,
         file: i32,
@@ -290,7 +276,6 @@ impl State {
     }
 }
 
-/// Writes bytes to a file. Returns 0 or an error number.
 fn put(file: i32, start: usize, length: usize) -> i32 {
     let mut segment = [start, length];
     // SAFETY: the callers pass the bytes of the buffer or those that were read from the file.
@@ -302,7 +287,6 @@ unsafe extern "C" fn refuse(_context: *mut u8, _segments: *mut Segment, _count: 
     error::FILE_TOO_LARGE
 }
 
-/// Reads a file into new memory. An empty file gives an empty area.
 pub(super) fn contents(file: i32) -> system::Result<Area> {
     let size = system::end(file)?;
     if size == 0 {

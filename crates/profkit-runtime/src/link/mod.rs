@@ -4,8 +4,8 @@ mod compile;
 
 pub use profkit_rt::compiler::Error as CompileError;
 
+use profkit_rt::compiler::{linux_target, rustc, same_architecture};
 use std::borrow::{Cow, ToOwned as _};
-use std::ffi::OsString;
 use std::fmt;
 use std::format;
 use std::io;
@@ -60,8 +60,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the caller asked for something that does not exist, such as an unknown compiler. If false, the cause is
-    /// on this machine, such as a full disk.
+    /// Whether something that does not exist was asked for, and the cause is not on this machine.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -87,14 +86,7 @@ impl Error {
                 CompileError::NoCore => Some(format!(
                     "rustup target add {target}, or name a compiler that has this library: RUSTC=…"
                 )),
-                CompileError::NoCompiler(..) => Some(
-                    "install Rust (rustup.rs), or name its compiler: RUSTC=/path/to/rustc"
-                        .to_owned(),
-                ),
-                CompileError::UnknownTarget => Some(format!(
-                    "{rustc} --print target-list lists the targets that it supports"
-                )),
-                _ => None,
+                error => error.hint(rustc),
             },
             _ => None,
         }
@@ -170,8 +162,7 @@ impl Compiler {
         }
     }
 
-    /// Returns the options that link a program with the static library at the path `library`. They are options of the
-    /// compiler `self`.
+    /// The options of this compiler that link a program with the library.
     #[must_use]
     pub fn flags(self, library: &Path) -> Vec<String> {
         let shown = library.display().to_string();
@@ -203,12 +194,6 @@ fn version_of(release: u32) -> Option<u32> {
     }
 }
 
-fn rustc() -> OsString {
-    std::env::var_os("RUSTC")
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| OsString::from("rustc"))
-}
-
 /// Returns the major release of the LLVM in rustc.
 fn llvm_of_rustc() -> Result<u32, Error> {
     let rustc = rustc();
@@ -237,7 +222,7 @@ pub fn library(version: u32, target: Option<&str>) -> Result<Cow<'static, [u8]>,
     }
     let asked = target.unwrap_or(HOST);
     let target = rust_target(asked).ok_or_else(|| Error::Target(asked.to_owned()))?;
-    if same_object(&target, HOST) {
+    if same_architecture(target, HOST) && [target, HOST].iter().all(|it| it.contains("-linux")) {
         for (embedded, bytes) in EMBEDDED {
             if *embedded == version {
                 return Ok(Cow::Borrowed(bytes));
@@ -249,10 +234,10 @@ pub fn library(version: u32, target: Option<&str>) -> Result<Cow<'static, [u8]>,
         .prefix("profkit-runtime-")
         .tempdir()
         .map_err(|error| Error::Io(std::env::temp_dir().display().to_string(), error))?;
-    compile::compile(&rustc, &target, version, folder.path())
+    compile::compile(&rustc, target, version, folder.path())
         .map(Cow::Owned)
         .map_err(|error| Error::Compile {
-            target,
+            target: target.to_owned(),
             rustc: rustc.to_string_lossy().into_owned(),
             error,
         })
@@ -277,43 +262,17 @@ pub fn link_to_this_crate() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether two targets can use the same library. Targets of Linux that differ only in the C library can.
-fn same_object(a: &str, b: &str) -> bool {
-    let architecture = |target: &str| target.split('-').next().map(str::to_owned);
-    architecture(a) == architecture(b) && a.contains("-linux") && b.contains("-linux")
-}
-
 /// Returns the Rust target for a triple of GCC, Clang or Rust.
-fn rust_target(triple: &str) -> Option<String> {
+fn rust_target(triple: &str) -> Option<&'static str> {
     let architecture = triple.split('-').next().unwrap_or_default();
     if architecture == "wasm32" && (triple == "wasm32" || triple.ends_with("-unknown")) {
-        return Some("wasm32-unknown-unknown".to_owned());
+        return Some("wasm32-unknown-unknown");
     }
     if triple.ends_with("-none-elf") || triple.ends_with("-none") {
-        return match architecture {
-            "aarch64" | "arm64" => Some("aarch64-unknown-none".to_owned()),
-            _ => None,
-        };
+        let is_known = architecture == "aarch64" || architecture == "arm64";
+        return is_known.then_some("aarch64-unknown-none");
     }
-    if !triple.contains("-linux") || triple.ends_with("x32") || triple.contains("ilp32") {
-        return None;
-    }
-    let name = match architecture {
-        "x86_64" | "amd64" => "x86_64-unknown-linux-gnu",
-        "aarch64" | "arm64" => "aarch64-unknown-linux-gnu",
-        _ if architecture.starts_with("arm") || architecture.starts_with("thumb") => {
-            if architecture.ends_with("eb") || architecture.starts_with("armeb") {
-                return None;
-            }
-            if triple.ends_with("hf") {
-                "armv7-unknown-linux-gnueabihf"
-            } else {
-                "armv7-unknown-linux-gnueabi"
-            }
-        }
-        _ => return None,
-    };
-    Some(name.to_owned())
+    linux_target(triple)
 }
 
 #[cfg(test)]
@@ -353,6 +312,20 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "embed")]
+    fn the_built_in_libraries_are_the_compiled_ones() {
+        for (version, embedded) in super::EMBEDDED {
+            let folder = tempfile::tempdir().expect("a folder");
+            let rustc = super::rustc();
+            let compiled = super::compile::compile(&rustc, super::HOST, *version, folder.path());
+            assert!(
+                compiled.expect("compiled") == *embedded,
+                "raw version {version}"
+            );
+        }
+    }
+
+    #[test]
     fn flags_name_the_library() {
         let library = Path::new("lib/libprofkit_profile.a");
         assert_eq!(
@@ -388,7 +361,7 @@ mod tests {
             ("wasm32-unknown-unknown", Some("wasm32-unknown-unknown")),
             ("wasm32-wasip1", None),
         ] {
-            assert_eq!(rust_target(triple).as_deref(), expected, "{triple}");
+            assert_eq!(rust_target(triple), expected, "{triple}");
         }
         let error = library(10, Some("x86_64-apple-darwin")).expect_err("no runtime");
         assert!(error.is_usage(), "{}", error.to_string());

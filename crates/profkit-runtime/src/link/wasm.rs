@@ -12,7 +12,6 @@ const WEAK: u8 = 1;
 const UNDEFINED: u8 = 0x10;
 const EXPLICIT_NAME: u8 = 0x40;
 
-/// The object file, with the offset of the next byte to read.
 struct Rest<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -25,7 +24,6 @@ impl Rest<'_> {
         Some(byte)
     }
 
-    /// Reads a number in LEB128.
     fn number(&mut self) -> Option<usize> {
         let mut number = 0;
         for shift in (0..32).step_by(7) {
@@ -62,8 +60,7 @@ pub fn make_weak(object: &mut [u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns the offsets of the flags of all undefined data symbols. The flags are a number in LEB128. All flags that
-/// matter here are in its first byte. `None` if there is no symbol table.
+/// The offsets of the flags of undefined data symbols, all in the first byte of a LEB128 number.
 fn undefined(object: &[u8]) -> Option<std::vec::Vec<usize>> {
     let mut rest = Rest {
         bytes: object,
@@ -123,7 +120,6 @@ fn symbols(rest: &mut Rest<'_>) -> Option<std::vec::Vec<usize>> {
 mod tests {
     use super::{make_weak, MAGIC};
 
-    /// Returns an object with a function, an undefined symbol and a defined symbol.
     fn object() -> std::vec::Vec<u8> {
         let mut symbols = std::vec![3];
         symbols.extend(b"\x00\x00\x00\x01f");

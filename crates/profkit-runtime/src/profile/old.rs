@@ -4,27 +4,18 @@ use crate::layout::{COUNTER_PTR, FUNC_HASH, LAYOUT, NAME_REF, RAW};
 use crate::memory::{numbered, read, Area};
 use crate::values::{self, OldValues};
 
-/// An earlier profile of the same image. It is in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Old {
-    /// The counters and bitmaps of the profile.
     pub counts: Counts,
-    /// The value data, with the distance between addresses of the two runs.
     pub values: OldValues,
 }
 
-/// What is known of an earlier profile: from its header, and from the records that were checked.
 #[derive(Debug, Clone, Copy)]
 pub struct OldHeader {
-    /// The size in bytes of the build ids.
     pub ids_size: usize,
-    /// The word `CountersDelta` of the profile.
     delta: usize,
-    /// The value of `CountersDelta` that a profile of this process would have.
     expected_delta: usize,
-    /// Whether the profile has value data.
     with_values: bool,
-    /// The distance between the functions of this process and those of the process that wrote the profile.
     shift: values::Shift,
 }
 
@@ -125,9 +116,8 @@ impl Sections {
         true
     }
 
-    /// Completes the `shift` of another profile of the same build: the distance between the functions of the two runs.
-    /// Only the records before the index `first` were checked, so the addresses of this process's functions from
-    /// `first` on are added here. Returns false if none of the checked records has the address of a function.
+    /// Completes the distance between the functions of two runs with those from `first` on, whose records were not
+    /// checked. Returns false if no checked record has a function.
     pub unsafe fn finish_shift(&self, first: usize, header: &mut OldHeader) -> bool {
         if !header.shift.is_known() {
             return false;
@@ -174,8 +164,6 @@ impl Sections {
         })
     }
 
-    /// Adds the counts of another profile of this image to the counters.
-    ///
     /// # Safety
     /// The caller must ensure what [`Self::write`] requires, and that the sections are writable.
     pub unsafe fn add_counts(&self, old: &Old) {
@@ -208,9 +196,8 @@ unsafe fn counter_offset(record: usize, delta: usize) -> usize {
     unsafe { read::<usize>(record + COUNTER_PTR) }.wrapping_sub(delta)
 }
 
-/// Whether two runs of the same image may have different values in this word of the header. Such words are addresses
-/// and the size of the build ids, which is checked separately. For an image without bitmaps, the distance of the
-/// bitmaps is an address too.
+/// Words of the header that are addresses, and the size of the build ids, which is checked elsewhere. Without bitmaps
+/// their distance is an address too.
 fn may_differ(index: usize) -> bool {
     const IDS: usize = 2;
     let names = LAYOUT.header_words - if RAW >= 10 { 4 } else { 2 };

@@ -5,8 +5,6 @@ use crate::memory::{numbered, read};
 use crate::output::Output;
 use core::ptr::addr_of_mut;
 
-/// The distance between addresses in this process and the same addresses in an older process of the same image. Only
-/// addresses between the first and the last function of the image are known to have this distance.
 #[derive(Debug, Clone, Copy)]
 pub struct Shift {
     distance: u64,
@@ -22,7 +20,6 @@ impl Shift {
         last: 0,
     };
 
-    /// Records the addresses of one function in the older process and in this process.
     pub fn note(&mut self, old: usize, new: usize) {
         if old == 0 || new == 0 {
             return;
@@ -37,7 +34,6 @@ impl Shift {
         }
     }
 
-    /// Whether the addresses of any function were recorded.
     pub fn is_known(self) -> bool {
         self.first <= self.last
     }
@@ -52,8 +48,6 @@ impl Shift {
         }
     }
 
-    /// Returns the address in this process for the address `value` in the older process. An address outside of the
-    /// image's functions stays as it is. `kind` is the value kind.
     #[must_use]
     pub fn apply(self, kind: usize, value: u64) -> u64 {
         let address = match kind {
@@ -70,14 +64,10 @@ impl Shift {
     }
 }
 
-/// The value data of an older profile that were not read yet. They begin with those of the next function.
 #[derive(Debug, Clone, Copy)]
 pub struct OldValues {
-    /// The address of the next function's value data.
     pub at: usize,
-    /// The end of the profile.
     pub end: usize,
-    /// The distance between the addresses in this process and the same addresses in the process that wrote the profile.
     pub shift: Shift,
 }
 
@@ -90,23 +80,17 @@ impl OldValues {
     };
 }
 
-/// The value data of one value kind for one function in an older profile.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// The address of an array of bytes: for each site, the number of its values.
     counts: usize,
     sites: usize,
-    /// The address of the values of all sites.
     values: usize,
 }
 
-/// The value data of one function in an older profile, for each value kind.
 #[derive(Clone, Copy)]
 struct Function([Option<Kind>; KINDS_MAX]);
 
 impl Kind {
-    /// Returns the number of values of the site with this index.
-    ///
     /// # Safety
     /// The caller must pass the index of a site.
     unsafe fn count(self, site: usize) -> usize {
@@ -126,8 +110,6 @@ impl OldValues {
         unsafe { self.next(record).is_some() }
     }
 
-    /// Reads the value data of the next function. Returns None if they are damaged.
-    ///
     /// # Safety
     /// The caller must ensure that everything up to `end` is readable, and pass the address of a function record.
     unsafe fn next(&mut self, record: usize) -> Option<Function> {
@@ -227,7 +209,6 @@ impl OldValues {
     }
 }
 
-/// The values of one site, which come from this process and from an older profile.
 struct Site {
     values: [[u64; 2]; VALUES_PER_SITE],
     length: usize,
@@ -240,8 +221,7 @@ static mut SITE: Site = Site {
 };
 
 impl Site {
-    /// Adds `count` to the count of a value. If the value is new and there is no room for it, it replaces the value
-    /// with the least count, but only if this least count is smaller than `count`.
+    /// A new value without room replaces the one with the least count, if that is smaller than `count`.
     #[inline(never)]
     fn add(&mut self, value: u64, count: u64) {
         let mut least = [0, u64::MAX];
@@ -402,7 +382,6 @@ pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<Old
     }
 }
 
-/// An iterator over the sites of one value kind in an older profile.
 struct Cursor {
     kind: Option<Kind>,
     site: usize,
@@ -421,8 +400,6 @@ impl Cursor {
         }
     }
 
-    /// Returns the address of the next site's values and their number.
-    ///
     /// # Safety
     /// The caller must call this at most once per site.
     unsafe fn next(&mut self) -> (usize, usize) {

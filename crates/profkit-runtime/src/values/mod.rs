@@ -26,8 +26,6 @@ struct Node {
     next: AtomicPtr<Node>,
 }
 
-/// Returns the number of value sites of one kind in a function.
-///
 /// # Safety
 /// The caller must pass the address of a function record.
 #[inline(never)]
@@ -65,8 +63,6 @@ pub unsafe fn has_sites(record: usize) -> bool {
     unsafe { numbers_of_sites(record) != 0 }
 }
 
-/// Returns an upper limit of the size in bytes of a function's value data.
-///
 /// # Safety
 /// The caller must pass the address of a function record.
 pub unsafe fn largest(record: usize) -> usize {
@@ -77,8 +73,6 @@ pub unsafe fn largest(record: usize) -> usize {
     unsafe { all_sites(record) * SITE + 8 + KINDS_MAX * 16 }
 }
 
-/// Whether two records have the same number of value sites of each kind.
-///
 /// # Safety
 /// The caller must pass the addresses of function records.
 #[inline(always)]
@@ -87,8 +81,6 @@ pub unsafe fn same_sites(record: usize, other: usize) -> bool {
     unsafe { numbers_of_sites(record) == numbers_of_sites(other) }
 }
 
-/// Returns the number of value sites of all kinds in a function.
-///
 /// # Safety
 /// The caller must pass the address of a function record.
 #[inline(never)]
@@ -144,10 +136,8 @@ unsafe fn each_node(record: usize, site: usize, mut function: impl FnMut(&Node) 
 /// instead, and the next write has only the difference. In a process with one thread the counts are simply set to 0.
 #[repr(C)]
 pub struct Written {
-    /// The value to which the other two fields belong. If the list of a site is full, a node of it can get another
-    /// value.
+    /// Whose the other two fields are: in a full list, a node can get another value.
     value: AtomicU64,
-    /// The part of the node's count that is in a file.
     count: AtomicU64,
     /// One more than the node's count when the current write began; 0 if the node is newer.
     now: AtomicU64,
@@ -155,13 +145,11 @@ pub struct Written {
 
 const _: () = assert!(core::mem::size_of::<Written>() == core::mem::size_of::<Node>());
 
-/// The size in bytes of a chunk of memory for nodes. After the chunk comes memory of the same size with a [`Written`]
-/// for each node. A larger chunk would waste memory in small programs.
+/// A chunk of nodes, after which comes as much for their [`Written`]. Larger ones waste memory in small programs.
 const CHUNK_SIZE: usize = 64 << 10;
 
 impl Node {
-    /// Returns the node's [`Written`], which says what part of its count is in files. `place` is what [`written`]
-    /// returns, and is not 0.
+    /// What of the node's count is in files. `place`, which is not 0, is what [`written`] returns.
     fn written(&self, place: usize) -> &Written {
         let pool = crate::image::nodes();
         let at = self as *const Node as usize;
@@ -176,8 +164,8 @@ impl Node {
         unsafe { &*(address as *const Written) }
     }
 
-    /// Returns the node's value and the part of its count that is still to be written; `None` if the node is newer than
-    /// the beginning of the write. `place` is what [`written`] returns.
+    /// The value and the count to write; `None` if the node is newer than the write. `place` is what [`written`]
+    /// returns.
     fn unwritten(&self, place: usize) -> Option<[u64; 2]> {
         if place == 0 {
             return Some([
@@ -195,22 +183,15 @@ impl Node {
     }
 }
 
-/// A change of all nodes of a function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Provides the memory for [`Written`]. From now on, other threads may add to the counts while the counts are
-    /// written.
+    /// Other threads may add to the counts from here on while they are written.
     Share,
-    /// The counts at this moment are those that are written next. So all passes over them find the same values.
     Begin,
-    /// The counts of the last write are in a file: they are not written again.
     End,
-    /// All counts become 0.
     Reset,
 }
 
-/// Changes all nodes of a function.
-///
 /// # Safety
 /// The caller must pass the address of a function record, and ensure that no other call is running.
 #[inline(never)]

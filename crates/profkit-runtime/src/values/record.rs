@@ -9,13 +9,9 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering
 /// reserved the value lists in the image. LLVM_VP_MAX_NUM_VALS_PER_SITE can set a different number.
 const LIMIT: usize = 24;
 
-/// The number of nodes in the image's pool that are in use. The number may become larger than the pool.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// The chunk of memory from which nodes are taken when the pool is used up.
 static CHUNK: AtomicPtr<Chunk> = AtomicPtr::new(null_mut());
-/// The largest number of values that are recorded for one site.
 static PER_SITE: AtomicUsize = AtomicUsize::new(LIMIT);
-/// Whether the program or its environment has chosen [`PER_SITE`].
 static CHOSEN: AtomicBool = AtomicBool::new(false);
 /// The number of values that were not recorded because there was no memory.
 static LOST: AtomicUsize = AtomicUsize::new(0);
@@ -23,13 +19,11 @@ static LOST: AtomicUsize = AtomicUsize::new(0);
 /// The address of the memory with the [`super::Written`] of each node in the pool; 0 if there is none.
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The header of a chunk of memory for nodes. It contains the number of nodes in use.
 #[repr(C)]
 struct Chunk {
     used: AtomicUsize,
 }
 
-/// Sets the largest number of values that are recorded for one site.
 pub fn set_limit(limit: usize) {
     let limit = if limit > VALUES_PER_SITE {
         VALUES_PER_SITE
@@ -40,7 +34,6 @@ pub fn set_limit(limit: usize) {
     CHOSEN.store(true, Ordering::Relaxed);
 }
 
-/// Returns the number of values that were not recorded, and sets it to 0.
 pub fn take_lost() -> usize {
     LOST.swap(0, Ordering::Relaxed)
 }
@@ -57,7 +50,6 @@ pub fn written(make: bool) -> usize {
     place
 }
 
-/// Returns zeroed memory for `count` nodes; null if there is none.
 #[inline(never)]
 fn allocate(count: usize) -> *mut Node {
     let pool = crate::image::nodes();
@@ -132,7 +124,6 @@ pub unsafe fn instrument_one(value: u64, record: usize, site: u32) {
     }
 }
 
-/// Adds to a count. If two threads do this at the same time, one count may be lost, as with all counters.
 #[inline(always)]
 fn add(to: &AtomicU64, count: u64) {
     to.store(
@@ -141,8 +132,6 @@ fn add(to: &AtomicU64, count: u64) {
     );
 }
 
-/// Returns the pointer to the lists of a record.
-///
 /// # Safety
 /// The caller must pass the address of a function record that is in memory as long as the image.
 #[inline(always)]
@@ -205,8 +194,6 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
     }
 }
 
-/// Makes the lists of a record that has none, and then adds the value.
-///
 /// # Safety
 /// The caller must ensure what [`instrument`] requires.
 #[cold]
@@ -235,8 +222,6 @@ unsafe fn first(value: u64, record: usize, site: usize, count: u64) {
     }
 }
 
-/// Adds a value at the end of a list.
-///
 /// # Safety
 /// The caller must ensure what [`instrument`] requires. `place` is the last pointer in the list of this site.
 #[cold]

@@ -18,7 +18,6 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
     unsafe { __llvm_profile_instrument_target_value(value, record, site as u32, count) };
 }
 
-/// Sets the largest number of values that are recorded for one site.
 pub fn set_limit(limit: usize) {
     // SAFETY: the function accepts every number; a number that is too large becomes the largest allowed one.
     unsafe {
@@ -30,7 +29,6 @@ pub fn set_limit(limit: usize) {
     };
 }
 
-/// Returns the number of values that were not recorded, and sets it to 0.
 pub fn take_lost() -> usize {
     // SAFETY: the function has no arguments.
     unsafe { __profkit_profile_take_lost() }

@@ -1,5 +1,4 @@
 //! The interface for programs without files, in a Rust program that rustc has instrumented.
-#![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
 use crate::support::ran;
 use profkit_runtime::link::{library, Compiler};
 use profkit_runtime::{CaptureError, IncompatibleProfile, NoRoom};

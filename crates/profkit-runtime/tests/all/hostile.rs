@@ -1,16 +1,8 @@
 //! What a hostile or unlucky user does to a program that adds its counts to a pool (a profile that several runs share):
 //! damaged and gigantic pools, closed descriptors, no memory, names of things that are no files. The program goes on,
 //! and what was in the pool is kept.
-#![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-
 use crate::support::{said, Program};
+use profkit_testkit::or_skip;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -38,21 +30,19 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Compiles the program. Returns it with the path and the bytes of its pool after one run.
-fn program() -> Option<(Program, PathBuf, Vec<u8>)> {
+fn program() -> Result<(Program, PathBuf, Vec<u8>), String> {
     let program = Program::new(LARGE, &["-mllvm", "-enable-value-profiling"])?;
     assert_eq!(said(&program.run(POOL, "", &[])), "");
     let pool = program.files().pop().unwrap();
     let bytes = fs::read(&pool).unwrap();
     assert!(bytes.len() > 3 * 4096);
-    Some((program, pool, bytes))
+    Ok((program, pool, bytes))
 }
 
 const POOL: &str = "out/%m.profraw";
 const ONE_RUN: &str = "1 [100, 50]";
 const TWO_RUNS: &str = "2 [200, 100]";
 
-/// Runs a command of the shell in the folder of the program.
 fn shell(program: &Program, script: &str) -> Output {
     Command::new("sh")
         .args(["-c", script])
@@ -64,9 +54,7 @@ fn shell(program: &Program, script: &str) -> Output {
 
 #[test]
 fn a_pool_that_is_cut_or_longer_is_kept() {
-    let Some((program, pool, whole)) = program() else {
-        return;
-    };
+    let (program, pool, whole) = or_skip!(program());
     let mut sizes: Vec<usize> = (1..whole.len()).step_by(whole.len() / 40).collect();
     sizes.extend([4095, 4096, 4097, whole.len() - 8, whole.len() - 1]);
     sizes.extend([whole.len() + 1, whole.len() + 8, whole.len() + 5000]);
@@ -105,9 +93,7 @@ fn a_pool_that_is_cut_or_longer_is_kept() {
 
 #[test]
 fn a_pool_with_wrong_bytes_never_stops_the_program() {
-    let Some((program, pool, whole)) = program() else {
-        return;
-    };
+    let (program, pool, whole) = or_skip!(program());
     let (mut kept, mut used) = (0, 0);
     let step = profkit_testkit::short_or_whole(211, 13);
     for at in (0..whole.len() - 8).step_by(step) {
@@ -134,9 +120,7 @@ fn a_pool_with_wrong_bytes_never_stops_the_program() {
 
 #[test]
 fn closed_and_used_up_descriptors() {
-    let Some((program, pool, whole)) = program() else {
-        return;
-    };
+    let (program, pool, whole) = or_skip!(program());
     // Standard input, output and error are closed, so the files that the runtime opens get the descriptors 0 to 2.
     let output = shell(&program, "./program <&- >&- 2>&-");
     assert!(output.status.success(), "{output:?}");
@@ -162,9 +146,7 @@ fn closed_and_used_up_descriptors() {
 
 #[test]
 fn no_memory_keeps_the_pool() {
-    let Some((program, pool, whole)) = program() else {
-        return;
-    };
+    let (program, pool, whole) = or_skip!(program());
     let output = program.run(POOL, "no-memory", &[]);
     assert!(output.status.success(), "{output:?}");
     assert!(said(&output).contains("(error 12)"), "{output:?}");
@@ -174,9 +156,7 @@ fn no_memory_keeps_the_pool() {
 
 #[test]
 fn a_pool_that_is_no_file() {
-    let Some((program, pool, _)) = program() else {
-        return;
-    };
+    let (program, pool, _) = or_skip!(program());
     fs::remove_file(&pool).unwrap();
     fs::create_dir(&pool).unwrap();
     let output = program.run(POOL, "", &[]);

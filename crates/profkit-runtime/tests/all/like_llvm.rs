@@ -1,16 +1,7 @@
 //! What programs and their builds may rely on, because LLVM's runtime does the same: for example, every linker can link
 //! the runtime, and a program with profiles in memory needs no libc.
-#![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-
 use crate::support::{ran, said, Program, ENDS};
-use profkit_testkit::{on_path, skip};
+use profkit_testkit::{on_path, or_skip, skip};
 use std::fs;
 use std::process::Command;
 
@@ -28,9 +19,7 @@ fn every_linker_gives_the_same_counts() {
         };
         for kind in ["-pie", "-no-pie", "-static"] {
             let option = format!("--ld-path={}", path.display());
-            let Some(program) = Program::new(ENDS, &[&option, kind, "-Wl,--gc-sections"]) else {
-                return;
-            };
+            let program = or_skip!(Program::new(ENDS, &[&option, kind, "-Wl,--gc-sections"]));
             let output = program.run("out/%m.profraw", "fork", &[]);
             assert_eq!(said(&output), "", "{linker} {kind}");
             assert_eq!(program.counts("work"), "2 [115, 57]", "{linker} {kind}");
@@ -57,9 +46,7 @@ fn a_program_with_profiles_in_memory_uses_nothing_of_libc() {
         skip("no nm");
         return;
     };
-    let Some(program) = Program::new(IN_MEMORY, &[]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(IN_MEMORY, &[]));
     ran(&mut program.command("out/a.profraw", ""));
     assert_eq!(program.files(), [] as [std::path::PathBuf; 0]);
     let listed = ran(Command::new(nm).arg("-u").arg(program.path("program")));
@@ -108,9 +95,7 @@ fn a_site_has_24_values_in_the_room_of_the_compiler_and_255_elsewhere() {
             "-mllvm",
             &option,
         ];
-        let Some(program) = Program::new(TARGETS, &words) else {
-            return;
-        };
+        let program = or_skip!(Program::new(TARGETS, &words));
         program.run("out/a.profraw", "", variables);
         let merged = program.path("a.profdata");
         ran(Command::new(program.llvm.profdata())
@@ -147,9 +132,7 @@ int main(void) {
 
 #[test]
 fn a_walk_over_records_ends_and_a_dump_is_the_last_write() {
-    let Some(program) = Program::new(WALK, &[]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(WALK, &[]));
     let output = program.run("out/a.profraw", "", &[]);
     assert!(output.status.success());
     assert_eq!(
@@ -180,9 +163,10 @@ int main(int count, char **words) {
 
 #[test]
 fn a_continuous_program_goes_on_in_an_open_file() {
-    let Some(program) = Program::new(OPEN_FILE, &["-mllvm", "-runtime-counter-relocation"]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(
+        OPEN_FILE,
+        &["-mllvm", "-runtime-counter-relocation"]
+    ));
     let (named, open) = (
         program.path("out/named.profraw"),
         program.path("out/open.profraw"),

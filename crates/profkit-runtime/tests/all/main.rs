@@ -1,5 +1,8 @@
 //! The integration tests of this crate, linked as one program: linking one for each file took most of the time of a build.
+#![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
 #![allow(
+    clippy::cast_possible_truncation,
+    clippy::incompatible_msrv,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

@@ -1,18 +1,8 @@
 //! Programs that are linked with this runtime and with LLVM's, by every clang that is installed: both write the same
 //! profile for the same input. docs/formats/runtime.md has the differences that are allowed.
-#![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "tests fail by panicking"
-)]
-
 use crate::support::{ran, runtime, Program, ENDS};
 use profkit_runtime::link::{library, Compiler};
-use profkit_testkit::{some_or_all, Llvm};
+use profkit_testkit::{or_skip, some_or_all, Llvm};
 use std::fs;
 use std::process::Command;
 
@@ -189,9 +179,7 @@ fn profiles_are_those_of_llvms_runtime() {
 #[test]
 fn forked_processes_count_each_call_once() {
     for link in ["-pie", "-static"] {
-        let Some(program) = Program::new(ENDS, &[link]) else {
-            return;
-        };
+        let program = or_skip!(Program::new(ENDS, &[link]));
         for name in [
             "out/a.profraw",
             "out/%p.profraw",
@@ -213,9 +201,7 @@ fn forked_processes_count_each_call_once() {
 #[test]
 fn signals_write_the_profile_if_that_is_asked_for() {
     use std::os::unix::process::ExitStatusExt as _;
-    let Some(program) = Program::new(ENDS, &[]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(ENDS, &[]));
     let asked = [("PROFKIT_PROFILE_SIGNALS", "15,10")];
     for name in ["out/a.profraw", "out/%m.profraw"] {
         assert_eq!(program.run(name, "term", &asked).status.signal(), Some(15));
@@ -235,9 +221,10 @@ fn signals_write_the_profile_if_that_is_asked_for() {
 
 #[test]
 fn a_continuous_profile_survives_the_end_of_the_process() {
-    let Some(program) = Program::new(ENDS, &["-mllvm", "-runtime-counter-relocation"]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(
+        ENDS,
+        &["-mllvm", "-runtime-counter-relocation"]
+    ));
     for end in ["kill", "_exit", ""] {
         program.run("out/a%c.profraw", end, &[]);
         assert_eq!(program.counts("work"), "1 [100, 50]", "{end}");
@@ -252,9 +239,7 @@ fn a_continuous_profile_survives_the_end_of_the_process() {
 
 #[test]
 fn a_program_without_relocation_says_that_it_cannot_be_continuous() {
-    let Some(program) = Program::new(ENDS, &[]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(ENDS, &[]));
     let output = program.run("out/a%c.profraw", "", &[]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
@@ -266,9 +251,7 @@ fn a_program_without_relocation_says_that_it_cannot_be_continuous() {
 
 #[test]
 fn processes_that_share_a_pool_lose_no_count() {
-    let Some(program) = Program::new(ENDS, &[]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(ENDS, &[]));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -284,9 +267,7 @@ fn processes_that_share_a_pool_lose_no_count() {
 
 #[test]
 fn a_damaged_pool_is_kept() {
-    let Some(program) = Program::new(ENDS, &[]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(ENDS, &[]));
     program.run("out/%m.profraw", "", &[]);
     let pool = program.files().pop().unwrap();
     let whole = fs::read(&pool).unwrap();
@@ -329,9 +310,7 @@ fn a_damaged_pool_is_kept() {
 
 #[test]
 fn files_that_cannot_be_written_are_reported_and_change_no_exit_code() {
-    let Some(program) = Program::new(ENDS, &[]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(ENDS, &[]));
     let long = "x".repeat(10_000);
     for (name, said) in [
         ("/dev/full", "no space left on device"),

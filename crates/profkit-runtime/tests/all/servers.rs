@@ -1,16 +1,7 @@
 //! Programs that do not simply end: threads, forks, exec, signals, libraries that come and go, sanitizers. Each call is
 //! counted once.
-#![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::incompatible_msrv,
-    reason = "tests fail by panicking"
-)]
-
 use crate::support::{said, Program, ENDS};
+use profkit_testkit::or_skip;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -24,9 +15,7 @@ const ATOMIC: &str = "-fprofile-update=atomic";
 
 #[test]
 fn exec_loses_what_was_not_written_before_and_doubles_nothing() {
-    let Some(program) = Program::new(ENDS, &[]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(ENDS, &[]));
     for name in ["out/a.profraw", "out/%p.profraw", "out/%m.profraw"] {
         // With `fork-exec`, the parent, its forked child, and the program that the child executes call `work` once
         // each. The child's call is lost, because exec drops its counts.
@@ -82,9 +71,7 @@ int main(void) {
 
 #[test]
 fn threads_that_fork_while_another_writes_lose_no_count() {
-    let Some(program) = Program::new(THREADS, &[ATOMIC, "-pthread"]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(THREADS, &[ATOMIC, "-pthread"]));
     for name in ["out/%m.profraw", "out/%2m.profraw"] {
         let mut child = program.command(name, "").spawn().unwrap();
         let status = wait(&mut child, 120);
@@ -165,9 +152,7 @@ fn serve(program: &Program, name: &str, requests: usize, signal: &str) {
 #[test]
 fn a_server_that_is_killed_loses_no_request() {
     let continuous = [ATOMIC, "-mllvm", "-runtime-counter-relocation"];
-    let Some(program) = Program::new(SERVER, &[]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(SERVER, &[]));
     let functions = ["request", "start"];
     // SIGTERM: each process writes its profile and ends.
     for name in ["out/%p.profraw", "out/%m.profraw", "out/a.profraw"] {
@@ -220,9 +205,7 @@ int main(void) {
 
 #[test]
 fn signals_while_the_profile_is_written_wait() {
-    let Some(program) = Program::new(DISTURBED, &[ATOMIC]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(DISTURBED, &[ATOMIC]));
     // SIGUSR1 writes the profile each time. The program's own handler comes after that of the runtime.
     for (signals, name) in [
         ("10", "out/%m.profraw"),
@@ -281,9 +264,7 @@ int main(int count, char **words) {
 
 #[test]
 fn libraries_that_are_loaded_and_unloaded_count_once() {
-    let Some(program) = Program::new(LOADS, &["-ldl"]) else {
-        return;
-    };
+    let program = or_skip!(Program::new(LOADS, &["-ldl"]));
     for name in ["a", "b"] {
         let source =
             format!("__attribute__((noinline)) int in_{name}(int x) {{ return x ? 1 : 2; }}\n");
@@ -321,9 +302,7 @@ fn libraries_that_are_loaded_and_unloaded_count_once() {
 #[test]
 fn libraries_count_in_continuous_files_of_their_own() {
     let options = ["-mllvm", "-runtime-counter-relocation"];
-    let Some(program) = Program::new(LOADS, &[&options[..], &["-ldl"]].concat()) else {
-        return;
-    };
+    let program = or_skip!(Program::new(LOADS, &[&options[..], &["-ldl"]].concat()));
     for name in ["a", "b"] {
         let source =
             format!("__attribute__((noinline)) int in_{name}(int x) {{ return x ? 1 : 2; }}\n");
@@ -359,9 +338,10 @@ fn sanitizers_have_nothing_to_report() {
         } else {
             THREADS.to_owned()
         };
-        let Some(program) = Program::new(&source, &[ATOMIC, "-pthread", "-g", sanitizer]) else {
-            return;
-        };
+        let program = or_skip!(Program::new(
+            &source,
+            &[ATOMIC, "-pthread", "-g", sanitizer]
+        ));
         // The search for leaks does not work in forked children of programs with threads.
         let variables = [SIGNALS, ("ASAN_OPTIONS", "detect_leaks=0")];
         let output = program.run("out/%m.profraw", "", &variables);

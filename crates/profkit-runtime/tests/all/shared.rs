@@ -1,14 +1,6 @@
 //! Processes and threads that use one profile at the same time: nothing is lost, and nothing is counted twice.
-#![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-
 use crate::support::{ran, said, Program};
+use profkit_testkit::or_skip;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
@@ -94,9 +86,7 @@ fn values_that_threads_record_while_another_writes_are_all_counted_once() {
             "-mllvm",
             nodes,
         ];
-        let Some(program) = Program::new(VALUES, &options) else {
-            return;
-        };
+        let program = or_skip!(Program::new(VALUES, &options));
         for runs in 1..3 {
             let output = program.run("out/%m.profraw", "", &[]);
             assert!(output.status.success(), "{output:?}");
@@ -123,9 +113,7 @@ int main(void) {
 #[test]
 fn processes_that_replace_a_pool_do_not_take_it_from_those_that_count_in_it() {
     let options = ["-mllvm", "-runtime-counter-relocation"];
-    let Some(program) = Program::new(REQUESTS, &options) else {
-        return;
-    };
+    let program = or_skip!(Program::new(REQUESTS, &options));
     let start = |name: &str| {
         program
             .command(name, "")
@@ -201,9 +189,7 @@ fn targets_after_many_functions_keep_their_names_in_a_pool() {
                 "-fno-profile-instr-generate",
                 "-fprofile-generate",
             ];
-            let Some(program) = Program::new(FAR_TARGETS, &options) else {
-                return;
-            };
+            let program = or_skip!(Program::new(FAR_TARGETS, &options));
             for runs in 1..4 {
                 // Each process is loaded at another address, so its functions have other addresses.
                 let output = program.run("out/%m.profraw", "", &[]);

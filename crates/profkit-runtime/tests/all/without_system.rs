@@ -1,17 +1,8 @@
 //! Programs without an operating system: examples/bare-metal on an emulated AArch64 machine, examples/wasm in node. Each
 //! gives a profile that LLVM's tool merges, with the counts of the program.
-#![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-
 use crate::support::ran;
 use profkit_runtime::link::{library, Compiler, Error};
-use profkit_testkit::{on_path, skip, Llvm};
+use profkit_testkit::{on_path, or_skip, skip, Llvm};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -28,23 +19,16 @@ fn prepared(
     compiler: Compiler,
     target: &str,
     tools: &[&str],
-) -> Option<(Llvm, tempfile::TempDir, String)> {
-    let Some(llvm) = Llvm::find(22) else {
-        skip("LLVM 22 is not installed");
-        return None;
-    };
+) -> Result<(Llvm, tempfile::TempDir, String), String> {
+    let llvm = Llvm::find(22).ok_or("LLVM 22 is not installed")?;
     for tool in tools {
-        if on_path(tool).is_none() {
-            skip(&format!("{tool} is not installed"));
-            return None;
-        }
+        on_path(tool).ok_or_else(|| format!("{tool} is not installed"))?;
     }
     let folder = tempfile::tempdir().unwrap();
     let bytes = match library(compiler.raw_version().unwrap(), Some(target)) {
         Ok(bytes) => bytes,
         Err(error @ Error::Compile { .. }) if error.hint().is_some() => {
-            skip(&format!("{error} ({})", error.hint().unwrap()));
-            return None;
+            return Err(format!("{error} ({})", error.hint().unwrap()));
         }
         Err(error) => panic!("{error}"),
     };
@@ -52,7 +36,7 @@ fn prepared(
     let example = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("examples")
         .join(example);
-    Some((llvm, folder, example.to_str().unwrap().to_owned()))
+    Ok((llvm, folder, example.to_str().unwrap().to_owned()))
 }
 
 /// What LLVM's tool shows of the function `collatz`.
@@ -86,14 +70,8 @@ fn shown(llvm: &Llvm, folder: &Path, raw: &str) -> (u64, Vec<u64>) {
 #[test]
 fn an_aarch64_machine_without_an_operating_system() {
     let tools = ["qemu-system-aarch64", "ld.lld-22"];
-    let Some((llvm, folder, example)) = prepared(
-        "bare-metal",
-        Compiler::Clang(22),
-        "aarch64-none-elf",
-        &tools,
-    ) else {
-        return;
-    };
+    let (compiler, target) = (Compiler::Clang(22), "aarch64-none-elf");
+    let (llvm, folder, example) = or_skip!(prepared("bare-metal", compiler, target, &tools));
     let folder = folder.path();
     ran(Command::new(format!("{example}/build.sh"))
         .env("CLANG", llvm.clang())
@@ -111,10 +89,8 @@ fn an_aarch64_machine_without_an_operating_system() {
 fn webassembly_from_c() {
     let tools = ["node", "wasm-ld-22"];
     let target = "wasm32-unknown-unknown";
-    let Some((llvm, folder, example)) = prepared("wasm", Compiler::Clang(22), target, &tools)
-    else {
-        return;
-    };
+    let compiler = Compiler::Clang(22);
+    let (llvm, folder, example) = or_skip!(prepared("wasm", compiler, target, &tools));
     let folder = folder.path();
     ran(Command::new(format!("{example}/build.sh"))
         .env("CLANG", llvm.clang())
@@ -129,9 +105,7 @@ fn webassembly_from_c() {
 #[test]
 fn webassembly_from_rust() {
     let target = "wasm32-unknown-unknown";
-    let Some((llvm, folder, example)) = prepared("wasm", Compiler::Rustc, target, &["node"]) else {
-        return;
-    };
+    let (llvm, folder, example) = or_skip!(prepared("wasm", Compiler::Rustc, target, &["node"]));
     let folder = folder.path();
     ran(Command::new(format!("{example}/build-rust.sh")).current_dir(folder));
     ran(Command::new("node")
@@ -152,9 +126,7 @@ fn the_libraries_need_nothing_else() {
     for target in ["aarch64-none-elf", "wasm32-unknown-unknown"] {
         for version in profkit_testkit::some_or_all(&[11, 7, 8, 9, 10], 2) {
             let compiler = Compiler::Raw(*version);
-            let Some((_, folder, _)) = prepared("wasm", compiler, target, &[]) else {
-                continue;
-            };
+            let (_, folder, _) = or_skip!(prepared("wasm", compiler, target, &[]), continue);
             let listed = ran(Command::new(&nm)
                 .arg("-u")
                 .arg("libprofkit_profile.a")

@@ -49,16 +49,16 @@ impl IndexedHeader {
     fn read(data: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(data, 0, Endian::Little);
         if data.len() < MINIMUM_LEN {
-            return Err(
-                Error::new(ErrorKind::Truncated, "the data are too short here")
-                    .at(0)
-                    .found(Bytes(data.len()))
-                    .expected(format_args!("at least {MINIMUM_LEN} bytes")),
-            );
+            return Err(ErrorKind::Truncated
+                .error("the data are too short here")
+                .at(0)
+                .found(Bytes(data.len()))
+                .expected(format_args!("at least {MINIMUM_LEN} bytes")));
         }
         let magic = cursor.u64()?;
         if magic != indexed::MAGIC {
-            return Err(Error::new(ErrorKind::BadMagic, "the magic number is wrong")
+            return Err(ErrorKind::BadMagic
+                .error("the magic number is wrong")
                 .at(0)
                 .found(format_args!("{magic:#018x}"))
                 .expected(format_args!("{:#018x}", indexed::MAGIC)));
@@ -70,14 +70,12 @@ impl IndexedHeader {
         }
         let len = header_len(version);
         if (data.len() as u64) < len {
-            return Err(Error::new(
-                ErrorKind::BadHeader,
-                "the header runs past the end of the file",
-            )
-            .because_data_end()
-            .at(0)
-            .found(Bytes(data.len()))
-            .expected(format_args!("{len} bytes for version {version}")));
+            return Err(ErrorKind::BadHeader
+                .error("the header runs past the end of the file")
+                .because_data_end()
+                .at(0)
+                .found(Bytes(data.len()))
+                .expected(format_args!("{len} bytes for version {version}")));
         }
         let mut word = |since: u32| {
             if version >= since {
@@ -90,13 +88,11 @@ impl IndexedHeader {
         let hash_type = word(1)?;
         // LLVM checks only the low 32 bits of the hash type.
         if hash_type & u64::from(u32::MAX) != indexed::HASH_TYPE_MD5 {
-            return Err(Error::new(
-                ErrorKind::UnsupportedHashType,
-                "the hash type is not supported",
-            )
-            .at(24)
-            .found(hash_type)
-            .expected("0 (MD5)"));
+            return Err(ErrorKind::UnsupportedHashType
+                .error("the hash type is not supported")
+                .at(24)
+                .found(hash_type)
+                .expected("0 (MD5)"));
         }
         Ok(IndexedHeader {
             version_word,
@@ -178,12 +174,10 @@ pub(super) const VTABLES_SINCE: u32 = 12;
 /// byte takes one byte of the file and not a word of 8 bytes.
 pub(super) const UNIFORMITY_SINCE: u32 = 14;
 
-/// A section of an indexed profile. A word of the header states the offset of the section.
 #[derive(Debug)]
 pub(super) struct Section {
     /// The first version of the format that has this section.
     pub(super) since: u32,
-    /// The offset of the header word that holds the offset of the section.
     at: u64,
     name: &'static str,
 }
@@ -214,7 +208,6 @@ pub(super) const VTABLE_NAMES: Section = Section {
 };
 
 impl Section {
-    /// Returns a cursor at the start of the section; `None` if files of this version do not have this section.
     pub(super) fn open<'data>(
         &self,
         data: &'data [u8],
@@ -226,22 +219,22 @@ impl Section {
         }
         let mut cursor = Cursor::new(data, 0, Endian::Little);
         cursor.take_u64(offset).map_err(|_| {
-            Error::new(
-                ErrorKind::Truncated,
-                format!("the offset of the {} lies beyond the file", self.name),
-            )
-            .at(self.at)
-            .within(Structure::Header)
-            .within(Structure::IndexedProfile)
-            .found(format_args!("{offset:#x}"))
-            .expected(format_args!("at most {:#x}", data.len()))
-            .with_hint("the file is cut off: copy it again, or merge its inputs again")
+            ErrorKind::Truncated
+                .error(format!(
+                    "the offset of the {} lies beyond the file",
+                    self.name
+                ))
+                .at(self.at)
+                .within(Structure::Header)
+                .within(Structure::IndexedProfile)
+                .found(format_args!("{offset:#x}"))
+                .expected(format_args!("at most {:#x}", data.len()))
+                .with_hint("the file is cut off: copy it again, or merge its inputs again")
         })?;
         Ok(Some(cursor))
     }
 }
 
-/// Returns the version number that a version word contains.
 pub(super) fn version_of(version_word: u64) -> u32 {
     u32::try_from(version_word & variant::VERSION_MASK).unwrap_or(u32::MAX)
 }
@@ -256,13 +249,11 @@ fn header_len(version: u32) -> u64 {
 
 #[cold]
 pub(super) fn unsupported(version: u32, newest: u32) -> Error {
-    let error = Error::new(
-        ErrorKind::UnsupportedVersion,
-        "the version of the indexed profile is not supported",
-    )
-    .at(8)
-    .found(version)
-    .expected(format_args!("{} to {newest}", indexed::VERSION_FIRST));
+    let error = ErrorKind::UnsupportedVersion
+        .error("the version of the indexed profile is not supported")
+        .at(8)
+        .found(version)
+        .expected(format_args!("{} to {newest}", indexed::VERSION_FIRST));
     match version {
         0..=indexed::VERSION_LAST => error,
         _ => error.with_hint("an LLVM newer than 23 wrote this file: use the llvm-profdata of that LLVM to turn the file into text"),

@@ -6,8 +6,8 @@ use crate::bytes::{Cursor, Endian};
 use crate::hash_table::{Entries, Entry, FileOrder, HashTable, Lengths, Walk};
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{
-    FunctionTable, InstrKind, InstrProfile, InstrSource, MemProfSection, NewRecord, Record,
-    TemporalTraces,
+    FunctionTable, HeapSection, InstrKind, InstrProfile, InstrSource, MemProfSection, NewRecord,
+    Record, TemporalTraces,
 };
 use crate::names::SymbolTable;
 use crate::summary::Summary;
@@ -50,33 +50,11 @@ impl Default for IndexedReadOptions {
     }
 }
 
-impl IndexedReadOptions {
-    /// Returns the default options: any damage is an error, and all versions are accepted.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets whether to read the intact parts of a damaged file.
-    #[must_use]
-    pub fn salvage(mut self, salvage: bool) -> Self {
-        self.salvage = salvage;
-        self
-    }
-
-    /// Sets whether functions are read as LLVM 22 reads them.
-    #[must_use]
-    pub fn llvm_checks(mut self, llvm: bool) -> Self {
-        self.llvm_checks = llvm;
-        self
-    }
-
-    /// Sets the newest version to accept ([`newest`](Self::newest)).
-    #[must_use]
-    pub fn newest(mut self, version: u32) -> Self {
-        self.newest = version;
-        self
-    }
-}
+setters!(IndexedReadOptions {
+    salvage: bool,
+    llvm_checks: bool,
+    newest: u32
+});
 
 /// A view of an indexed profile. The view borrows the bytes of the file.
 ///
@@ -367,9 +345,6 @@ impl<'data> IndexedProfile<'data> {
 
     /// Returns the names of vtables (from version 12). The file has these names only if the merge that wrote it was
     /// asked to keep them.
-    ///
-    /// # Errors
-    /// The errors of [`SymbolTable::read_blob`].
     pub fn vtable_names(&self) -> Result<SymbolTable> {
         let mut names = SymbolTable::new();
         self.read_vtable_names(&mut names)?;
@@ -455,7 +430,8 @@ impl<'data> IndexedProfile<'data> {
                 function
                     .and_then(|function| table.push_record(function, new))
                     .ok_or_else(|| {
-                        Error::new(ErrorKind::LimitExceeded, "there are too many functions")
+                        ErrorKind::LimitExceeded
+                            .error("there are too many functions")
                             .at(name.offset())
                             .within(Structure::IndexedProfile)
                     })?;
@@ -473,7 +449,7 @@ impl<'data> IndexedProfile<'data> {
                 .map(|(_, name)| name.to_vec())
                 .collect(),
             symbols: vtable_names,
-            memprof: self.memprof(),
+            memprof: self.memprof().map(HeapSection::Stored),
         })
     }
 }
@@ -582,7 +558,6 @@ impl<'data> IndexedReader<'data> {
         self.current = None;
     }
 
-    /// Returns the next of the losses that are reported after the last function; `None` if all were reported.
     fn next_loss(&mut self) -> Option<Error> {
         if let Some((count, name, offset)) = self.widened.take() {
             let problem = match count {
@@ -594,7 +569,7 @@ impl<'data> IndexedReader<'data> {
                 ),
             };
             return Some(
-                Error::new(ErrorKind::Malformed, problem)
+                ErrorKind::Malformed.error(problem)
                 .at(offset)
                 .within(Structure::Function(name))
                 .within(Structure::IndexedProfile)
@@ -638,10 +613,6 @@ impl InstrSource for IndexedReader<'_> {
                 None => return Ok(false),
             }
         }
-    }
-
-    fn can_resume(&self) -> bool {
-        !self.at_end
     }
 
     /// Returns the vtable names that can be read. If some of them are damaged, [`IndexedProfile::vtable_names`] reports

@@ -212,20 +212,16 @@ impl<'data> NameRecords<'data> {
         }
         let len = self.data.remaining();
         if len == 0 {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the hash table holds no data for the function",
-            )
-            .at(self.data.offset()));
+            return Err(ErrorKind::Malformed
+                .error("the hash table holds no data for the function")
+                .at(self.data.offset()));
         }
         if !len.is_multiple_of(8) {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the data of a function have a wrong length",
-            )
-            .at(self.data.offset())
-            .found(Bytes(len))
-            .expected("a multiple of 8"));
+            return Err(ErrorKind::Malformed
+                .error("the data of a function have a wrong length")
+                .at(self.data.offset())
+                .found(Bytes(len))
+                .expected("a multiple of 8"));
         }
         if self.version >= UNIFORMITY_SINCE
             && skip_records(self.data, ByteForm::Packed).is_err()
@@ -263,7 +259,8 @@ fn read_record(
     if version < COUNT_LENGTHS_SINCE {
         let words = data.remaining() as u64 / 8;
         if words == 0 {
-            return Err(Error::new(ErrorKind::Malformed, "a record has no counters")
+            return Err(ErrorKind::Malformed
+                .error("a record has no counters")
                 .at(data.offset())
                 .found(0)
                 .expected("at least 1 in version 1"));
@@ -289,7 +286,8 @@ fn read_len(data: &mut Cursor<'_>, message: &'static str) -> Result<u64> {
     let len = data.u64().map_err(too_short)?;
     let available = data.remaining() as u64 / 8;
     if len > available {
-        return Err(Error::new(ErrorKind::Malformed, message)
+        return Err(ErrorKind::Malformed
+            .error(message)
             .at(offset)
             .found(format_args!("{len} words"))
             .expected(format_args!("at most {available} words of 8 bytes")));
@@ -324,13 +322,11 @@ fn uniformity_len(data: &mut Cursor<'_>, counts: u64) -> Result<u64> {
     let offset = data.offset();
     let len = data.u64().map_err(too_short)?;
     if len != 0 && len != counts.div_ceil(8) {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "the number of uniformity bytes does not fit the number of counters",
-        )
-        .at(offset)
-        .found(len)
-        .expected(format_args!("{} or 0", counts.div_ceil(8))));
+        return Err(ErrorKind::Malformed
+            .error("the number of uniformity bytes does not fit the number of counters")
+            .at(offset)
+            .found(len)
+            .expected(format_args!("{} or 0", counts.div_ceil(8))));
     }
     Ok(len)
 }
@@ -352,7 +348,8 @@ fn read_byte_data(
     };
     let Some(stored) = stored.filter(|&stored| stored <= available) else {
         // The length is stored in the word before the bytes, so the error is located at this word.
-        return Err(Error::new(ErrorKind::Malformed, message)
+        return Err(ErrorKind::Malformed
+            .error(message)
             .at(offset.saturating_sub(8))
             .found(Bytes(len))
             .expected(format_args!("at most {}", Bytes(most))));
@@ -375,13 +372,11 @@ fn read_words_of_bytes(stored: &[u8], start: u64, bitmap: &mut Vec<u8>) -> Resul
     for (index, &bytes) in chunks.iter().enumerate() {
         let word = u64::from_le_bytes(bytes);
         let Ok(byte) = u8::try_from(word) else {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "a word of a bitmap has a value above 255",
-            )
-            .at(start + 8 * index as u64)
-            .found(format_args!("{word:#x}"))
-            .expected("at most 0xff"));
+            return Err(ErrorKind::Malformed
+                .error("a word of a bitmap has a value above 255")
+                .at(start + 8 * index as u64)
+                .found(format_args!("{word:#x}"))
+                .expected("at most 0xff"));
         };
         bitmap.push(byte);
     }
@@ -390,10 +385,7 @@ fn read_words_of_bytes(stored: &[u8], start: u64, bitmap: &mut Vec<u8>) -> Resul
 
 #[cold]
 fn too_short(error: Error) -> Error {
-    let short = Error::new(
-        ErrorKind::Malformed,
-        "the data of a function end inside a record",
-    );
+    let short = ErrorKind::Malformed.error("the data of a function end inside a record");
     match error.offset() {
         Some(offset) => short.at(offset),
         None => short,
@@ -407,12 +399,9 @@ fn as_malformed(error: Error) -> Error {
     error.with_kind(ErrorKind::Malformed)
 }
 
-/// The layout of the function records that are written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordLayout {
-    /// The version of the indexed profile that is written.
     pub(super) version: u32,
-    /// Whether vtable value sites are written.
     pub(super) vtable_sites: bool,
 }
 
@@ -460,7 +449,6 @@ fn encode_packed(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend(std::iter::repeat_n(0, padding));
 }
 
-/// Returns the number of bytes that [`encode_record`] appends for a function record.
 pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
     let mut len = 16 + 8 * record.counts.len() as u64;
     if layout.version >= BITMAPS_SINCE {
@@ -472,7 +460,6 @@ pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
     len + values as u64
 }
 
-/// Appends a function record in the layout of version 3 or later.
 pub(super) fn encode_record(
     record: &RecordRef<'_>,
     layout: RecordLayout,
@@ -512,7 +499,6 @@ pub(super) fn encode_record(
 mod tests {
     use super::*;
 
-    /// The data of a record of the given version with two counters and nothing else.
     fn plain_data(version: u32) -> Vec<u64> {
         let lengths = match version {
             ..BITMAPS_SINCE => 0,

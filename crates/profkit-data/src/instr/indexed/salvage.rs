@@ -8,23 +8,19 @@ use crate::memprof_section as memprof;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
 
-/// The damage that was found when an indexed profile was opened.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Damage {
     /// Whether the function table's table of buckets is damaged or cut off. The functions are then read one after the
     /// other without the table of buckets.
     pub(super) walk: bool,
-    /// Whether the MemProf section is incomplete.
     pub(super) memprof: bool,
     /// Whether the end of the file cuts off some functions of the function table.
     items: bool,
-    /// The sections that are incomplete, because the file ends inside or before them.
     sections: Vec<Structure>,
     /// The minimum length in bytes that the file must have had before it was cut off; 0 if the file is not cut off.
     least_len: u64,
     /// The error that reading the table of buckets gave; `None` if the table of buckets is intact or cut off.
     table: Option<Error>,
-    /// Whether the table of buckets is in the file but could not be opened.
     index_unread: bool,
     /// The errors of sections that are damaged but not cut off.
     faults: Vec<Error>,
@@ -95,15 +91,13 @@ impl Damage {
             Some((last, others)) => format!("{} and {last}", others.join(", ")),
             None => String::new(),
         };
-        Error::new(
-            ErrorKind::Truncated,
-            format!("the file is cut off ({kept}lost: {lost})"),
-        )
-        .at(at)
-        .within(Structure::IndexedProfile)
-        .found(Bytes(data.len()))
-        .expected(format_args!("at least {}", Bytes(self.least_len)))
-        .with_hint("copy the file again or merge its inputs again: data at its end are lost")
+        ErrorKind::Truncated
+            .error(format!("the file is cut off ({kept}lost: {lost})"))
+            .at(at)
+            .within(Structure::IndexedProfile)
+            .found(Bytes(data.len()))
+            .expected(format_args!("at least {}", Bytes(self.least_len)))
+            .with_hint("copy the file again or merge its inputs again: data at its end are lost")
     }
 }
 
@@ -217,7 +211,6 @@ fn windowed<'data>(
     None
 }
 
-/// Returns the offsets of the sections after the function table.
 fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
     let word = |section: &header::Section, has: bool, offset| {
         (has && header.version() >= section.since).then_some(offset)
@@ -240,7 +233,6 @@ fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
     .flatten()
 }
 
-/// Opens the function table. If its table of buckets is damaged, notes this in `damage`.
 fn table<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
@@ -288,7 +280,6 @@ fn table<'data>(
 /// functions.
 const INDEX_HEADER_LEN: u64 = 16;
 
-/// Whether the file has an incomplete MemProf section.
 fn memprof_is_lost(data: &[u8], header: &IndexedHeader, damage: &mut Damage) -> bool {
     if !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF.since {
         return false;

@@ -46,7 +46,6 @@ pub(super) fn summary_len(cutoffs: usize) -> u64 {
     8 * (2 + SUMMARY_FIELDS + 3 * cutoffs) as u64
 }
 
-/// Appends the bytes of a summary.
 pub(super) fn encode_summary(summary: &Summary, out: &mut Vec<u8>) {
     let words = [
         SUMMARY_FIELDS as u64,
@@ -72,24 +71,20 @@ pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cur
     let offset = cursor.offset();
     let len = cursor.u64().map_err(corrupted_binary_ids)?;
     if len % 8 != 0 {
-        return Err(Error::new(
-            ErrorKind::BadHeader,
-            "the length of the build ids is not a multiple of 8",
-        )
-        .at(offset)
-        .found(len));
+        return Err(ErrorKind::BadHeader
+            .error("the length of the build ids is not a multiple of 8")
+            .at(offset)
+            .found(len));
     }
     let available = cursor.remaining();
     cursor.window(len).map_err(|_| {
         corrupted_binary_ids(
-            Error::new(
-                ErrorKind::Malformed,
-                "the build ids run past the end of the file",
-            )
-            .because_data_end()
-            .at(offset)
-            .found(Bytes(len))
-            .expected(format_args!("at most {available}")),
+            ErrorKind::Malformed
+                .error("the build ids run past the end of the file")
+                .because_data_end()
+                .at(offset)
+                .found(Bytes(len))
+                .expected(format_args!("at most {available}")),
         )
     })
 }
@@ -108,7 +103,8 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
     while !ids.is_empty() {
         let offset = ids.offset();
         let bad = |message: &'static str, available: usize, wanted: u64, detail: &'static str| {
-            Error::new(ErrorKind::Malformed, message)
+            ErrorKind::Malformed
+                .error(message)
                 .at(offset)
                 .within(Structure::BuildIds)
                 .found(format_args!("{} left", Bytes(available)))
@@ -125,7 +121,8 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
             )
         })?;
         if len == 0 {
-            return Err(Error::new(ErrorKind::Malformed, "a build id is empty")
+            return Err(ErrorKind::Malformed
+                .error("a build id is empty")
                 .at(offset)
                 .within(Structure::BuildIds)
                 .llvm_detail("binary id length is 0"));
@@ -216,16 +213,13 @@ pub(super) fn read_traces(mut cursor: Cursor<'_>, traces: &mut TemporalTraces) -
 
 #[cold]
 fn cut(offset: u64, what: &str, found: u64, expected: u64) -> Error {
-    Error::new(
-        ErrorKind::Truncated,
-        format!("the {what} run past the end of the file"),
-    )
-    .at(offset)
-    .found(format_args!("{found} {what}"))
-    .expected(format_args!("at most {expected}"))
+    ErrorKind::Truncated
+        .error(format!("the {what} run past the end of the file"))
+        .at(offset)
+        .found(format_args!("{found} {what}"))
+        .expected(format_args!("at most {expected}"))
 }
 
-/// Returns the number of bytes that [`encode_traces`] appends.
 pub(super) fn traces_len(traces: &TemporalTraces) -> u64 {
     let words = traces
         .traces
@@ -234,7 +228,6 @@ pub(super) fn traces_len(traces: &TemporalTraces) -> u64 {
     8 * (2 + words.sum::<u64>())
 }
 
-/// Appends the section of temporal traces.
 pub(super) fn encode_traces(traces: &TemporalTraces, out: &mut Vec<u8>) {
     let mut word = |word: u64| out.extend_from_slice(&word.to_le_bytes());
     word(traces.traces.len() as u64);

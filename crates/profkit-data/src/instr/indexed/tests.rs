@@ -5,15 +5,14 @@
 use super::*;
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::{
-    FunctionTable, InstrKind, InstrProfile, InstrSource, Losses, MemProfSection, NewRecord, Record,
-    TemporalTrace, TemporalTraces, ValueData, ValueEntry,
+    FunctionTable, HeapSection, InstrKind, InstrProfile, InstrSource, Losses, MemProfSection,
+    NewRecord, Record, TemporalTrace, TemporalTraces, ValueData, ValueEntry,
 };
 use crate::releases::Release;
 use crate::{Error, ErrorKind};
 use profkit_testkit::{ByteBuilder, Endian};
 use std::fmt::Write as _;
 
-/// A function record in short: function hash, counters, bitmap and value data.
 type NewData<'a> = (u64, &'a [u64], &'a [u8], Option<&'a ValueData>);
 
 /// A profile with three functions. One of them has two function hashes, a bitmap and value data of all kinds. The
@@ -457,10 +456,7 @@ fn damage_to_one_function_leaves_the_others() {
         match reader.read_record(&mut record) {
             Ok(true) => names.push(record.name.clone()),
             Ok(false) => break,
-            Err(_) => {
-                assert!(reader.can_resume());
-                errors += 1;
-            }
+            Err(_) => errors += 1,
         }
     }
     assert_eq!(names, [&b"file.c;local"[..], b"third"]);
@@ -475,7 +471,7 @@ fn memprof_sections_that_cannot_be_carried_are_refused() {
     };
     let refuse = |words: &[u64]| {
         let profile = InstrProfile {
-            memprof: Some(section(words)),
+            memprof: Some(HeapSection::Stored(section(words))),
             ..InstrProfile::default()
         };
         let options = IndexedWriteOptions::for_version(12);
@@ -494,7 +490,9 @@ fn memprof_sections_that_cannot_be_carried_are_refused() {
     insta::assert_snapshot!(said.join("\n"));
     // A MemProf section is left out and counted as a loss if the LLVM release does not know its version.
     let profile = InstrProfile {
-        memprof: Some(section(&[3, 0x100, 0x100, 0x120, 1, 0, 0])),
+        memprof: Some(HeapSection::Stored(section(&[
+            3, 0x100, 0x100, 0x120, 1, 0, 0,
+        ]))),
         ..InstrProfile::default()
     };
     for (release, lost) in [(14, true), (16, true), (19, false), (22, false)] {

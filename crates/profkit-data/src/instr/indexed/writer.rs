@@ -6,8 +6,8 @@ use crate::hash_table::{ItemId, Lengths, TablePlan};
 use crate::ids::BuildId;
 use crate::index_vec::{Id, IndexVec};
 use crate::instr::{
-    FunctionId, FunctionRef, InstrKind, InstrProfile, Losses, MemProfSection, RecordRef,
-    TemporalTraces,
+    FunctionId, FunctionRef, HeapSection, InstrKind, InstrProfile, Losses, MemProfSection,
+    RecordRef, TemporalTraces,
 };
 use crate::llvm_order::{self, NumberHash};
 use crate::memprof_section as memprof;
@@ -39,7 +39,6 @@ pub struct IndexedWriteOptions {
     pub release: Option<Release>,
 }
 
-/// The oldest version of the indexed format that can be written.
 const FIRST_WRITTEN: u32 = 3;
 
 impl IndexedWriteOptions {
@@ -194,7 +193,6 @@ pub struct IndexedPlan<'p> {
     profile: &'p InstrProfile,
     version: u32,
     layout: RecordLayout,
-    /// The functions that are written, in the order of the profile's tables.
     functions: IndexVec<PlannedId, Planned>,
     /// The functions in the order in which LLVM inserts them into its hash table.
     insertion: IndexVec<ItemId, PlannedId>,
@@ -209,7 +207,6 @@ pub struct IndexedPlan<'p> {
 }
 
 crate::id_type! {
-    /// The index of a function to write. The functions are numbered in the order of the profile's tables.
     struct PlannedId of "functions of an indexed profile";
 }
 
@@ -225,18 +222,13 @@ const WRITE_CHUNK: u64 = 1 << 20;
 
 impl<'p> IndexedPlan<'p> {
     /// Plans the file: orders the functions and computes all sizes.
-    ///
-    /// # Errors
-    /// The errors of [`write()`].
     pub fn new(profile: &'p InstrProfile, options: &IndexedWriteOptions) -> Result<Self> {
         let version = options.version;
         if !(FIRST_WRITTEN..=indexed::VERSION_LAST).contains(&version) {
-            return Err(Error::new(
-                ErrorKind::CannotRepresent,
-                "this version of the indexed profile cannot be written",
-            )
-            .found(version)
-            .expected(format_args!("{FIRST_WRITTEN} to {}", indexed::VERSION_LAST)));
+            return Err(ErrorKind::CannotRepresent
+                .error("this version of the indexed profile cannot be written")
+                .found(version)
+                .expected(format_args!("{FIRST_WRITTEN} to {}", indexed::VERSION_LAST)));
         }
         let mut losses = Losses::default();
         let functions = choose(profile, options, &mut losses);
@@ -255,7 +247,8 @@ impl<'p> IndexedPlan<'p> {
             let known = version >= header::MEMPROF.since
                 // A MemProf section whose version cannot be read is not counted as a loss. The code that places the
                 // section in the file reports the error.
-                && memprof::version(section)
+                && section
+                    .version()
                     .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
             known
@@ -285,7 +278,8 @@ impl<'p> IndexedPlan<'p> {
             total_len: 0,
             losses,
         };
-        plan.place(memprof)?;
+        let memprof = memprof.map(HeapSection::encoded).transpose()?;
+        plan.place(memprof.as_deref())?;
         Ok(plan)
     }
 
@@ -315,7 +309,6 @@ impl<'p> IndexedPlan<'p> {
         Ok(())
     }
 
-    /// The offset of the first function in the function table.
     fn payload_offset(&self) -> u64 {
         let summary = sections::summary_len(indexed::SUMMARY_CUTOFFS.len());
         let summaries = match self.version {
@@ -458,9 +451,6 @@ impl<'p> IndexedPlan<'p> {
     }
 
     /// Writes the whole file to the sink, in pieces of about a megabyte. `summaries` must cover all functions.
-    ///
-    /// # Errors
-    /// The errors of [`encode_range`](Self::encode_range) and of the sink.
     pub fn write(&self, summaries: Summaries, sink: &mut dyn Sink) -> Result<()> {
         let mut chunk = Vec::new();
         self.encode_head(summaries, &mut chunk);
@@ -522,18 +512,15 @@ fn choose(
     chosen
 }
 
-/// Returns the functions in the order in which LLVM inserts them into its hash table.
 fn insertion_order(
     profile: &InstrProfile,
     functions: &IndexVec<PlannedId, Planned>,
     version: u32,
 ) -> Result<IndexVec<ItemId, PlannedId>> {
     let count = u32::try_from(functions.len()).map_err(|_| {
-        Error::new(
-            ErrorKind::CannotRepresent,
-            "an indexed profile has too many functions",
-        )
-        .found(functions.len())
+        ErrorKind::CannotRepresent
+            .error("an indexed profile has too many functions")
+            .found(functions.len())
     })?;
     let mut order: Vec<u32> = (0..count).collect();
     let planned = |index: u32| PlannedId::from_index(index as usize);
@@ -580,7 +567,6 @@ fn plan_table(
     )
 }
 
-/// Returns a function that [`choose`] selected.
 fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> FunctionRef<'p> {
     let table = profile.tables.get(planned.table as usize);
     match table.and_then(|table| table.function(FunctionId(planned.function))) {
@@ -641,7 +627,7 @@ fn version_word(
     profile: &InstrProfile,
     options: &IndexedWriteOptions,
     traces: Option<&TemporalTraces>,
-    memprof: Option<&MemProfSection>,
+    memprof: Option<&HeapSection>,
     losses: &mut Losses,
 ) -> u64 {
     let sections = InstrKind::MEMPROF | InstrKind::TEMPORAL;

@@ -95,15 +95,13 @@ impl RawDialect {
         });
         let Some((endian, width)) = known else {
             let found = data.get(..data.len().min(8)).unwrap_or_default();
-            return Err(Error::new(
-                ErrorKind::BadMagic,
-                "the magic number is not that of a raw profile",
-            )
-            .at(offset)
-            .within(Structure::Header)
-            .within(Structure::RawProfile)
-            .found(format_args!("bytes {found:02x?}"))
-            .expected("\"lprofr\" or \"lprofR\" between 0xff and 0x81, in either byte order"));
+            return Err(ErrorKind::BadMagic
+                .error("the magic number is not that of a raw profile")
+                .at(offset)
+                .within(Structure::Header)
+                .within(Structure::RawProfile)
+                .found(format_args!("bytes {found:02x?}"))
+                .expected("\"lprofr\" or \"lprofR\" between 0xff and 0x81, in either byte order"));
         };
         let mut cursor = Cursor::new(data, offset, endian);
         cursor.u64()?;
@@ -196,7 +194,6 @@ pub struct RawHeader {
 const WORDS_V5_SHORT: usize = 8;
 const WORDS_V5_LONG: usize = 10;
 
-/// A field of the raw header after the magic number and the version word.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     BinaryIdsSize,
@@ -223,7 +220,6 @@ enum Field {
 use Field as F;
 
 impl Field {
-    /// Returns LLVM's name for a field of the raw header.
     fn name(self) -> &'static str {
         match self {
             F::BinaryIdsSize => "BinaryIdsSize",
@@ -545,24 +541,23 @@ fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
     if data.len() < 8 * WORDS_V5_LONG {
         return Err(too_short(offset, data.len(), 8 * WORDS_V5_LONG));
     }
-    Err(Error::new(
-        ErrorKind::BadHeader,
-        "the header has neither of the two forms of version 5",
-    )
-    .at(offset + 8 * 7)
-    .within(Structure::Header)
-    .within(Structure::RawProfile)
-    .found(format_args!(
-        "word 7 {:#x} and word 9 {:#x}",
-        word(7).unwrap_or(0),
-        word(9).unwrap_or(0)
-    ))
-    .expected("a value kind (0 to 2) in word 7 or word 9"))
+    Err(ErrorKind::BadHeader
+        .error("the header has neither of the two forms of version 5")
+        .at(offset + 8 * 7)
+        .within(Structure::Header)
+        .within(Structure::RawProfile)
+        .found(format_args!(
+            "word 7 {:#x} and word 9 {:#x}",
+            word(7).unwrap_or(0),
+            word(9).unwrap_or(0)
+        ))
+        .expected("a value kind (0 to 2) in word 7 or word 9"))
 }
 
 #[cold]
 fn too_short(offset: u64, found: usize, expected: usize) -> Error {
-    Error::new(ErrorKind::BadHeader, "the file ends within the header")
+    ErrorKind::BadHeader
+        .error("the file ends within the header")
         .because_data_end()
         .at(offset)
         .within(Structure::Header)

@@ -70,10 +70,7 @@ impl RawMetadata {
     ) -> Result<Self> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         if dialect.version < OLDEST {
-            return Err(Error::new(
-                ErrorKind::UnsupportedVersion,
-                "raw profiles of this version cannot be completed with function records from a binary",
-            )
+            return Err(Error::new(ErrorKind::UnsupportedVersion, "raw profiles of this version cannot be completed with function records from a binary")
             .within(Structure::Header)
             .within(Structure::RawProfile)
             .found(format_args!("version {}", dialect.version))
@@ -82,13 +79,11 @@ impl RawMetadata {
         let fits = program.endian.is_none_or(|endian| endian == dialect.endian)
             && program.width.is_none_or(|width| width == dialect.width);
         if !fits {
-            return Err(Error::new(
-                ErrorKind::CannotCorrelate,
-                "the binary is for another kind of machine than the profile",
-            )
-            .found(Machine(program.width, program.endian))
-            .expected(Machine(Some(dialect.width), Some(dialect.endian)))
-            .with_hint("give the binary of the program that wrote this profile"));
+            return Err(ErrorKind::CannotCorrelate
+                .error("the binary is for another kind of machine than the profile")
+                .found(Machine(program.width, program.endian))
+                .expected(Machine(Some(dialect.width), Some(dialect.endian)))
+                .with_hint("give the binary of the program that wrote this profile"));
         }
         let mut data = vec![0; program.records.len() * layout.stride];
         for (bytes, record) in data.chunks_exact_mut(layout.stride).zip(&program.records) {

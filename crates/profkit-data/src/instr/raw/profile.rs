@@ -36,9 +36,6 @@ pub struct RawProfile<'data> {
 
 impl<'data> RawProfile<'data> {
     /// Opens the profile at the start of a file.
-    ///
-    /// # Errors
-    /// The errors of [`parse_at`](Self::parse_at).
     pub fn parse(file: &'data [u8]) -> Result<Self> {
         Self::parse_at(file, 0)
     }
@@ -61,20 +58,16 @@ impl<'data> RawProfile<'data> {
     /// Opens the profile at `offset` in a file that may be cut off. If the file is cut off, also returns the error that
     /// [`parse_at`](Self::parse_at) gives. In this case an incomplete section ([`RawSection::is_whole`]) has fewer
     /// bytes than the header states.
-    ///
-    /// # Errors
-    /// An error if the header cannot be read.
     pub fn parse_salvage_at(file: &'data [u8], offset: usize) -> Result<(Self, Option<Error>)> {
         let data = file.get(offset..).unwrap_or_default();
         let header = RawHeader::read(data, offset as u64)?;
         if header.pads_binary_ids() && !header.binary_ids_size.is_multiple_of(8) {
-            return Err(
-                Error::new(ErrorKind::BadHeader, "BinaryIdsSize is not a multiple of 8")
-                    .at(offset as u64 + 16)
-                    .within(Structure::Header)
-                    .within(Structure::RawProfile)
-                    .found(header.binary_ids_size),
-            );
+            return Err(ErrorKind::BadHeader
+                .error("BinaryIdsSize is not a multiple of 8")
+                .at(offset as u64 + 16)
+                .within(Structure::Header)
+                .within(Structure::RawProfile)
+                .found(header.binary_ids_size));
         }
         let layout = RecordLayout::of(&header);
         let (sections, fault) = RawSections::cut(data, offset as u64, &header, &layout);
@@ -100,10 +93,7 @@ impl<'data> RawProfile<'data> {
     /// An error if the metadata were encoded for a different dialect.
     pub fn with_metadata(mut self, metadata: &'data RawMetadata) -> Result<Self> {
         if !metadata.fits(&self) {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the function records were read from the binary for raw profiles of another version, byte order or pointer width",
-            )
+            return Err(Error::new(ErrorKind::Malformed, "the function records were read from the binary for raw profiles of another version, byte order or pointer width")
             .at(self.offset as u64)
             .within(Structure::Header)
             .within(Structure::RawProfile));
@@ -359,7 +349,8 @@ impl<'data> RawProfile<'data> {
             let lost = format!(
                 "the file is cut before the {llvm_count} of this record, which begin at byte {offset} of their section"
             );
-            return Error::new(ErrorKind::Truncated, lost)
+            return ErrorKind::Truncated
+                .error(lost)
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
                 .found(format_args!(
@@ -397,7 +388,8 @@ impl<'data> RawProfile<'data> {
         message: &'static str,
         llvm: impl FnOnce() -> String,
     ) -> Error {
-        let error = Error::new(ErrorKind::Malformed, message)
+        let error = ErrorKind::Malformed
+            .error(message)
             .at(self.record_offset(record.index))
             .within(record_name(record))
             .llvm_detail(llvm());
@@ -428,17 +420,15 @@ impl<'data> RawProfile<'data> {
             .ok()
             .and_then(|start| names.get(start..start.checked_add(size as usize)?))
             .ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Malformed,
-                    "a name lies outside the names section",
-                )
-                .at(self.record_offset(record.index))
-                .within(record_name(record))
-                .found(format_args!("{size} bytes at offset {offset}"))
-                .expected(format_args!(
-                    "a range within the {} bytes of the section",
-                    names.len()
-                ))
+                ErrorKind::Malformed
+                    .error("a name lies outside the names section")
+                    .at(self.record_offset(record.index))
+                    .within(record_name(record))
+                    .found(format_args!("{size} bytes at offset {offset}"))
+                    .expected(format_args!(
+                        "a range within the {} bytes of the section",
+                        names.len()
+                    ))
             })
     }
 
@@ -463,7 +453,8 @@ impl<'data> RawProfile<'data> {
         while !cursor.is_empty() {
             let start = cursor.offset();
             let bad = |message: &'static str, llvm: &'static str| {
-                Error::new(ErrorKind::Malformed, message)
+                ErrorKind::Malformed
+                    .error(message)
                     .at(start)
                     .within(Structure::BuildIds)
                     .llvm_detail(llvm)

@@ -37,34 +37,11 @@ impl Default for RawReadOptions {
     }
 }
 
-impl RawReadOptions {
-    /// Returns the default options: value data are decoded, and any damage ends the reading.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets whether to decode value data ([`values`](Self::values)).
-    #[must_use]
-    pub fn values(mut self, values: bool) -> Self {
-        self.values = values;
-        self
-    }
-
-    /// Sets whether to read the intact parts of a damaged file ([`salvage`](Self::salvage)).
-    #[must_use]
-    pub fn salvage(mut self, salvage: bool) -> Self {
-        self.salvage = salvage;
-        self
-    }
-
-    /// Sets whether value data whose TotalSize is 0 are read as empty, as LLVM's reader does
-    /// ([`llvm_checks`](Self::llvm_checks)).
-    #[must_use]
-    pub fn llvm_checks(mut self, llvm: bool) -> Self {
-        self.llvm_checks = llvm;
-        self
-    }
-}
+setters!(RawReadOptions {
+    values: bool,
+    salvage: bool,
+    llvm_checks: bool
+});
 
 /// A count above 2^56, which no program can reach. Such a count suggests that the file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +127,7 @@ impl<'data> RawReader<'data> {
         source: Option<&'data dyn RawMetadataSource>,
     ) -> Result<Self> {
         if file.is_empty() {
-            return Err(Error::new(ErrorKind::Empty, "the file is empty").with_hint(
+            return Err(ErrorKind::Empty.error("the file is empty").with_hint(
                 "the program ended before it wrote its profile, or has not written it yet; if a merge made the file, merge its inputs again",
             ));
         }
@@ -473,10 +450,6 @@ impl InstrSource for RawReader<'_> {
         }
     }
 
-    fn can_resume(&self) -> bool {
-        self.current.is_some() || !self.pending.is_empty()
-    }
-
     fn symbols(&self) -> &SymbolTable {
         &self.symbols
     }
@@ -560,7 +533,7 @@ fn implausible(counts: &[u64], offset: u64) -> Option<ImplausibleCount> {
 
 #[cold]
 fn missing_correlation(profile: &RawProfile<'_>) -> Error {
-    Error::new(ErrorKind::MissingCorrelation, "the profile has counters but no function records")
+    ErrorKind::MissingCorrelation.error("the profile has counters but no function records")
         .at(profile.offset() as u64)
         .within(Structure::RawProfile)
         .found(format_args!("{} counters, 0 data records", profile.header().num_counters))
@@ -580,7 +553,8 @@ fn next_profile(
     }
     let offset = values.offset();
     let fault = |message: &'static str| {
-        Error::new(ErrorKind::Malformed, message)
+        ErrorKind::Malformed
+            .error(message)
             .at(offset)
             .within(Structure::AfterProfile)
     };
@@ -600,20 +574,18 @@ fn next_profile(
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
     let magic = |at: usize| file.get(at..).and_then(|rest| rest.first_chunk::<8>());
     if magic(start) != magic(profile.offset()) {
-        return Err(Error::new(
-            ErrorKind::BadMagic,
-            "the bytes after a profile are not another profile",
-        )
-        .at(offset)
-        .within(Structure::AfterProfile)
-        .found(format_args!(
-            "bytes {:02x?}",
-            magic(start).unwrap_or(&[0; 8])
-        ))
-        .expected(format_args!(
-            "bytes {:02x?}",
-            magic(profile.offset()).unwrap_or(&[0; 8])
-        )));
+        return Err(ErrorKind::BadMagic
+            .error("the bytes after a profile are not another profile")
+            .at(offset)
+            .within(Structure::AfterProfile)
+            .found(format_args!(
+                "bytes {:02x?}",
+                magic(start).unwrap_or(&[0; 8])
+            ))
+            .expected(format_args!(
+                "bytes {:02x?}",
+                magic(profile.offset()).unwrap_or(&[0; 8])
+            )));
     }
     Ok(Some(start))
 }

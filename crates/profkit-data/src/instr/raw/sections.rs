@@ -189,7 +189,7 @@ fn cut_error(
     size: Option<u64>,
 ) -> Error {
     let left = start.map_or(0, |start| (available as u64).saturating_sub(start));
-    let error = Error::new(ErrorKind::BadHeader, "the file ends within a section")
+    let error = ErrorKind::BadHeader.error("the file ends within a section")
         .at(base.saturating_add(start.unwrap_or(u64::MAX)))
         .within(name)
         .because_data_end()

@@ -81,7 +81,6 @@ fn bytes(version: u32) -> Vec<u8> {
     image(dialect(version)).to_bytes().unwrap()
 }
 
-/// Reads all records up to the first error.
 fn read(file: &[u8]) -> Result<Vec<Record>> {
     let mut reader = RawReader::parse(file)?;
     let mut records = Vec::new();
@@ -92,24 +91,16 @@ fn read(file: &[u8]) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Reads to the end of the file and returns all records and all errors.
 fn read_on(file: &[u8], options: RawReadOptions) -> (Vec<Record>, Vec<Error>) {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
     let mut reader = match RawReader::parse_with(file, &options) {
         Ok(reader) => reader,
         Err(error) => return (records, vec![error]),
     };
-    let mut record = Record::default();
-    loop {
-        match reader.read_record(&mut record) {
-            Ok(true) => records.push(record.clone()),
-            Ok(false) => break,
-            Err(error) => {
-                errors.push(error);
-                if !reader.can_resume() {
-                    break;
-                }
-            }
+    for read in reader.records() {
+        match read {
+            Ok(record) => records.push(record),
+            Err(error) => errors.push(error),
         }
     }
     (records, errors)
@@ -120,7 +111,6 @@ fn names(records: &[Record]) -> Vec<String> {
     records.iter().map(name).collect()
 }
 
-/// Formats an error: its message, its kind and LLVM's detail text.
 fn texts(error: &Error) -> String {
     let detail = error.detail_for_llvm().unwrap_or("-");
     format!("{error}\n{:?}: {detail}", error.kind())

@@ -77,13 +77,11 @@ fn put_zeros(sink: &mut dyn Sink, mut count: u64) -> Result<()> {
     Ok(())
 }
 
-/// The header and the sections in file order. Each section has its bytes and the length of the padding after it.
 struct Plan {
     header: RawHeader,
     sections: Vec<(Vec<u8>, u64)>,
 }
 
-/// The addresses that the sections have in the running program.
 struct Addresses {
     data: u64,
     counters: u64,
@@ -184,7 +182,9 @@ impl Plan {
 
 #[cold]
 fn cannot(message: &'static str) -> Error {
-    Error::new(ErrorKind::CannotRepresent, message).within(Structure::RawProfile)
+    ErrorKind::CannotRepresent
+        .error(message)
+        .within(Structure::RawProfile)
 }
 
 /// Returns the ValueKindLast that the run-time libraries of each version wrote. The first libraries recorded only

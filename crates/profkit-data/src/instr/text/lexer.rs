@@ -16,13 +16,11 @@ pub(super) struct Lexer<'data> {
     counted: (usize, u64),
 }
 
-/// The result of reading a line that should be a decimal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decimal {
     Value(u64),
     /// The line is not a decimal number that fits 64 bits. The lexer's position stays before the line.
     Bad,
-    /// The text has no further line.
     End,
 }
 
@@ -52,13 +50,10 @@ impl<'data> Lexer<'data> {
         self.position
     }
 
-    /// Moves to an offset that [`position`](Self::position) or [`next_block`](Self::next_block) returned. The offset
-    /// may be before the current position.
     pub(super) fn seek(&mut self, position: usize) {
         self.position = position;
     }
 
-    /// The number of bytes after the current position.
     pub(super) fn remaining(&self) -> usize {
         self.data.len() - self.position
     }
@@ -168,7 +163,6 @@ impl<'data> Lexer<'data> {
         line
     }
 
-    /// Returns the offset of the end of the line that begins at `start`, and the offset of the next line.
     #[inline]
     fn line_end(&self, start: usize) -> (usize, usize) {
         let rest = self.data.get(start..).unwrap_or_default();

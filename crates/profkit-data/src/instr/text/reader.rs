@@ -20,13 +20,12 @@ use rustc_hash::FxHashMap;
 /// - A huge number of counters is an error and not an abort.
 /// - A name that begins with `$` (Swift) is not mistaken for a bitmap.
 /// - A zero byte inside the text is an error in its record. LLVM silently ends the file there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TextReader<'data> {
     lexer: Lexer<'data>,
     kind: InstrKind,
     traces: TemporalTraces,
     symbols: SymbolTable,
-    /// The names of the virtual tables that occur in value data, in the order of the text.
     vtable_names: SymbolTable,
     /// The hashes of the target names that were already read. They are kept because the name of a hot target occurs at
     /// many value sites.
@@ -517,10 +516,6 @@ impl InstrSource for TextReader<'_> {
                 Err(error)
             }
         }
-    }
-
-    fn can_resume(&self) -> bool {
-        !self.ended
     }
 
     fn symbols(&self) -> &SymbolTable {

@@ -4,26 +4,19 @@ use crate::ids::{FuncHash, NameRef};
 use crate::instr::{FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record};
 use proptest::prelude::*;
 
-/// Reads a whole text. Returns the complete records and, in order, the errors.
 fn read(text: &[u8]) -> (Vec<Record>, Vec<Error>) {
     let mut reader = match TextReader::parse(text) {
         Ok(reader) => reader,
         Err(error) => return (Vec::new(), vec![error]),
     };
     let (mut records, mut errors) = (Vec::new(), Vec::new());
-    let mut record = Record::default();
-    loop {
-        match reader.read_record(&mut record) {
-            Ok(true) => records.push(record.clone()),
-            Ok(false) => return (records, errors),
-            Err(error) => {
-                errors.push(error);
-                if !reader.can_resume() {
-                    assert!(!reader.read_record(&mut record).unwrap());
-                }
-            }
+    for read in reader.records() {
+        match read {
+            Ok(record) => records.push(record),
+            Err(error) => errors.push(error),
         }
     }
+    (records, errors)
 }
 
 fn whole(text: &[u8]) -> Vec<Record> {
@@ -32,7 +25,6 @@ fn whole(text: &[u8]) -> Vec<Record> {
     records
 }
 
-/// Returns the message of the only error of a text, with its kind and LLVM's detail text.
 fn error(text: &str) -> String {
     let (_, errors) = read(text.as_bytes());
     let [error] = errors.as_slice() else {
@@ -255,7 +247,6 @@ fn without_a_blank_line_there_is_no_going_on() {
     let mut reader = TextReader::parse(b"bad\n1\n0\nc\n1\n1\n1\n").unwrap();
     let mut record = Record::default();
     assert!(reader.read_record(&mut record).is_err());
-    assert!(!reader.can_resume());
     assert!(!reader.read_record(&mut record).unwrap());
 }
 

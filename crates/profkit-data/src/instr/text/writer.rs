@@ -22,31 +22,12 @@ pub struct TextOptions {
     pub release: Option<Release>,
 }
 
+setters!(TextOptions {
+    foreign_names: bool,
+    sparse: bool
+});
+
 impl TextOptions {
-    /// Returns the default options: functions that never ran are kept, and names of functions without a record are not
-    /// written.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets whether to write the known names of call targets that have no record in the profile.
-    ///
-    /// LLVM writes only the names of the functions that have a record, and of virtual tables if it keeps them. For all
-    /// other targets it writes `** External Symbol **`. By default profkit does the same, so that the bytes are equal.
-    #[must_use]
-    pub fn foreign_names(mut self, spell: bool) -> Self {
-        self.foreign_names = spell;
-        self
-    }
-
-    /// Sets whether to leave out functions that never ran, that is, whose counts and bitmap bits are all 0
-    /// (`llvm-profdata merge --sparse --text`).
-    #[must_use]
-    pub fn sparse(mut self, sparse: bool) -> Self {
-        self.sparse = sparse;
-        self
-    }
-
     /// Sets the LLVM release that will read the text. The parts of the profile that this release would reject are left
     /// out:
     /// - before LLVM 17: temporal traces;
@@ -85,7 +66,6 @@ impl TextOptions {
     }
 }
 
-/// The parts of a profile that a text for one LLVM release can hold.
 struct Limits {
     /// The flags of the profile's kind for which the text can have a header line.
     flags: u64,
@@ -108,9 +88,6 @@ struct Limits {
 /// assert!(text.ends_with(b":ir\n") && losses.is_empty());
 /// # Ok::<(), profkit_data::Error>(())
 /// ```
-///
-/// # Errors
-/// The errors of the sink.
 pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink) -> Result<Losses> {
     let mut functions: Vec<_> = profile
         .tables
@@ -230,9 +207,6 @@ impl<'sink> TextWriter<'sink> {
     }
 
     /// Writes the header lines for a kind of profile, each after a comment. A front-end profile has no header lines.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn header(&mut self, kind: InstrKind) -> Result<()> {
         let context_sensitive = kind.contains(InstrKind::CONTEXT_SENSITIVE);
         let lines: [(bool, &[u8]); 5] = [
@@ -265,9 +239,6 @@ impl<'sink> TextWriter<'sink> {
 
     /// Writes the block of temporal traces. If the name of a function is not known, an empty name is written, as in
     /// LLVM.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn traces(&mut self, traces: &TemporalTraces, names: &Names<'_>) -> Result<()> {
         self.text(b":temporal_prof_traces\n# Num Temporal Profile Traces:\n");
         self.number(traces.traces.len() as u64);
@@ -293,9 +264,6 @@ impl<'sink> TextWriter<'sink> {
     }
 
     /// Writes one function record, with the comments that `llvm-profdata merge --text` and `show --text` write.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn record(
         &mut self,
         name: &[u8],
@@ -340,9 +308,6 @@ impl<'sink> TextWriter<'sink> {
     }
 
     /// Passes the bytes that are still collected to the sink.
-    ///
-    /// # Errors
-    /// The errors of the sink.
     pub fn finish(mut self) -> Result<()> {
         self.flush()
     }
@@ -386,7 +351,6 @@ impl<'sink> TextWriter<'sink> {
         self.buffer.extend_from_slice(text);
     }
 
-    /// Writes a number and a line break.
     #[inline]
     fn number(&mut self, number: u64) {
         if let Some(&digit) = usize::try_from(number)
@@ -415,7 +379,6 @@ impl<'sink> TextWriter<'sink> {
     }
 }
 
-/// Whether the writer must look up names by their hashes to write the profile.
 fn spells_names(profile: &InstrProfile) -> bool {
     let has_targets = |values: &ValueData| {
         [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET]

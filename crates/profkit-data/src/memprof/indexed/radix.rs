@@ -5,7 +5,7 @@
 //! the call stack begins n elements after this element.
 use crate::index_vec::IndexVec;
 use crate::memprof::profile::{FrameId, IdScheme, MemProfile, StackId};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 
 /// The order of the frames, and the radix tree of call stacks, exactly as LLVM builds them.
 #[derive(Debug, Default)]
@@ -14,7 +14,6 @@ pub(super) struct Layout {
     pub frame_order: Vec<FrameId>,
     /// The elements of the radix tree of call stacks.
     pub array: Vec<u32>,
-    /// For each call stack of the profile, its index in the radix tree.
     pub positions: IndexVec<StackId, u32>,
 }
 
@@ -130,11 +129,9 @@ fn place(index: usize) -> Result<u32> {
         .ok()
         .and_then(|index| u32::try_from(index).ok())
         .ok_or_else(|| {
-            Error::new(
-                ErrorKind::CannotRepresent,
-                "there are too many call stacks for the radix tree",
-            )
-            .within(Structure::MemProfSection)
+            ErrorKind::CannotRepresent
+                .error("there are too many call stacks for the radix tree")
+                .within(Structure::MemProfSection)
         })
 }
 
@@ -159,24 +156,20 @@ pub(super) fn read_stack(
             .get(position)
             .map(|&bytes| u32::from_le_bytes(bytes))
             .ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Malformed,
-                    "a call stack continues outside the radix tree",
-                )
-                .at(at(start as usize))
-                .found(format_args!("element {position}"))
-                .expected(format_args!("below {}", array.len()))
+                ErrorKind::Malformed
+                    .error("a call stack continues outside the radix tree")
+                    .at(at(start as usize))
+                    .found(format_args!("element {position}"))
+                    .expected(format_args!("below {}", array.len()))
             })
     };
     let length = element(position)?;
     if length as usize > array.len() {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "a call stack is longer than the radix tree",
-        )
-        .at(at(position))
-        .found(length)
-        .expected(format_args!("at most {}", array.len())));
+        return Err(ErrorKind::Malformed
+            .error("a call stack is longer than the radix tree")
+            .at(at(position))
+            .found(length)
+            .expected(format_args!("at most {}", array.len())));
     }
     position += 1;
     for _ in 0..length {
@@ -186,13 +179,11 @@ pub(super) fn read_stack(
             frame = element(position)?;
         }
         if frame >= frame_count {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the index of a frame is out of bounds",
-            )
-            .at(at(position))
-            .found(frame)
-            .expected(format_args!("below {frame_count}")));
+            return Err(ErrorKind::Malformed
+                .error("the index of a frame is out of bounds")
+                .at(at(position))
+                .found(frame)
+                .expected(format_args!("below {frame_count}")));
         }
         frames.push(frame);
         position += 1;

@@ -42,7 +42,6 @@ pub struct IndexedMemProf<'data> {
     data_access: Option<u64>,
 }
 
-/// The tables from which a MemProf section's call stacks are read.
 #[derive(Clone, Debug)]
 enum Stacks<'data> {
     /// The tables of a MemProf section of version 0 to 2: a table of frames by id; in version 2 also a table of call
@@ -88,10 +87,7 @@ impl<'data> IndexedMemProf<'data> {
         let mut cursor = cursor_at(file, start)?;
         let first = cursor.u64()?;
         let Some(version) = section_version(first) else {
-            return Err(Error::new(
-                ErrorKind::UnsupportedVersion,
-                "the first word of the MemProf section is neither a known version nor an offset",
-            )
+            return Err(Error::new(ErrorKind::UnsupportedVersion, "the first word of the MemProf section is neither a known version nor an offset")
             .at(start)
             .found(first)
             .expected("a version from 1 to 4, or an offset of at least 24, because a section of version 0 begins with an offset instead of a version")
@@ -140,12 +136,10 @@ impl<'data> IndexedMemProf<'data> {
                     let mut cursor = cursor_at(file, from)?;
                     match to.checked_sub(from) {
                         Some(len) => cursor.take_u64(len),
-                        None => Err(Error::new(
-                            ErrorKind::Malformed,
-                            format!("the {what} end before they begin"),
-                        )
-                        .at(start)
-                        .found(format_args!("{from:#x} to {to:#x}"))),
+                        None => Err(ErrorKind::Malformed
+                            .error(format!("the {what} end before they begin"))
+                            .at(start)
+                            .found(format_args!("{from:#x} to {to:#x}"))),
                     }
                 };
                 stacks = Stacks::Tree {
@@ -185,9 +179,6 @@ impl<'data> IndexedMemProf<'data> {
     }
 
     /// Returns the accesses to global data; `None` if the section has none. Only sections of version 4 can have them.
-    ///
-    /// # Errors
-    /// An error if the accesses are damaged.
     pub fn data_access(&self) -> Result<Option<DataAccess>> {
         let Some(offset) = self.data_access else {
             return Ok(None);
@@ -199,9 +190,6 @@ impl<'data> IndexedMemProf<'data> {
     }
 
     /// Reads the whole section into a profile. The function records are in the order of the section's hash table.
-    ///
-    /// # Errors
-    /// The first error of any part.
     pub fn to_profile(&self) -> Result<MemProfile> {
         let mut reading = Reading::new(self);
         for entry in self.records.entries() {
@@ -233,17 +221,12 @@ impl<'data> IndexedMemProf<'data> {
     }
 }
 
-/// The state of reading function records: the profile, and the frames and call stacks that were already read.
 struct Reading<'a, 'data> {
     section: &'a IndexedMemProf<'data>,
     profile: MemProfile,
-    /// The call stacks that were already read, by id (versions 2 to 4).
     known: FxHashMap<u64, StackId>,
-    /// The frames that were already read, by id (versions 0 to 2).
     frames: FxHashMap<u64, FrameId>,
-    /// A buffer for the frames of one call stack, as indexes in the section's array of frames (versions 3 and 4).
     in_array: Vec<u32>,
-    /// A buffer for the frames of one call stack.
     stack: Vec<FrameId>,
     /// The number of frames that may still be read. This number limits the total length of all call stacks.
     budget: usize,
@@ -267,13 +250,11 @@ impl<'a, 'data> Reading<'a, 'data> {
 
     fn record(&mut self, entry: &Entry<'_>) -> Result<()> {
         let Some(key) = entry.key.first_chunk().filter(|_| entry.key.len() == 8) else {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the key of a record is not a function hash",
-            )
-            .at(entry.offset)
-            .found(Bytes(entry.key.len()))
-            .expected("8 bytes"));
+            return Err(ErrorKind::Malformed
+                .error("the key of a record is not a function hash")
+                .at(entry.offset)
+                .found(Bytes(entry.key.len()))
+                .expected("8 bytes"));
         };
         let function = u64::from_le_bytes(*key);
         let mut sites = || {
@@ -301,12 +282,10 @@ impl<'a, 'data> Reading<'a, 'data> {
                 call_sites.push(CallSite { stack, callees });
             }
             if !cursor.is_empty() {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    "a record has bytes after its last item",
-                )
-                .at(cursor.offset())
-                .found(format_args!("{} left", Bytes(cursor.remaining()))));
+                return Err(ErrorKind::Malformed
+                    .error("a record has bytes after its last item")
+                    .at(cursor.offset())
+                    .found(format_args!("{} left", Bytes(cursor.remaining()))));
             }
             Ok((alloc_sites, call_sites))
         };
@@ -350,13 +329,11 @@ impl<'a, 'data> Reading<'a, 'data> {
                 };
                 let (ids, rest) = entry.data.as_chunks::<8>();
                 if !rest.is_empty() {
-                    return Err(Error::new(
-                        ErrorKind::Malformed,
-                        "the last frame of a call stack is incomplete",
-                    )
-                    .at(entry.data_offset)
-                    .found(Bytes(entry.data.len()))
-                    .expected("a multiple of 8"));
+                    return Err(ErrorKind::Malformed
+                        .error("the last frame of a call stack is incomplete")
+                        .at(entry.data_offset)
+                        .found(Bytes(entry.data.len()))
+                        .expected("a multiple of 8"));
                 }
                 self.spend(ids.len(), at)?;
                 self.stack.clear();
@@ -400,11 +377,9 @@ impl<'a, 'data> Reading<'a, 'data> {
     /// damaged file can be read from the same bytes.
     fn spend(&mut self, frames: usize, at: u64) -> Result<()> {
         self.budget = self.budget.checked_sub(frames).ok_or_else(|| {
-            Error::new(
-                ErrorKind::LimitExceeded,
-                "the call stacks together have too many frames",
-            )
-            .at(at)
+            ErrorKind::LimitExceeded
+                .error("the call stacks together have too many frames")
+                .at(at)
         })?;
         Ok(())
     }
@@ -426,12 +401,10 @@ impl<'a, 'data> Reading<'a, 'data> {
 
 #[cold]
 fn missing(what: &str, id: u64, at: u64) -> Error {
-    Error::new(
-        ErrorKind::Malformed,
-        format!("the id of a {what} is not in the section"),
-    )
-    .at(at)
-    .found(format_args!("id {id:#018x}"))
+    ErrorKind::Malformed
+        .error(format!("the id of a {what} is not in the section"))
+        .at(at)
+        .found(format_args!("id {id:#018x}"))
 }
 
 fn parse_frame(bytes: &[u8], offset: u64) -> Result<Frame> {
@@ -451,13 +424,11 @@ fn count(cursor: &mut Cursor<'_>, item_len: u64) -> Result<u64> {
     let count = cursor.u64()?;
     let most = cursor.remaining() as u64 / item_len.max(1);
     if count > most {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "a record claims more items than its bytes can hold",
-        )
-        .at(at)
-        .found(count)
-        .expected(format_args!("at most {most}")));
+        return Err(ErrorKind::Malformed
+            .error("a record claims more items than its bytes can hold")
+            .at(at)
+            .found(count)
+            .expected(format_args!("at most {most}")));
     }
     Ok(count)
 }
@@ -465,7 +436,8 @@ fn count(cursor: &mut Cursor<'_>, item_len: u64) -> Result<u64> {
 fn cursor_at(file: &[u8], offset: u64) -> Result<Cursor<'_>> {
     let mut cursor = Cursor::new(file, 0, Endian::Little);
     cursor.take_u64(offset).map_err(|_| {
-        Error::new(ErrorKind::Truncated, "an offset lies beyond the section")
+        ErrorKind::Truncated
+            .error("an offset lies beyond the section")
             .found(format_args!("{offset:#x}"))
             .expected(format_args!("at most {:#x}", file.len()))
     })?;

@@ -8,7 +8,7 @@ use crate::memprof::data_access::DataAccess;
 use crate::memprof::profile::{FRAME_LEN, FrameId, IdScheme, MemProfile, Record, StackId};
 use crate::memprof::summary::MemProfSummary;
 use crate::releases::Release;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 /// Options for writing a MemProf section.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,12 +98,10 @@ pub fn encode(profile: &MemProfile, options: &IndexedMemProfOptions) -> Result<M
         0..=2 => writer.tables()?,
         3 | 4 => writer.tree()?,
         other => {
-            return Err(Error::new(
-                ErrorKind::CannotRepresent,
-                "there is no such version of the MemProf section",
-            )
-            .found(other)
-            .expected("0 to 4"));
+            return Err(ErrorKind::CannotRepresent
+                .error("there is no such version of the MemProf section")
+                .found(other)
+                .expected("0 to 4"));
         }
     }
     Ok(MemProfSection {
@@ -116,7 +114,6 @@ struct Writer<'a> {
     profile: &'a MemProfile,
     options: &'a IndexedMemProfOptions,
     out: Vec<u8>,
-    /// For each call stack, its index in the radix tree (versions 3 and 4).
     positions: IndexVec<StackId, u32>,
     frame_ids: IndexVec<FrameId, u64>,
     stack_ids: IndexVec<StackId, u64>,
@@ -140,7 +137,6 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the tables of a MemProf section of version 0 to 2.
     fn tables(&mut self) -> Result<()> {
         let version = self.options.version;
         (self.frame_ids, self.stack_ids) = self.profile.stored_ids(self.options.ids);
@@ -164,7 +160,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes the array of frames and the radix tree of call stacks in a MemProf section of version 3 or 4.
     fn tree(&mut self) -> Result<()> {
         let version = self.options.version;
         self.words(&[u64::from(version), 0, 0, 0]);
@@ -202,7 +197,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Appends the hash table of function records. Returns the offset of its table of buckets.
     fn records(&mut self) -> Result<u64> {
         let profile = self.profile;
         let lengths: Vec<u64> = profile

@@ -60,12 +60,10 @@ id_type! {
 }
 
 id_type! {
-    /// The index of a call stack of addresses.
     struct StackId of "call stacks of heap dumps";
 }
 
 id_type! {
-    /// The index of an allocation context: a call stack with its memory statistics.
     struct ContextId of "contexts of heap dumps";
 }
 
@@ -108,7 +106,7 @@ impl Clashes {
             1 => "the same stack id is used for two different stacks".to_owned(),
             count => format!("{count} stack ids are each used for two different stacks"),
         };
-        let error = Error::new(ErrorKind::Malformed, problem)
+        let error = ErrorKind::Malformed.error(problem)
         .within(Structure::DumpAt(dump))
         .within(Structure::RawMemProf)
         .with_hint("each block was added with the stack from its own dump; if the dumps are of several processes, save the dumps of each process in a separate file");
@@ -239,16 +237,14 @@ impl RawContexts {
             } = block?;
             let Some(&stack) = stacks.get(&stack_id) else {
                 damage.get_or_insert_with(|| {
-                    Error::new(
-                        ErrorKind::Malformed,
-                        "a block names a stack that is not in the dump",
-                    )
-                    .within(Structure::DumpAt(dump.offset()))
-                    .within(Structure::RawMemProf)
-                    .found(format_args!("stack id {stack_id}"))
-                    .llvm_detail(format!(
-                        "memprof callstack record does not contain id: {stack_id}"
-                    ))
+                    ErrorKind::Malformed
+                        .error("a block names a stack that is not in the dump")
+                        .within(Structure::DumpAt(dump.offset()))
+                        .within(Structure::RawMemProf)
+                        .found(format_args!("stack id {stack_id}"))
+                        .llvm_detail(format!(
+                            "memprof callstack record does not contain id: {stack_id}"
+                        ))
                 });
                 continue;
             };
@@ -418,7 +414,6 @@ fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
     }
 }
 
-/// The mappings of a heap dump, sorted by address.
 struct Segments {
     sorted: Vec<(u64, u64, ModuleId, Base)>,
     none: ModuleId,

@@ -7,19 +7,15 @@ use crate::{Error, ErrorKind, Result};
 pub const MAGIC: u64 = 0xff6d_7072_6f66_7281;
 /// The size of a dump's header in bytes.
 pub const HEADER_LEN: usize = 48;
-/// The number of bytes that a segment has for its build id.
 pub(super) const BUILD_ID_LEN: usize = 32;
 
 /// A version of raw MemProf profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(u32);
 
-/// How a dump stores the elements of access histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Elements {
-    /// Dumps of this version have no access histograms.
     None,
-    /// The elements of histograms are 64-bit numbers.
     Words,
     /// The elements of histograms are 16-bit floating-point numbers.
     Floats,
@@ -85,7 +81,6 @@ impl Version {
     }
 }
 
-/// The header of a dump. The offsets in the header were checked against the size of the dump.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub version: Version,
@@ -96,25 +91,22 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header at the start of `data`. `base` is the offset of `data` in the file.
     pub(super) fn parse(data: &[u8], base: u64) -> Result<Self> {
         let mut cursor = Cursor::new(data, base, Endian::Little);
         if data.len() < HEADER_LEN {
-            return Err(
-                Error::new(ErrorKind::Truncated, "the data end inside a header")
-                    .at(base)
-                    .found(Bytes(data.len()))
-                    .expected(format_args!("at least {HEADER_LEN}")),
-            );
+            return Err(ErrorKind::Truncated
+                .error("the data end inside a header")
+                .at(base)
+                .found(Bytes(data.len()))
+                .expected(format_args!("at least {HEADER_LEN}")));
         }
         let magic = cursor.u64()?;
         if magic != MAGIC {
-            return Err(
-                Error::new(ErrorKind::BadMagic, "this is not a MemProf dump")
-                    .at(base)
-                    .found(format_args!("{magic:#018x}"))
-                    .expected(format_args!("{MAGIC:#018x}")),
-            );
+            return Err(ErrorKind::BadMagic
+                .error("this is not a MemProf dump")
+                .at(base)
+                .found(format_args!("{magic:#018x}"))
+                .expected(format_args!("{MAGIC:#018x}")));
         }
         let number = cursor.u64()?;
         let version = Version::new(number).ok_or_else(|| unsupported(number, base + 8))?;
@@ -135,13 +127,11 @@ impl Header {
             let at = cursor.offset();
             let offset = cursor.u64()?;
             if offset < HEADER_LEN as u64 || offset > total_size {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    format!("the offset of the {name} is outside the dump"),
-                )
-                .at(at)
-                .found(format_args!("{offset:#x}"))
-                .expected(format_args!("{HEADER_LEN:#x} to {total_size:#x}")));
+                return Err(ErrorKind::Malformed
+                    .error(format!("the offset of the {name} is outside the dump"))
+                    .at(at)
+                    .found(format_args!("{offset:#x}"))
+                    .expected(format_args!("{HEADER_LEN:#x} to {total_size:#x}")));
             }
             Ok(offset)
         };
@@ -157,13 +147,11 @@ impl Header {
 
 #[cold]
 fn unsupported(number: u64, at: u64) -> Error {
-    let error = Error::new(
-        ErrorKind::UnsupportedVersion,
-        "this version of raw MemProf profiles is not supported",
-    )
-    .at(at)
-    .found(number)
-    .expected("1 to 5");
+    let error = ErrorKind::UnsupportedVersion
+        .error("this version of raw MemProf profiles is not supported")
+        .at(at)
+        .found(number)
+        .expected("1 to 5");
     match number {
         6..=64 => error.with_hint(
             "LLVM 23 or later wrote the file: merge it with llvm-profdata of that LLVM, and give the merged profile",

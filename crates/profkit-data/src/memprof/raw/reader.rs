@@ -40,7 +40,8 @@ impl<'data> RawMemProf<'data> {
     /// An error if the first header cannot be read.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         if data.is_empty() {
-            return Err(Error::new(ErrorKind::Empty, "the file is empty")
+            return Err(ErrorKind::Empty
+                .error("the file is empty")
                 .at(0)
                 .within(Structure::RawMemProf));
         }
@@ -156,13 +157,11 @@ impl<'data> RawDump<'data> {
         let count = cursor.u64()?;
         let most = cursor.remaining() as u64 / item_len;
         if count > most {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                format!("there are more {what} than the dump has room for"),
-            )
-            .at(at)
-            .found(count)
-            .expected(format_args!("at most {most}")));
+            return Err(ErrorKind::Malformed
+                .error(format!("there are more {what} than the dump has room for"))
+                .at(at)
+                .found(count)
+                .expected(format_args!("at most {most}")));
         }
         Ok((cursor, count))
     }
@@ -190,7 +189,8 @@ impl<'data> RawDump<'data> {
                     .ok()
                     .and_then(|size| bytes.get(..size));
                 let Some(id) = id else {
-                    return Err(Error::new(ErrorKind::Malformed, "a build id is too long")
+                    return Err(ErrorKind::Malformed
+                        .error("a build id is too long")
                         .at(at)
                         .found(Bytes(size))
                         .expected(format_args!("at most {BUILD_ID_LEN} bytes")));
@@ -302,12 +302,10 @@ impl Blocks<'_> {
                 .cursor
                 .take_u64(count.saturating_mul(element_len))
                 .map_err(|_| {
-                    Error::new(
-                        ErrorKind::Malformed,
-                        "a histogram runs past the end of the dump",
-                    )
-                    .at(at)
-                    .found(format_args!("{count} elements"))
+                    ErrorKind::Malformed
+                        .error("a histogram runs past the end of the dump")
+                        .at(at)
+                        .found(format_args!("{count} elements"))
                 })?;
             histogram = match element_len {
                 8 => {
@@ -368,12 +366,10 @@ impl<'data> Stacks<'data> {
         let at = self.cursor.offset();
         let count = self.cursor.u64()?;
         let bytes = self.cursor.take_u64(count.saturating_mul(8)).map_err(|_| {
-            Error::new(
-                ErrorKind::Malformed,
-                "a call stack runs past the end of the dump",
-            )
-            .at(at)
-            .found(format_args!("{count} addresses"))
+            ErrorKind::Malformed
+                .error("a call stack runs past the end of the dump")
+                .at(at)
+                .found(format_args!("{count} addresses"))
         })?;
         Ok((stack_id, bytes.as_chunks().0))
     }

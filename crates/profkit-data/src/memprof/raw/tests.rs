@@ -82,7 +82,6 @@ fn every_version_is_read_as_it_was_written() {
     }
 }
 
-/// Reads a file. Returns the number of dumps, and the errors as text.
 fn judged(file: &[u8]) -> String {
     let parsed = match RawMemProf::parse(file) {
         Ok(parsed) => parsed,

@@ -5,7 +5,7 @@ use super::reader::{RawBlock, Segment};
 use crate::bytes::{Bytes, Sink, assert_planned};
 use crate::memprof::block::Field;
 use crate::memprof::losses::Losses;
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 
 /// A segment to write: a mapping of code in the profiled process.
 pub type SegmentToWrite = Segment;
@@ -56,12 +56,11 @@ pub fn write(
             segments.extend_from_slice(&(id.len() as u64).to_le_bytes());
         }
         if id.len() > BUILD_ID_LEN {
-            return Err(
-                Error::new(ErrorKind::CannotRepresent, "a build id is too long")
-                    .within(Structure::RawMemProf)
-                    .found(Bytes(id.len()))
-                    .expected(format_args!("at most {BUILD_ID_LEN}")),
-            );
+            return Err(ErrorKind::CannotRepresent
+                .error("a build id is too long")
+                .within(Structure::RawMemProf)
+                .found(Bytes(id.len()))
+                .expected(format_args!("at most {BUILD_ID_LEN}")));
         }
         segments.extend_from_slice(id);
         segments.extend((id.len()..BUILD_ID_LEN).map(|_| 0));
@@ -77,12 +76,11 @@ pub fn write(
         blocks.extend_from_slice(&stack_id.to_le_bytes());
         let mut block = *block;
         if version.elements() == Elements::None && !histogram.is_empty() {
-            return Err(
-                Error::new(ErrorKind::CannotRepresent, "this version has no histograms")
-                    .within(Structure::RawMemProf)
-                    .found(version.number())
-                    .expected("4 or 5"),
-            );
+            return Err(ErrorKind::CannotRepresent
+                .error("this version has no histograms")
+                .within(Structure::RawMemProf)
+                .found(version.number())
+                .expected("4 or 5"));
         }
         block.set(Field::AccessHistogramSize, histogram.len() as u64);
         schema.write(&block, &mut blocks);

@@ -6,7 +6,6 @@ use crate::memprof::losses::Losses;
 use crate::memprof::profile::{MemProfile, Record, StackId};
 use std::fmt::Write as _;
 
-/// The number of bytes that are collected before they are written to the sink.
 const BATCH: usize = 1 << 16;
 /// The largest column at which an item inside `{ … }` or `[ … ]` can begin. LLVM begins a new line before an item that
 /// would begin after this column.
@@ -29,9 +28,6 @@ impl YamlOptions {
 /// Writes a profile as one YAML document, with the same bytes as LLVM. Accessed data are in descending order of access
 /// counts; cold data are sorted. Access histograms and names of functions are left out, because LLVM's YAML cannot hold
 /// them.
-///
-/// # Errors
-/// The errors of the sink.
 pub fn write(profile: &MemProfile, _options: &YamlOptions, sink: &mut dyn Sink) -> Result<Losses> {
     let mut writer = Writer {
         profile,
@@ -240,7 +236,6 @@ fn scalar(text: &[u8]) -> String {
     text.into_owned()
 }
 
-/// Whether YAML would read a text as a number.
 fn is_numeric(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {

@@ -17,7 +17,6 @@ fn function(index: usize) -> FunctionId {
     FunctionId::from_index(index)
 }
 
-/// Returns the message and the hint of an error. Checks that the error has a location and a structure.
 fn message(error: &Error) -> String {
     assert!(
         !error.structures().is_empty()
@@ -45,7 +44,6 @@ fn mixed() -> MipProfile {
     created(&image.map().finish(), &facts).unwrap().profile
 }
 
-/// A MIP profile in which every field has a value.
 fn full() -> MipProfile {
     let mut profile = mixed();
     profile.runs = 7;

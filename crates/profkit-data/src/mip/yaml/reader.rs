@@ -6,7 +6,7 @@ use super::super::profile::ProfileVersion;
 use crate::ids::{BuildId, NameRef};
 use crate::tables::{Frame, StackFlags};
 use crate::yaml::{self, Events, Place, malformed, shown};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use std::borrow::Cow;
 
 /// Reads a profile. Also returns the version of its YAML dialect.
@@ -29,7 +29,6 @@ struct Document {
 
 /// The caller of a call edge, as the text states it.
 struct Caller {
-    /// The index of the call edge in the order of the text.
     edge: usize,
     number: u32,
     name: Option<Vec<u8>>,
@@ -151,12 +150,10 @@ impl Document {
             Ok(())
         })?;
         if !profile {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "File Type is not the type of a profile",
-            )
-            .at_line(1, 1)
-            .expected(".mip"));
+            return Err(ErrorKind::Malformed
+                .error("File Type is not the type of a profile")
+                .at_line(1, 1)
+                .expected(".mip"));
         }
         Ok(())
     }
@@ -379,7 +376,9 @@ impl Document {
             .windows(2)
             .any(|pair| matches!(pair, [one, two] if same(one, two)))
         {
-            return Err(Error::new(ErrorKind::Malformed, "a call edge occurs twice").at_line(1, 1));
+            return Err(ErrorKind::Malformed
+                .error("a call edge occurs twice")
+                .at_line(1, 1));
         }
         self.profile.edges = self.edges;
         if self.version == ProfileVersion::V8 {

@@ -6,7 +6,7 @@ use super::super::profile_v8::call_count;
 use crate::bytes::Sink;
 use crate::ids::NameRef;
 use crate::tables::StackFlags;
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use std::fmt::Write as _;
 
 /// The number of bytes that are collected before they are written to the sink.
@@ -99,11 +99,9 @@ impl Writer<'_> {
                 let _ = writeln!(out, "  Build Id:        '{id}'");
             }
             Identity::BuildId(_) => {
-                return Err(Error::new(
-                    ErrorKind::CannotRepresent,
-                    "version 8 cannot hold a build id",
-                )
-                .within(Structure::MipYaml));
+                return Err(ErrorKind::CannotRepresent
+                    .error("version 8 cannot hold a build id")
+                    .within(Structure::MipYaml));
             }
         }
         if nine {
@@ -240,7 +238,6 @@ impl Writer<'_> {
     }
 }
 
-/// Formats a number as hexadecimal, with lower-case `0x` and upper-case digits, without padding.
 fn hex(value: u64) -> String {
     format!("0x{value:X}")
 }
@@ -294,7 +291,6 @@ fn quote(letter: char, out: &mut String) {
 }
 
 impl Modes {
-    /// Returns the mode flag with this name; `None` if there is none.
     pub(super) fn of_name(name: &str) -> Option<Modes> {
         let mut names = super::super::model::MODE_NAMES.iter();
         names

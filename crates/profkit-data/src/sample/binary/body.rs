@@ -12,22 +12,19 @@ use super::numbers::{self, put};
 use crate::bytes::Cursor;
 use crate::index_vec::IndexVec;
 use crate::limits::SAMPLE_INLINE_DEPTH;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 use rustc_hash::FxHashSet;
 
 /// The largest line number that LLVM accepts (`isOffsetLegal`).
 const MAX_LINE: u64 = 0xffff;
 
-/// Decodes the bodies of functions: their totals, lines, inlined functions and vtables.
 pub(in crate::sample) struct Decoder<'m, 'a> {
     pub(in crate::sample) mapping: &'m mut Mapping<'a>,
     pub(in crate::sample) names: &'m mut SampleNames,
-    /// Whether the file has vtables after each body.
     pub(in crate::sample) vtables: bool,
 }
 
 impl Decoder<'_, '_> {
-    /// Reads the index of a name in the file's name table. Returns the id of the name in the profile.
     #[inline]
     pub(in crate::sample) fn name(&mut self, cursor: &mut Cursor<'_>) -> Result<NameId> {
         self.mapping.read(cursor, self.names)
@@ -44,7 +41,6 @@ impl Decoder<'_, '_> {
         self.rest(cursor, &mut function.steps, 0)
     }
 
-    /// Reads the lines of a function and their call targets.
     pub(in crate::sample) fn lines(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -81,12 +77,10 @@ impl Decoder<'_, '_> {
             "a function claims more inlined functions than the bytes left can hold",
         )?;
         if inlined != 0 && depth == SAMPLE_INLINE_DEPTH {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                "inlined functions nest too deeply",
-            )
-            .at(cursor.offset())
-            .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
+            return Err(ErrorKind::LimitExceeded
+                .error("inlined functions nest too deeply")
+                .at(cursor.offset())
+                .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
         }
         for _ in 0..inlined {
             let location = location(cursor, false)?;
@@ -106,7 +100,6 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    /// Reads the vtables of a function.
     pub(in crate::sample) fn vtables(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -158,16 +151,14 @@ pub(in crate::sample) fn location(cursor: &mut Cursor<'_>, is_limited: bool) -> 
             let discriminator = numbers::u32(cursor, "a discriminator is too large")?;
             Ok(Location::new(line, discriminator))
         }
-        _ => Err(
-            Error::new(ErrorKind::Malformed, "a line number is too large")
-                .at(start)
-                .found(line)
-                .expected(format_args!("at most {limit}")),
-        ),
+        _ => Err(ErrorKind::Malformed
+            .error("a line number is too large")
+            .at(start)
+            .found(line)
+            .expected(format_args!("at most {limit}"))),
     }
 }
 
-/// Encodes the bodies of functions.
 pub(in crate::sample) struct Encoder<'a> {
     pub(in crate::sample) plan: &'a NamePlan,
     pub(in crate::sample) ranks: &'a IndexVec<NameId, u32>,
@@ -176,7 +167,6 @@ pub(in crate::sample) struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Appends the body of a function.
     pub(in crate::sample) fn body(&mut self, out: &mut Vec<u8>, samples: &Samples) {
         put(out, samples.total);
         put(out, samples.body.len() as u64);
@@ -234,7 +224,6 @@ impl Encoder<'_> {
         }
     }
 
-    /// Returns the inlined functions sorted by location, then by name.
     pub(in crate::sample) fn inlined_order<'s>(
         &self,
         samples: &'s Samples,

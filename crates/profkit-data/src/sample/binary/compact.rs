@@ -13,7 +13,7 @@ use super::options::BinaryOptions;
 use super::plain::{function_by_table, refuse_contexts_and_probes};
 use super::{header, numbers};
 use crate::bytes::{Cursor, Endian, Sink};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use profkit_abi::sample::{COMPACT_BINARY, VERSION};
 
 /// Adds a compact binary profile to `profile`, each count times `weight`. After a damaged function, reading continues
@@ -27,9 +27,6 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<Rea
 }
 
 /// Adds a compact binary profile to `profile`, as [`read`] does, with the given options.
-///
-/// # Errors
-/// The errors of [`read`].
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
@@ -78,14 +75,12 @@ fn read_rest(
         }
         _ => {
             report.fault(
-                Error::new(
-                    ErrorKind::Malformed,
-                    "the function table is outside the file",
-                )
-                .at(at)
-                .within(Structure::Header)
-                .found(format_args!("{offsets_start:#x}"))
-                .expected(format_args!("{functions_start:#x} to {:#x}", data.len())),
+                ErrorKind::Malformed
+                    .error("the function table is outside the file")
+                    .at(at)
+                    .within(Structure::Header)
+                    .found(format_args!("{offsets_start:#x}"))
+                    .expected(format_args!("{functions_start:#x} to {:#x}", data.len())),
             );
             (*cursor, Ok(Vec::new()))
         }
@@ -144,16 +139,14 @@ fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Res
             let at = cursor.offset();
             let offset = cursor.uleb128()?;
             if !functions.contains(&offset) {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    "a function's offset is outside the functions",
-                )
-                .at(at)
-                .found(format_args!("{offset:#x}"))
-                .expected(format_args!(
-                    "{:#x} to {:#x}",
-                    functions.start, functions.end
-                )));
+                return Err(ErrorKind::Malformed
+                    .error("a function's offset is outside the functions")
+                    .at(at)
+                    .found(format_args!("{offset:#x}"))
+                    .expected(format_args!(
+                        "{:#x} to {:#x}",
+                        functions.start, functions.end
+                    )));
             }
             offsets.push(offset);
         }

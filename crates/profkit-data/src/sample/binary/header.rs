@@ -1,6 +1,6 @@
 //! The magic number and the version at the start of all binary encodings.
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use profkit_abi::sample::{BINARY, COMPACT_BINARY, EXT_BINARY, MAGIC};
 
 /// The start of a binary sample profile: its encoding and its version.
@@ -27,13 +27,12 @@ pub(in crate::sample) fn read(cursor: &mut Cursor<'_>) -> Result<Header> {
         .map_err(|error| error.within(Structure::Magic))?;
     let [encoding, ..] = magic.to_le_bytes();
     if magic & !0xff != MAGIC || ![BINARY, COMPACT_BINARY, EXT_BINARY].contains(&encoding) {
-        return Err(
-            Error::new(ErrorKind::BadMagic, "this is not a binary sample profile")
-                .at(0)
-                .within(Structure::Magic)
-                .found(format_args!("{magic:#018x}"))
-                .expected("0x5350524f463432ff, 0x5350524f46343202 or 0x5350524f46343204"),
-        );
+        return Err(ErrorKind::BadMagic
+            .error("this is not a binary sample profile")
+            .at(0)
+            .within(Structure::Magic)
+            .found(format_args!("{magic:#018x}"))
+            .expected("0x5350524f463432ff, 0x5350524f46343202 or 0x5350524f46343204"));
     }
     let version = cursor
         .uleb128()
@@ -48,21 +47,16 @@ pub(in crate::sample) fn expect(
 ) -> Result<u64> {
     let header = read(cursor)?;
     if header.encoding != encoding {
-        return Err(Error::new(
-            ErrorKind::BadMagic,
-            "the sample profile has a different encoding",
-        )
-        .at(0)
-        .within(Structure::Magic)
-        .found(format_args!("format byte {:#04x}", header.encoding))
-        .expected(format_args!("{encoding:#04x}")));
+        return Err(ErrorKind::BadMagic
+            .error("the sample profile has a different encoding")
+            .at(0)
+            .within(Structure::Magic)
+            .found(format_args!("format byte {:#04x}", header.encoding))
+            .expected(format_args!("{encoding:#04x}")));
     }
     if !versions.contains(&header.version) {
         let known: Vec<String> = versions.iter().map(u64::to_string).collect();
-        return Err(Error::new(
-            ErrorKind::UnsupportedVersion,
-            "the version is not known",
-        )
+        return Err(ErrorKind::UnsupportedVersion.error("the version is not known")
         .at(9)
         .within(Structure::Header)
         .found(header.version)

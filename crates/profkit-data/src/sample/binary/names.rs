@@ -59,13 +59,11 @@ impl NameTable {
         cursor.take(from)?;
         match claim {
             Some(error) => Err(error),
-            None if self.entries.len() < count => Err(Error::new(
-                ErrorKind::Truncated,
-                "the name table ends inside a name",
-            )
-            .at(cursor.offset())
-            .found(format_args!("{}", self.entries.len()))
-            .expected(format_args!("{count} complete names"))),
+            None if self.entries.len() < count => Err(ErrorKind::Truncated
+                .error("the name table ends inside a name")
+                .at(cursor.offset())
+                .found(format_args!("{}", self.entries.len()))
+                .expected(format_args!("{count} complete names"))),
             None => Ok(()),
         }
     }
@@ -151,7 +149,9 @@ impl NameTable {
 
 #[cold]
 fn too_long(offset: u64) -> Error {
-    Error::new(ErrorKind::LimitExceeded, "a name is longer than 4 GiB").at(offset)
+    ErrorKind::LimitExceeded
+        .error("a name is longer than 4 GiB")
+        .at(offset)
 }
 
 /// Converts indexes in the name table of a file to the ids of the names in a profile. A name is added to the profile
@@ -186,13 +186,11 @@ impl<'a> Mapping<'a> {
         match known {
             Some(&Some(id)) => Ok(id),
             Some(None) => self.add(index, start, names),
-            None => Err(Error::new(
-                ErrorKind::OutOfTable,
-                "the index of a name is beyond the name table",
-            )
-            .at(start)
-            .found(index)
-            .expected(index_below(self.ids.len()))),
+            None => Err(ErrorKind::OutOfTable
+                .error("the index of a name is beyond the name table")
+                .at(start)
+                .found(index)
+                .expected(index_below(self.ids.len()))),
         }
     }
 
@@ -206,7 +204,11 @@ impl<'a> Mapping<'a> {
     }
 
     fn add(&mut self, index: u64, start: u64, names: &mut SampleNames) -> Result<NameId> {
-        let refuse = || Error::new(ErrorKind::LimitExceeded, "there are too many names").at(start);
+        let refuse = || {
+            ErrorKind::LimitExceeded
+                .error("there are too many names")
+                .at(start)
+        };
         let index = usize::try_from(index).map_err(|_| refuse())?;
         let name = self.table.get(index, self.section).ok_or_else(refuse)?;
         let id = names.insert(name).ok_or_else(refuse)?;
@@ -220,9 +222,7 @@ impl<'a> Mapping<'a> {
 /// The names that the functions of a profile use, in LLVM's order, and the indexes of these names in the name table of
 /// the file.
 pub(in crate::sample) struct NamePlan {
-    /// The names that are written, in the order of the file.
     pub(in crate::sample) order: Vec<NameId>,
-    /// For each name of the profile, its index in the name table of the file.
     index: IndexVec<NameId, u32>,
 }
 
@@ -258,7 +258,6 @@ impl NamePlan {
         NamePlan { order, index }
     }
 
-    /// Returns the index of a name in the name table of the file.
     #[inline]
     pub(in crate::sample) fn number(&self, name: NameId) -> u32 {
         self.index.get(name).copied().unwrap_or(0)

@@ -2,9 +2,8 @@
 use crate::bytes::Cursor;
 use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::summary::{Summary, SummaryCutoff};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 
-/// Appends a ULEB128 number.
 #[inline]
 pub(in crate::sample) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -20,7 +19,8 @@ pub(in crate::sample) fn u32(cursor: &mut Cursor<'_>, what: &'static str) -> Res
     let start = cursor.offset();
     let value = cursor.uleb128()?;
     u32::try_from(value).map_err(|_| {
-        Error::new(ErrorKind::Malformed, what)
+        ErrorKind::Malformed
+            .error(what)
             .at(start)
             .found(value)
             .expected("a number of 32 bits")
@@ -43,7 +43,7 @@ pub(in crate::sample) fn count(
             let left = cursor.remaining();
             let (most, bytes) = (left / least, if least == 1 { "byte" } else { "bytes" });
             let are = if left == 1 { "is" } else { "are" };
-            Err(Error::new(ErrorKind::Truncated, what)
+            Err(ErrorKind::Truncated.error(what)
                 .at(start)
                 .found(value)
                 .expected(format_args!(
@@ -66,17 +66,14 @@ pub(in crate::sample) fn inlined_count(
 ) -> Result<usize> {
     let count = count(cursor, least, what)?;
     if count != 0 && depth == SAMPLE_INLINE_DEPTH {
-        return Err(Error::new(
-            ErrorKind::LimitExceeded,
-            "inlined functions nest too deeply",
-        )
-        .at(cursor.offset())
-        .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
+        return Err(ErrorKind::LimitExceeded
+            .error("inlined functions nest too deeply")
+            .at(cursor.offset())
+            .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
     }
     Ok(count)
 }
 
-/// Reads the summary of the profile.
 pub(in crate::sample) fn summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     let mut read = || -> Result<Summary> {
         let mut summary = Summary {
@@ -104,7 +101,6 @@ pub(in crate::sample) fn summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     read().map_err(|error| error.within(Structure::Summary))
 }
 
-/// Appends the summary of the profile.
 pub(in crate::sample) fn put_summary(out: &mut Vec<u8>, summary: &Summary) {
     put(out, summary.total_count);
     put(out, summary.max_count);

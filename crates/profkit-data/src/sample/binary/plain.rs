@@ -11,7 +11,7 @@ use super::names::{Mapping, NamePlan, NameTable};
 use super::options::BinaryOptions;
 use super::{header, numbers};
 use crate::bytes::{Bytes, Cursor, Endian, Sink};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use profkit_abi::sample::{BINARY, VERSION, VERSION_NAMES_IN_PLACE, VERSION_WITHOUT_SUMMARY};
 
 /// Adds a binary profile to `profile`, each count times `weight`.
@@ -26,9 +26,6 @@ pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<Rea
 }
 
 /// Adds a binary profile to `profile`, as [`read`] does, with the given options.
-///
-/// # Errors
-/// The errors of [`read`].
 pub fn read_with(
     data: &[u8],
     profile: &mut SampleProfile,
@@ -148,16 +145,19 @@ fn function_in_place(
 fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<NameId> {
     let start = cursor.offset();
     let Some(len) = memchr::memchr(0, cursor.rest()) else {
-        return Err(Error::new(ErrorKind::Truncated, "a name is not terminated")
+        return Err(ErrorKind::Truncated
+            .error("a name is not terminated")
             .at(start)
             .found(format_args!("{} left", Bytes(cursor.remaining())))
             .expected("a zero byte"));
     };
     let name = cursor.take(len)?;
     cursor.u8()?;
-    names
-        .insert(SampleName::Text(name))
-        .ok_or_else(|| Error::new(ErrorKind::LimitExceeded, "there are too many names").at(start))
+    names.insert(SampleName::Text(name)).ok_or_else(|| {
+        ErrorKind::LimitExceeded
+            .error("there are too many names")
+            .at(start)
+    })
 }
 
 /// Writes a profile in the binary encoding, version 103, as LLVM 22 does. Functions are ordered by total samples,
@@ -229,9 +229,7 @@ pub(super) fn refuse_contexts_and_probes(profile: &SampleProfile, encoding: &str
     } else {
         return Ok(());
     };
-    Err(Error::new(
-        ErrorKind::CannotRepresent,
-        format!("the {encoding} encoding cannot hold {what}"),
-    )
-    .with_hint("write text or the extensible binary encoding"))
+    Err(ErrorKind::CannotRepresent
+        .error(format!("the {encoding} encoding cannot hold {what}"))
+        .with_hint("write text or the extensible binary encoding"))
 }

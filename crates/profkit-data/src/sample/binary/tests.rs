@@ -55,7 +55,6 @@ fn attempt(reader: Reader, file: &[u8]) -> (SampleProfile, Result<ReadReport>) {
     (profile, report)
 }
 
-/// Returns the offset at which the given bytes occur in a file.
 fn find(file: &[u8], bytes: &[u8]) -> usize {
     memchr::memmem::find(file, bytes).unwrap()
 }

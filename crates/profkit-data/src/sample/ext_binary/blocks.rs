@@ -33,9 +33,6 @@ pub struct FunctionBlocks {
 impl ExtBinaryProfile<'_> {
     /// Returns the functions of all composite sections in the order of the file, each before the functions that are
     /// inlined into it; `None` if the file has no composite section.
-    ///
-    /// # Errors
-    /// The first error in a table or a section.
     pub fn blocks(&self) -> Result<Option<Vec<FunctionBlocks>>> {
         let mut report = ReadReport {
             kind: self.kind(),
@@ -81,12 +78,10 @@ fn function(
     let at = cursor.offset();
     let number = cursor.uleb128()?;
     let name = tables.written_name(number, depth == 0).ok_or_else(|| {
-        Error::new(
-            ErrorKind::OutOfTable,
-            "a function has a name or calling context beyond its table",
-        )
-        .at(at)
-        .found(number)
+        ErrorKind::OutOfTable
+            .error("a function has a name or calling context beyond its table")
+            .at(at)
+            .found(number)
     })?;
     let mut blocks = Vec::new();
     each_block(cursor, |_, kind, payload| {

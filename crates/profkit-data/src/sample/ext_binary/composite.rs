@@ -36,7 +36,6 @@ pub(super) enum Order {
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     order: Order,
-    /// The number of blocks of unknown types.
     unknown: Cell<u64>,
     /// The offset and the type of the first block of an unknown type; `None` if there is no such block.
     first: Cell<Option<(u64, u64)>>,
@@ -63,10 +62,7 @@ impl Findings {
             return;
         };
         report.fault(
-            Error::new(
-                ErrorKind::Unsupported,
-                "blocks of unknown types were left out",
-            )
+            ErrorKind::Unsupported.error("blocks of unknown types were left out")
             .at(at)
             .within(Structure::SampleSection(section::COMPOSITE))
             .found(match self.unknown.get() {
@@ -202,21 +198,17 @@ pub(super) fn each_block<'data>(
         let kind = cursor.uleb128()?;
         let size = cursor.uleb128()?;
         if size > cursor.remaining() as u64 {
-            return Err(Error::new(
-                ErrorKind::Truncated,
-                "a block runs past the end of its section",
-            )
-            .at(at)
-            .found(format_args!("type {kind} with {size} bytes"))
-            .expected(format_args!("at most {}", Bytes(cursor.remaining()))));
+            return Err(ErrorKind::Truncated
+                .error("a block runs past the end of its section")
+                .at(at)
+                .found(format_args!("type {kind} with {size} bytes"))
+                .expected(format_args!("at most {}", Bytes(cursor.remaining()))));
         }
         if count > 1 && !seen.insert(kind) {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "a function has two blocks of one type",
-            )
-            .at(at)
-            .found(format_args!("type {kind} again")));
+            return Err(ErrorKind::Malformed
+                .error("a function has two blocks of one type")
+                .at(at)
+                .found(format_args!("type {kind} again")));
         }
         take(at, kind, cursor.window(size)?)?;
     }
@@ -264,13 +256,11 @@ fn used_up(cursor: &Cursor<'_>) -> Result<()> {
     if cursor.is_empty() {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Malformed,
-        "a block of samples has bytes after the samples",
-    )
-    .at(cursor.offset())
-    .found(format_args!("{} unread bytes", cursor.remaining()))
-    .expected("none"))
+    Err(ErrorKind::Malformed
+        .error("a block of samples has bytes after the samples")
+        .at(cursor.offset())
+        .found(format_args!("{} unread bytes", cursor.remaining()))
+        .expected("none"))
 }
 
 /// Counts what the functions of a file show about the order of two numbers: the number of head samples and the total
@@ -334,10 +324,7 @@ pub(super) fn uncertain_order(at: u64, order: Order) -> Error {
         Order::TotalFirst => "the total",
         Order::HeadFirst => "the number of head samples",
     };
-    Error::new(
-        ErrorKind::Unsupported,
-        format!("it is not clear whether a function's total or its head samples come first; {assumed} was taken to come first"),
-    )
+    Error::new(ErrorKind::Unsupported, format!("it is not clear whether a function's total or its head samples come first; {assumed} was taken to come first"))
     .at(at)
     .within(Structure::SampleSection(section::COMPOSITE))
     .with_hint("to check, print the file with the LLVM release that wrote it (`llvm-profdata merge --sample --text`), and compare the counts")

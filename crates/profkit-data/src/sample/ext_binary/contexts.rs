@@ -5,7 +5,7 @@ use crate::limits::SAMPLE_CONTEXT_DEPTH;
 use crate::sample::binary::body::location;
 use crate::sample::binary::numbers;
 use crate::sample::model::Location;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 /// The calling contexts of a file. Each frame has the index of its name in the name table.
 #[derive(Debug, Default)]
@@ -34,13 +34,11 @@ impl Contexts {
             )?;
             // The last frame is the function itself; the others are its callers.
             if frames == 0 || frames > SAMPLE_CONTEXT_DEPTH + 1 {
-                return Err(Error::new(
-                    ErrorKind::LimitExceeded,
-                    "a context has too few or too many frames",
-                )
-                .at(start)
-                .found(frames)
-                .expected(format_args!("1 to {}", SAMPLE_CONTEXT_DEPTH + 1)));
+                return Err(ErrorKind::LimitExceeded
+                    .error("a context has too few or too many frames")
+                    .at(start)
+                    .found(frames)
+                    .expected(format_args!("1 to {}", SAMPLE_CONTEXT_DEPTH + 1)));
             }
             for _ in 0..frames {
                 let start = cursor.offset();
@@ -49,13 +47,11 @@ impl Contexts {
                     .ok()
                     .filter(|&name| (name as usize) < names)
                     .ok_or_else(|| {
-                        Error::new(
-                            ErrorKind::OutOfTable,
-                            "the index of a name is beyond the name table",
-                        )
-                        .at(start)
-                        .found(name)
-                        .expected(format_args!("below {names}"))
+                        ErrorKind::OutOfTable
+                            .error("the index of a name is beyond the name table")
+                            .at(start)
+                            .found(name)
+                            .expected(format_args!("below {names}"))
                     })?;
                 self.frames.push((name, location(cursor, true)?));
             }

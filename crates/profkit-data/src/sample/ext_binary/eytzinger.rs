@@ -9,7 +9,6 @@ use crate::sample::binary::names::NameTable;
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::sample::flag;
 
-/// The length of a hash in bytes.
 const HASH_LEN: u64 = 8;
 /// The offset that the table states for a function without samples.
 const NO_OFFSET: u32 = u32::MAX;
@@ -18,9 +17,7 @@ const NO_OFFSET: u32 = u32::MAX;
 /// third part has the names that no function at the top level has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spans {
-    /// The number of functions at the top level that have inlined functions.
     nested: u64,
-    /// The number of functions at the top level that have no inlined functions.
     flat: u64,
 }
 
@@ -73,7 +70,8 @@ pub(super) fn read_symbols(mut cursor: Cursor<'_>, mut add: impl FnMut(u64)) -> 
         add(hashes.u64()?);
     }
     if !cursor.is_empty() {
-        return Err(Error::new(ErrorKind::Truncated, "the last hash is cut off")
+        return Err(ErrorKind::Truncated
+            .error("the last hash is cut off")
             .at(cursor.offset())
             .found(Bytes(cursor.remaining()))
             .expected(format_args!("{HASH_LEN} bytes")));
@@ -89,13 +87,11 @@ fn check_order(hashes: Cursor<'_>) -> Result<()> {
         let Some(&word) = words.get(index) else { break };
         let hash = u64::from_le_bytes(word);
         if before.is_some_and(|before| before >= hash) {
-            return Err(Error::new(
-                ErrorKind::Malformed,
-                "the hashes are not in Eytzinger order",
-            )
-            .at(hashes.offset() + index as u64 * HASH_LEN)
-            .found(format_args!("{hash:#018x}"))
-            .expected(format_args!("above {:#018x}", before.unwrap_or(0))));
+            return Err(ErrorKind::Malformed
+                .error("the hashes are not in Eytzinger order")
+                .at(hashes.offset() + index as u64 * HASH_LEN)
+                .found(format_args!("{hash:#018x}"))
+                .expected(format_args!("above {:#018x}", before.unwrap_or(0))));
         }
         before = Some(hash);
     }
@@ -148,7 +144,7 @@ pub(super) fn read_offsets(
     samples: usize,
 ) -> Result<Vec<(u64, u64)>> {
     let start = cursor.offset();
-    let bad = |message: &'static str| Error::new(ErrorKind::Malformed, message).at(start);
+    let bad = |message: &'static str| ErrorKind::Malformed.error(message).at(start);
     let Some(Spans { nested, flat }) = spans else {
         return Err(
             bad("the table of offsets belongs to a name table in Eytzinger order")
@@ -187,13 +183,11 @@ pub(super) fn read_offsets(
 
 #[cold]
 pub(super) fn beyond_samples(at: u64, offset: u64, samples: usize) -> Error {
-    Error::new(
-        ErrorKind::Malformed,
-        "a function's offset is beyond the samples",
-    )
-    .at(at)
-    .found(format_args!("{offset:#x}"))
-    .expected(format_args!("below {samples:#x}"))
+    ErrorKind::Malformed
+        .error("a function's offset is beyond the samples")
+        .at(at)
+        .found(format_args!("{offset:#x}"))
+        .expected(format_args!("below {samples:#x}"))
 }
 
 #[cfg(test)]

@@ -77,13 +77,11 @@ impl<'data> Metadata<'data> {
         let at = cursor.offset();
         let number = cursor.uleb128()?;
         match self.shape.functions {
-            Some(functions) if number >= functions as u64 => Err(Error::new(
-                ErrorKind::OutOfTable,
-                "the metadata are about a function beyond the table of functions",
-            )
-            .at(at)
-            .found(number)
-            .expected(format_args!("below {functions}"))),
+            Some(functions) if number >= functions as u64 => Err(ErrorKind::OutOfTable
+                .error("the metadata are about a function beyond the table of functions")
+                .at(at)
+                .found(number)
+                .expected(format_args!("below {functions}"))),
             _ => Ok(number),
         }
     }
@@ -209,10 +207,7 @@ fn match_nested(nested: &[Nested], function: &mut FlatFunction) -> Result<()> {
             Some(ordinal) => *function.facts_mut(ordinal) = entry.facts,
             None if entry.facts == Facts::default() => {}
             None => {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    "the metadata of a function have an inlined function that its samples do not have",
-                )
+                return Err(Error::new(ErrorKind::Malformed, "the metadata of a function have an inlined function that its samples do not have")
                 .found(format_args!(
                     "an inlined function at line {}, discriminator {}",
                     entry.location.line, entry.location.discriminator

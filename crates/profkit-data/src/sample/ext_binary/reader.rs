@@ -49,9 +49,6 @@ impl<'data> ExtBinaryProfile<'data> {
     }
 
     /// Opens a profile as [`parse`](Self::parse) does, with options for the functions that are read later.
-    ///
-    /// # Errors
-    /// The errors of [`parse`](Self::parse).
     pub fn parse_with(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
         let cursor = &mut Cursor::new(data, 0, Endian::Little);
         let newest = if options.llvm_checks {
@@ -190,17 +187,11 @@ impl<'data> ExtBinaryProfile<'data> {
                 continue;
             }
             let error = if early {
-                Error::new(
-                    ErrorKind::UnsupportedVersion,
-                    "the samples of the composite section were left out, because the version of the file does not allow this section",
-                )
+                Error::new(ErrorKind::UnsupportedVersion, "the samples of the composite section were left out, because the version of the file does not allow this section")
                 .found(format_args!("version {}", self.version))
                 .expected(format_args!("version {VERSION_COMPOSITE}"))
             } else {
-                Error::new(
-                    ErrorKind::Unsupported,
-                    "a section has samples of an unknown form; they were left out",
-                )
+                Error::new(ErrorKind::Unsupported, "a section has samples of an unknown form; they were left out")
                 .found(format_args!("section kind {}", section.kind))
                 .expected(format_args!("{} or {}", section::SAMPLES, section::COMPOSITE))
                 .with_hint("convert the file to text with the LLVM release that wrote it: llvm-profdata merge --sample --text")
@@ -280,10 +271,8 @@ impl<'data> ExtBinaryProfile<'data> {
                         // Functions must not overlap. If they could, a malicious file could make the reader decode the
                         // same bytes very often.
                         if base + start < cursor.offset() {
-                            let error = Error::new(
-                                ErrorKind::Malformed,
-                                "a function's offset lies within the function before it",
-                            );
+                            let error = ErrorKind::Malformed
+                                .error("a function's offset lies within the function before it");
                             report.fault(error.at(base + start).within(section.structure()));
                             continue;
                         }
@@ -357,10 +346,7 @@ impl<'data> ExtBinaryProfile<'data> {
         if cursor.is_empty() || !self.options.llvm_checks {
             return Ok(());
         }
-        let error = Error::new(
-            ErrorKind::Malformed,
-            "a section has bytes after its last item",
-        );
+        let error = ErrorKind::Malformed.error("a section has bytes after its last item");
         Err(error.at(cursor.offset()).found(cursor.remaining()))
     }
 
@@ -473,7 +459,8 @@ impl<'data> ExtBinaryProfile<'data> {
                 }
                 if end != bytes.len() {
                     report.fault(
-                        Error::new(ErrorKind::Truncated, "the last name is not terminated")
+                        ErrorKind::Truncated
+                            .error("the last name is not terminated")
                             .at(base + end as u64)
                             .within(section.structure())
                             .expected("a zero byte"),
@@ -520,10 +507,7 @@ impl<'data> ExtBinaryProfile<'data> {
             && self.sections.iter().any(|section| !section.is_known())
         {
             report.fault(
-                Error::new(
-                    ErrorKind::Unsupported,
-                    "the file has no name table, but has sections of an unknown kind",
-                )
+                Error::new(ErrorKind::Unsupported, "the file has no name table, but has sections of an unknown kind")
                 .at(10)
                 .within(Structure::SectionTable)
                 .found(format_args!("version {}", self.version))
@@ -690,7 +674,8 @@ impl<'data> ExtBinaryProfile<'data> {
                     fuel = fuel.saturating_sub(spent);
                     if fuel == 0 {
                         return report.fault(
-                            Error::new(ErrorKind::LimitExceeded, "damaged functions overlap")
+                            ErrorKind::LimitExceeded
+                                .error("damaged functions overlap")
                                 .at(base + start)
                                 .within(section.structure()),
                         );

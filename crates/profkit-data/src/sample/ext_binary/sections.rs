@@ -3,7 +3,7 @@ use crate::bytes::{Bytes, Cursor};
 use crate::limits::{INFLATE_FLOOR, SAMPLE_INFLATE_RATIO};
 use crate::sample::binary::numbers;
 use crate::structure::sample_section_name;
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use flate2::{Decompress, FlushDecompress, Status};
 use profkit_abi::sample::{SECTION_ENTRY_SIZE, flag, section};
 use std::borrow::Cow;
@@ -29,7 +29,6 @@ impl Section {
         sample_section_name(self.kind)
     }
 
-    /// Returns the text by which error messages refer to the section.
     pub(super) fn structure(&self) -> Structure {
         Structure::SampleSection(self.kind)
     }
@@ -70,13 +69,11 @@ pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
         let count = cursor.u64()?;
         let fits = cursor.remaining() / SECTION_ENTRY_SIZE;
         if count > fits as u64 {
-            return Err(Error::new(
-                ErrorKind::Truncated,
-                "the file claims more sections than the bytes left can hold",
-            )
-            .at(start)
-            .found(count)
-            .expected(format_args!("at most {fits}")));
+            return Err(ErrorKind::Truncated
+                .error("the file claims more sections than the bytes left can hold")
+                .at(start)
+                .found(count)
+                .expected(format_args!("at most {fits}")));
         }
         let mut sections = Vec::new();
         for _ in 0..count {
@@ -105,17 +102,15 @@ pub(super) fn contents<'data>(
         .zip(usize::try_from(section.size).ok())
         .and_then(|(start, size)| data.get(start..start.checked_add(size)?));
     let Some(bytes) = bytes else {
-        return Err(Error::new(
-            ErrorKind::Truncated,
-            "a section runs past the end of the file",
-        )
-        .at(section.offset)
-        .within(section.structure())
-        .found(format_args!("a file of {} bytes", data.len()))
-        .expected(format_args!(
-            "at least {} bytes",
-            section.offset.saturating_add(section.size)
-        )));
+        return Err(ErrorKind::Truncated
+            .error("a section runs past the end of the file")
+            .at(section.offset)
+            .within(section.structure())
+            .found(format_args!("a file of {} bytes", data.len()))
+            .expected(format_args!(
+                "at least {} bytes",
+                section.offset.saturating_add(section.size)
+            )));
     };
     if !section.has(flag::COMPRESSED) || bytes.is_empty() {
         return Ok((Cow::Borrowed(bytes), section.offset));
@@ -140,13 +135,11 @@ fn inflate(cursor: &mut Cursor<'_>, as_llvm: bool) -> Result<Vec<u8>> {
     let compressed = cursor.uleb128()?;
     let remaining = cursor.remaining() as u64;
     if compressed != remaining && !(as_llvm && compressed < remaining) {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "the compressed size does not match the size of the section",
-        )
-        .at(at)
-        .found(compressed)
-        .expected(cursor.remaining()));
+        return Err(ErrorKind::Malformed
+            .error("the compressed size does not match the size of the section")
+            .at(at)
+            .found(compressed)
+            .expected(cursor.remaining()));
     }
     let stream = cursor.rest();
     let length = usize::try_from(compressed).unwrap_or(usize::MAX);
@@ -158,15 +151,13 @@ fn inflate(cursor: &mut Cursor<'_>, as_llvm: bool) -> Result<Vec<u8>> {
     let size = match usize::try_from(size) {
         Ok(size) if size <= cap => size,
         _ => {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                "a compressed section would be too large after decompression",
-            )
-            .at(start)
-            .found(format_args!(
-                "{size} bytes from {compressed} compressed bytes"
-            ))
-            .expected(format_args!("at most {}", Bytes(cap))));
+            return Err(ErrorKind::LimitExceeded
+                .error("a compressed section would be too large after decompression")
+                .at(start)
+                .found(format_args!(
+                    "{size} bytes from {compressed} compressed bytes"
+                ))
+                .expected(format_args!("at most {}", Bytes(cap))));
         }
     };
     let mut inflated = Vec::with_capacity(size);
@@ -174,13 +165,11 @@ fn inflate(cursor: &mut Cursor<'_>, as_llvm: bool) -> Result<Vec<u8>> {
         Decompress::new(true).decompress_vec(stream, &mut inflated, FlushDecompress::Finish);
     let is_short = inflated.len() < size;
     if !matches!(status, Ok(Status::StreamEnd)) || is_short && !as_llvm || inflated.len() > size {
-        return Err(Error::new(
-            ErrorKind::UncompressFailed,
-            "a compressed section cannot be decompressed to its stated size",
-        )
-        .at(start)
-        .found(Bytes(inflated.len()))
-        .expected(Bytes(size)));
+        return Err(ErrorKind::UncompressFailed
+            .error("a compressed section cannot be decompressed to its stated size")
+            .at(start)
+            .found(Bytes(inflated.len()))
+            .expected(Bytes(size)));
     }
     inflated.resize(size, 0);
     Ok(inflated)
@@ -198,7 +187,9 @@ pub(super) fn put_contents(out: &mut Vec<u8>, bytes: &[u8], compress: bool) -> R
         .write_all(bytes)
         .and_then(|()| encoder.finish())
         .map_err(|error| {
-            Error::new(ErrorKind::WriteFailed, "a section cannot be compressed").found(error)
+            ErrorKind::WriteFailed
+                .error("a section cannot be compressed")
+                .found(error)
         })?;
     numbers::put(out, bytes.len() as u64);
     numbers::put(out, compressed.len() as u64);

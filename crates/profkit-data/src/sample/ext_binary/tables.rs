@@ -14,10 +14,9 @@ use crate::sample::flat::{FlatFunction, Repeated};
 use crate::sample::model::Frame;
 use crate::sample::names::SampleName;
 use crate::sample::report::ReadReport;
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use profkit_abi::sample::section;
 
-/// The tables of a file that are needed to decode its functions.
 pub(super) struct Tables<'a> {
     pub(super) names: &'a NameTable,
     pub(super) names_section: &'a [u8],
@@ -70,13 +69,11 @@ impl Tables<'_> {
             Some(contexts) => {
                 number = cursor.uleb128()?;
                 let frames = contexts.get(number).ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::OutOfTable,
-                        "the index of a calling context is beyond the context table",
-                    )
-                    .at(at)
-                    .found(number)
-                    .expected(index_below(contexts.len()))
+                    ErrorKind::OutOfTable
+                        .error("the index of a calling context is beyond the context table")
+                        .at(at)
+                        .found(number)
+                        .expected(index_below(contexts.len()))
                 })?;
                 for &(name, location) in frames {
                     let name = decoder.mapping.id(name, decoder.names)?;
@@ -165,7 +162,8 @@ impl Tables<'_> {
         };
         *cursor = again;
         let fault = |fault: ContextFault| {
-            Error::new(ErrorKind::Malformed, fault.message)
+            ErrorKind::Malformed
+                .error(fault.message)
                 .at(start)
                 .found(text.escape_ascii())
                 .expected(fault.expected)
@@ -176,16 +174,16 @@ impl Tables<'_> {
                 .names
                 .insert(SampleName::Text(name))
                 .ok_or_else(|| {
-                    Error::new(ErrorKind::LimitExceeded, "there are too many names").at(start)
+                    ErrorKind::LimitExceeded
+                        .error("there are too many names")
+                        .at(start)
                 })?;
             match location {
                 Some(_) if function.callers.len() == SAMPLE_CONTEXT_DEPTH => {
-                    return Err(Error::new(
-                        ErrorKind::LimitExceeded,
-                        "a calling context has too many frames",
-                    )
-                    .at(start)
-                    .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
+                    return Err(ErrorKind::LimitExceeded
+                        .error("a calling context has too many frames")
+                        .at(start)
+                        .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
                 }
                 Some(location) => function.callers.push(Frame { name, location }),
                 None => function.name = name,

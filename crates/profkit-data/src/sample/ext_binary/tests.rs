@@ -213,7 +213,6 @@ fn single_functions_are_found_by_name() {
     assert_eq!(as_text(&found), CONTEXTS.split("[main]").next().unwrap());
 }
 
-/// Returns a file in which `change` has changed the bytes of one section.
 fn with_section(file: &[u8], kind: u64, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let opened = ExtBinaryProfile::parse(file).unwrap();
     let index = opened

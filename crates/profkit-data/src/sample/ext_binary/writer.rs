@@ -11,7 +11,7 @@ use crate::sample::losses::Losses;
 use crate::sample::model::{Function, ProfileKind, SampleProfile, Samples, compare_contexts};
 use crate::sample::names::{NameId, SampleName};
 use crate::sample::summary::summarize;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 use profkit_abi::sample::{EXT_BINARY, SECTION_ENTRY_SIZE, UNIQUE_SUFFIX, flag, section};
 
 /// Options for writing the extensible binary encoding.
@@ -38,62 +38,15 @@ pub struct ExtBinaryOptions {
     pub no_symbol_hashes: bool,
 }
 
-impl ExtBinaryOptions {
-    /// Returns the default options: no option is set.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets whether names are written as MD5 hashes.
-    #[must_use]
-    pub fn md5_names(mut self, yes: bool) -> Self {
-        self.md5_names = yes;
-        self
-    }
-
-    /// Sets whether all sections are compressed.
-    #[must_use]
-    pub fn compress(mut self, yes: bool) -> Self {
-        self.compress = yes;
-        self
-    }
-
-    /// Sets whether functions without inlined functions are written to a separate section.
-    #[must_use]
-    pub fn split_layout(mut self, yes: bool) -> Self {
-        self.split_layout = yes;
-        self
-    }
-
-    /// Sets whether the split layout is also written for a profile with calling contexts, although no tool can read the
-    /// resulting file.
-    #[must_use]
-    pub fn split_contexts_as_llvm(mut self, yes: bool) -> Self {
-        self.split_contexts_as_llvm = yes;
-        self
-    }
-
-    /// Sets whether the file is marked as a profile of code that is shared with other programs.
-    #[must_use]
-    pub fn partial(mut self, yes: bool) -> Self {
-        self.partial = yes;
-        self
-    }
-
-    /// Sets whether names of the symbol list that are known only by their hash are left out.
-    #[must_use]
-    pub fn no_symbol_hashes(mut self, yes: bool) -> Self {
-        self.no_symbol_hashes = yes;
-        self
-    }
-
-    /// Sets whether vtables are written.
-    #[must_use]
-    pub fn vtables(mut self, yes: bool) -> Self {
-        self.vtables = yes;
-        self
-    }
-}
+setters!(ExtBinaryOptions {
+    md5_names: bool,
+    compress: bool,
+    split_layout: bool,
+    split_contexts_as_llvm: bool,
+    partial: bool,
+    no_symbol_hashes: bool,
+    vtables: bool,
+});
 
 /// The content of a section. The variants are in the order of LLVM's section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,11 +118,9 @@ pub fn write(
     let is_cs = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     let refuses_contexts = options.split_layout && !options.split_contexts_as_llvm;
     if is_cs && refuses_contexts && !profile.functions().is_empty() {
-        return Err(Error::new(
-            ErrorKind::CannotRepresent,
-            "the split layout has no section for calling contexts",
-        )
-        .with_hint("write the profile without the split layout"));
+        return Err(ErrorKind::CannotRepresent
+            .error("the split layout has no section for calling contexts")
+            .with_hint("write the profile without the split layout"));
     }
     let ranks = profile.names.ranks();
     let plan = NamePlan::new(profile, &ranks, options.vtables);
@@ -257,7 +208,6 @@ impl Part {
 struct Writer<'a> {
     profile: &'a SampleProfile,
     options: &'a ExtBinaryOptions,
-    /// The indices of the functions in the order in which they are written.
     order: Vec<u32>,
     /// For each function, the index of its calling context in the context table. The list is empty in profiles without
     /// contexts.
@@ -273,7 +223,6 @@ impl<'a> Writer<'a> {
         self.profile.kind.contains(kind)
     }
 
-    /// Whether the symbol list is written as hashes.
     fn has_hashed_symbols(&self) -> bool {
         !self.options.no_symbol_hashes && !self.profile.symbol_hashes.is_empty()
     }

@@ -1,5 +1,5 @@
 use crate::bytes::{Cursor, Endian};
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{ErrorKind, Result, Structure};
 use std::fmt;
 
 /// The magic number of GCC's profile files, "gcda" (`GCOV_DATA_MAGIC`).
@@ -127,21 +127,16 @@ pub(super) fn read_header(data: &[u8]) -> Result<(Cursor<'_>, GcovVersion)> {
     let read = |cursor: &mut Cursor<'_>| -> Result<GcovVersion> {
         let magic = cursor.u32()?;
         if magic != MAGIC {
-            return Err(Error::new(
-                ErrorKind::UnrecognizedFormat,
-                "this is not a sample profile of GCC",
-            )
-            .at(0)
-            .found(format_args!("{magic:#010x}"))
-            .expected("the magic \"adcg\" or \"gcda\""));
+            return Err(ErrorKind::UnrecognizedFormat
+                .error("this is not a sample profile of GCC")
+                .at(0)
+                .found(format_args!("{magic:#010x}"))
+                .expected("the magic \"adcg\" or \"gcda\""));
         }
         let at = cursor.offset();
         let word = cursor.u32()?;
         let version = GcovVersion::of_word(word).ok_or_else(|| {
-            Error::new(
-                ErrorKind::UnsupportedVersion,
-                "the version of GCC's sample profile is unknown",
-            )
+            ErrorKind::UnsupportedVersion.error("the version of GCC's sample profile is unknown")
             .at(at)
             .found(format_args!("{word:#x}"))
             .expected("1, 2, 3, 407* or 406p")

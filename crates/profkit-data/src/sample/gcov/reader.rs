@@ -53,9 +53,6 @@ impl GcovProfile {
     /// Reads a profile as [`parse`](Self::parse) does, with options. With the option `llvm_checks`, three things
     /// differ: the sections after the functions are not read; an empty name is reported as damage; and a name without a
     /// zero byte at its end is not reported as damage.
-    ///
-    /// # Errors
-    /// The errors of [`parse`](Self::parse).
     pub fn parse_with(data: &[u8], options: &SampleReadOptions) -> Result<Self> {
         let (mut cursor, version) = read_header(data)?;
         let mut profile = GcovProfile {
@@ -79,10 +76,7 @@ impl GcovProfile {
     pub fn add_to(&self, sum: &mut SampleProfile, weight: u64) -> ReadReport {
         let mut report = ReadReport::default();
         let Some(names) = sum.names.insert_all(&self.profile.names) else {
-            report.fault(Error::new(
-                ErrorKind::LimitExceeded,
-                "there are too many names",
-            ));
+            report.fault(ErrorKind::LimitExceeded.error("there are too many names"));
             return report;
         };
         let name = |id: NameId| names.get(id).copied().unwrap_or(id);
@@ -130,13 +124,11 @@ impl GcovProfile {
             let at = cursor.offset();
             let file = cursor.u32()?;
             if file != NO_FILE && file as usize >= self.files.len() {
-                return Err(Error::new(
-                    ErrorKind::Malformed,
-                    "the index of a source file is beyond the table of files",
-                )
-                .at(at)
-                .found(file)
-                .expected(format_args!("below {}, or 0xffffffff", self.files.len())));
+                return Err(ErrorKind::Malformed
+                    .error("the index of a source file is beyond the table of files")
+                    .at(at)
+                    .found(file)
+                    .expected(format_args!("below {}, or 0xffffffff", self.files.len())));
             }
             if known && !name.is_empty() {
                 self.shared_names += 1;
@@ -165,16 +157,15 @@ impl GcovProfile {
         let end = bytes.iter().position(|&byte| byte == 0);
         match end {
             _ if self.as_llvm && length == 0 => {
-                Err(Error::new(ErrorKind::Truncated, "a string is empty").at(at))
+                Err(ErrorKind::Truncated.error("a string is empty").at(at))
             }
             None if self.as_llvm => Ok(bytes),
             Some(end) => Ok(bytes.get(..end).unwrap_or_default()),
             None if bytes.is_empty() => Ok(bytes),
-            None => Err(
-                Error::new(ErrorKind::Malformed, "a string is not terminated")
-                    .at(at)
-                    .found(format_args!("{} bytes without a zero", bytes.len())),
-            ),
+            None => Err(ErrorKind::Malformed
+                .error("a string is not terminated")
+                .at(at)
+                .found(format_args!("{} bytes without a zero", bytes.len()))),
         }
     }
 
@@ -258,12 +249,11 @@ impl InstanceReader<'_> {
                 let at = cursor.offset();
                 let sort = cursor.u32()?;
                 if sort != INDIRECT_CALLS {
-                    return Err(
-                        Error::new(ErrorKind::Malformed, "a value has an unknown kind")
-                            .at(at)
-                            .found(sort)
-                            .expected("7, targets of indirect calls"),
-                    );
+                    return Err(ErrorKind::Malformed
+                        .error("a value has an unknown kind")
+                        .at(at)
+                        .found(sort)
+                        .expected("7, targets of indirect calls"));
                 }
                 let at = cursor.offset();
                 let index = read_u64(cursor)?;
@@ -295,33 +285,33 @@ impl InstanceReader<'_> {
         let found = usize::try_from(index).ok();
         let name = found.and_then(|index| self.names.get(index));
         name.copied().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Malformed,
-                "the index of a name is beyond the name table",
-            )
-            .at(at)
-            .found(index)
-            .expected(format_args!("below {}", self.names.len()))
+            ErrorKind::Malformed
+                .error("the index of a name is beyond the name table")
+                .at(at)
+                .found(index)
+                .expected(format_args!("below {}", self.names.len()))
         })
     }
 }
 
 #[cold]
 fn too_deep(at: u64) -> Error {
-    Error::new(
-        ErrorKind::LimitExceeded,
-        "inlined functions nest too deeply",
-    )
-    .at(at)
-    .expected(format_args!(
-        "at most {} levels",
-        limits::SAMPLE_INLINE_DEPTH
-    ))
+    ErrorKind::LimitExceeded
+        .error("inlined functions nest too deeply")
+        .at(at)
+        .expected(format_args!(
+            "at most {} levels",
+            limits::SAMPLE_INLINE_DEPTH
+        ))
 }
 
 fn intern(profile: &mut SampleProfile, name: &[u8], at: u64) -> Result<NameId> {
     let id = profile.intern(SampleName::Text(name));
-    id.ok_or_else(|| Error::new(ErrorKind::LimitExceeded, "there are too many names").at(at))
+    id.ok_or_else(|| {
+        ErrorKind::LimitExceeded
+            .error("there are too many names")
+            .at(at)
+    })
 }
 
 fn read_u64(cursor: &mut Cursor<'_>) -> Result<u64> {
@@ -342,14 +332,13 @@ fn read_count(cursor: &mut Cursor<'_>, least: usize, what: &str) -> Result<usize
     let count = cursor.u32()? as usize;
     match count.checked_mul(least) {
         Some(bytes) if bytes <= cursor.remaining() => Ok(count),
-        _ => Err(
-            Error::new(ErrorKind::Truncated, "the data are too short here")
-                .at(at)
-                .found(format_args!(
-                    "{count} {what} in {} bytes",
-                    cursor.remaining()
-                )),
-        ),
+        _ => Err(ErrorKind::Truncated
+            .error("the data are too short here")
+            .at(at)
+            .found(format_args!(
+                "{count} {what} in {} bytes",
+                cursor.remaining()
+            ))),
     }
 }
 
@@ -357,12 +346,11 @@ fn expect_tag(at: u64, found: u32, expected: u32) -> Result<()> {
     if found == expected {
         return Ok(());
     }
-    Err(
-        Error::new(ErrorKind::Malformed, "a section has the wrong tag")
-            .at(at)
-            .found(format_args!("tag {found:#010x}"))
-            .expected(format_args!("tag {expected:#010x}")),
-    )
+    Err(ErrorKind::Malformed
+        .error("a section has the wrong tag")
+        .at(at)
+        .found(format_args!("tag {found:#010x}"))
+        .expected(format_args!("tag {expected:#010x}")))
 }
 
 /// Skips the summary section, because the summary can be computed from the other sections.
@@ -402,11 +390,9 @@ fn skip_working_sets(cursor: &mut Cursor<'_>) -> Result<()> {
     }
     match cursor.remaining() {
         0 => Ok(()),
-        more => Err(Error::new(
-            ErrorKind::Malformed,
-            "there are bytes after the last section",
-        )
-        .at(cursor.offset())
-        .found(Bytes(more))),
+        more => Err(ErrorKind::Malformed
+            .error("there are bytes after the last section")
+            .at(cursor.offset())
+            .found(Bytes(more))),
     }
 }

@@ -14,7 +14,6 @@ fn write(profile: &SampleProfile, options: &GcovOptions) -> (Vec<u8>, GcovLosses
     (bytes, losses)
 }
 
-/// Formats a profile as text, without the facts that GCC's encoding cannot hold.
 fn shown(profile: &SampleProfile) -> String {
     fn show(out: &mut String, profile: &SampleProfile, samples: &Samples, indent: usize) {
         use std::fmt::Write;
@@ -225,7 +224,6 @@ fn multiplicity_stands_in_the_discriminator() {
     assert_eq!(versions, [None, one, one, two, two, Some(GcovVersion::V3)]);
 }
 
-/// Changes bytes of a good file, and returns the error that reading it gives.
 fn broken(change: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut bytes = real();
     change(&mut bytes);
@@ -245,7 +243,6 @@ fn set(bytes: &mut [u8], at: usize, word: u32) {
     bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
 }
 
-/// Returns the offset of a tag in the file.
 fn tag(bytes: &[u8], tag: u32) -> usize {
     bytes
         .windows(4)

@@ -6,7 +6,7 @@ use super::header::{
 use crate::bytes::{Bytes, Endian, Sink};
 use crate::loss_counts::fmt_counts;
 use crate::sample::{Location, NameId, SampleName, SampleProfile, Samples};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 use profkit_abi::indexed::SUMMARY_CUTOFFS;
 use std::fmt;
 
@@ -141,9 +141,7 @@ struct GcovWriter<'p> {
     /// For each name of the profile, its index in the names of the file. The list is indexed by [`NameId`]. For a name
     /// that the file does not need, the list has 0, the index of the empty name.
     numbers: Vec<u32>,
-    /// The names that the file needs, in the order of the file.
     names: Vec<NameId>,
-    /// The indices of the functions in the order of the file: the functions are ordered by name.
     order: Vec<usize>,
     out: Vec<u8>,
 }
@@ -174,11 +172,9 @@ pub fn write(
 ) -> Result<GcovLosses> {
     let mut contexts = profile.functions().iter();
     if contexts.any(|function| !function.callers.is_empty()) {
-        return Err(Error::new(
-            ErrorKind::CannotRepresent,
-            "GCC's encoding cannot hold calling contexts",
-        )
-        .with_hint("convert the contexts to nested functions first"));
+        return Err(ErrorKind::CannotRepresent
+            .error("GCC's encoding cannot hold calling contexts")
+            .with_hint("convert the contexts to nested functions first"));
     }
     let mut writer = GcovWriter {
         profile,
@@ -301,7 +297,6 @@ impl<'p> GcovWriter<'p> {
         }
     }
 
-    /// Writes the header and all sections before the functions.
     fn header(&mut self) -> Result<()> {
         self.word(MAGIC);
         self.word(self.options.version.word());
@@ -364,7 +359,6 @@ impl<'p> GcovWriter<'p> {
         self.set_length(length_at, start)
     }
 
-    /// Writes one copy of a function, without its name.
     fn instance(&mut self, samples: &Samples) {
         let lines = || samples.body.iter().filter(|line| Self::fits(line.location));
         let sites = || {
@@ -402,7 +396,6 @@ impl<'p> GcovWriter<'p> {
         self.word(location.line << 16 | location.discriminator);
     }
 
-    /// Returns the counts of all lines that are written, in descending order.
     fn counts(&self) -> Vec<u64> {
         fn add(samples: &Samples, counts: &mut Vec<u64>) {
             let lines = samples.body.iter();
@@ -478,18 +471,15 @@ pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> 
         bytes
     };
     u32::try_from(length).map_err(|_| {
-        Error::new(
-            ErrorKind::CannotRepresent,
-            "a section is too long for GCC's encoding",
-        )
-        .found(Bytes(bytes))
-        .expected("a length of 32 bits")
+        ErrorKind::CannotRepresent
+            .error("a section is too long for GCC's encoding")
+            .found(Bytes(bytes))
+            .expected("a length of 32 bits")
     })
 }
 
 /// Finds how many of the largest counts are needed so that their sum reaches a given number.
 struct Largest<'c> {
-    /// The counts of all lines in descending order.
     counts: &'c [u64],
     taken: usize,
     least: u64,

@@ -2,7 +2,6 @@
 use super::super::model::Location;
 use crate::decimal::{leading, whole as decimal};
 
-/// A line of a function after its head line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'data> {
     /// A line with samples, such as ` 1.2: 30 callee:10`. Its call targets are not parsed yet.
@@ -49,7 +48,6 @@ fn fault(column: usize, message: &'static str, expected: &'static str) -> Fault 
     }
 }
 
-/// Parses the head line of a function: `NAME:TOTAL:HEAD`. The name may contain colons.
 pub(super) fn head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
     const EXPECTED: &str = "NAME:TOTAL:HEAD";
     let no_fields = || fault(0, "the line does not have two counts", EXPECTED);
@@ -384,7 +382,6 @@ impl Targets<'_> {
         )
     }
 
-    /// Fails if the list is not a valid list of call targets.
     pub(super) fn check(&self) -> Result<(), Fault> {
         let mut pairs = *self;
         pairs.try_for_each(|pair| pair.map(drop))?;

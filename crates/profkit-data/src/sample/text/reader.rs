@@ -109,7 +109,6 @@ struct Reader<'p> {
     /// Whether lines are read by LLVM's rules, which accept some lines that are otherwise errors.
     as_llvm: bool,
     function: FlatFunction,
-    /// Whether a function is being read. It is false after an error until the next head line.
     open: bool,
     /// The number of inlined functions that contain the current line.
     depth: usize,
@@ -144,7 +143,8 @@ fn found_at(line: &[u8], column: usize) -> String {
 impl Reader<'_> {
     fn line(&mut self, text: &[u8], depth: usize, number: u64) -> Result<()> {
         let located = |fault: Fault| {
-            let error = Error::new(ErrorKind::Malformed, fault.message)
+            let error = ErrorKind::Malformed
+                .error(fault.message)
                 .at_line(number, fault.column as u64 + 1)
                 .found(found_at(text, fault.column))
                 .expected(fault.expected);
@@ -256,12 +256,10 @@ impl Reader<'_> {
                 total,
             } => {
                 if self.depth == SAMPLE_INLINE_DEPTH {
-                    return Err(Error::new(
-                        ErrorKind::LimitExceeded,
-                        "inlined functions nest too deeply",
-                    )
-                    .at_line(number, 1)
-                    .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
+                    return Err(ErrorKind::LimitExceeded
+                        .error("inlined functions nest too deeply")
+                        .at_line(number, 1)
+                        .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
                 }
                 let name = self.intern(name, number)?;
                 self.function.steps.push(Step::Enter {
@@ -308,7 +306,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The checksum and attributes of the function or inlined function that contains the current line.
     fn facts(&mut self) -> &mut Facts {
         let ordinal = self.stack.last().copied().unwrap_or(0);
         self.function.facts_mut(ordinal)
@@ -362,7 +359,9 @@ impl Reader<'_> {
     fn intern(&mut self, name: &[u8], number: u64) -> Result<NameId> {
         let id = self.additions.names().insert(SampleName::Text(name));
         id.ok_or_else(|| {
-            Error::new(ErrorKind::LimitExceeded, "there are too many names").at_line(number, 1)
+            ErrorKind::LimitExceeded
+                .error("there are too many names")
+                .at_line(number, 1)
         })
     }
 
@@ -370,7 +369,8 @@ impl Reader<'_> {
     /// the name of the last frame. `number` is the number of the line, and `line` its text.
     fn context(&mut self, text: &[u8], number: u64, line: &[u8]) -> Result<NameId> {
         let fault = |fault: ContextFault| {
-            Error::new(ErrorKind::Malformed, fault.message)
+            ErrorKind::Malformed
+                .error(fault.message)
                 .at_line(number, fault.column as u64 + 1)
                 .found(found_at(line, fault.column))
                 .expected(fault.expected)
@@ -387,12 +387,10 @@ impl Reader<'_> {
                 return Ok(name);
             };
             if self.function.callers.len() == SAMPLE_CONTEXT_DEPTH {
-                return Err(Error::new(
-                    ErrorKind::LimitExceeded,
-                    "a calling context has too many frames",
-                )
-                .at_line(number, column as u64 + 1)
-                .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
+                return Err(ErrorKind::LimitExceeded
+                    .error("a calling context has too many frames")
+                    .at_line(number, column as u64 + 1)
+                    .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
             }
             self.function.callers.push(Frame { name, location });
         }
@@ -410,12 +408,10 @@ impl Reader<'_> {
                 self.function.callers.push(leaf);
             }
             if at > SAMPLE_CONTEXT_DEPTH {
-                return Err(Error::new(
-                    ErrorKind::LimitExceeded,
-                    "a calling context has too many frames",
-                )
-                .at_line(number, 1)
-                .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
+                return Err(ErrorKind::LimitExceeded
+                    .error("a calling context has too many frames")
+                    .at_line(number, 1)
+                    .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
             }
             let name = self.intern(name, number)?;
             leaf = Frame { name, location };
@@ -423,7 +419,6 @@ impl Reader<'_> {
         Ok(leaf.name)
     }
 
-    /// Adds the function that was read last, unless it has an error.
     fn finish(&mut self) {
         if !std::mem::take(&mut self.open) {
             return;
@@ -441,7 +436,6 @@ impl Reader<'_> {
     }
 }
 
-/// An error in a pair `NAME:COUNT` of a call target or vtable.
 enum PairFault {
     Line(Fault),
     Other(Error),

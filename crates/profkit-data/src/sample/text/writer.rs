@@ -23,27 +23,12 @@ pub struct TextOptions {
     pub release: Option<Release>,
 }
 
+setters!(TextOptions {
+    llvm_vtables: bool,
+    mark_flat: bool
+});
+
 impl TextOptions {
-    /// Returns the default options: no option is set.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets whether vtable lines are written at the positions at which LLVM 22 writes them, even where LLVM loses or
-    /// repeats vtables.
-    #[must_use]
-    pub fn llvm_vtables(mut self, as_llvm: bool) -> Self {
-        self.llvm_vtables = as_llvm;
-        self
-    }
-
-    /// Sets whether functions without inlined functions are marked by a line ` !Flat`.
-    #[must_use]
-    pub fn mark_flat(mut self, mark: bool) -> Self {
-        self.mark_flat = mark;
-        self
-    }
-
     /// Sets the LLVM release that will read the text. The parts of the profile that this release rejects or misreads
     /// are left out and counted in [`Losses`]:
     /// - before LLVM 22: vtables, because these releases read vtables as an inlined function;
@@ -76,10 +61,7 @@ pub fn write(
 ) -> Result<Losses> {
     if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) && !options.reads(13) {
         let release = options.release.map(|it| it.to_string()).unwrap_or_default();
-        return Err(Error::new(
-            ErrorKind::CannotRepresent,
-            format!("a text for LLVM {release} cannot have calling contexts: LLVM {release} would read them as names of functions"),
-        )
+        return Err(Error::new(ErrorKind::CannotRepresent, format!("a text for LLVM {release} cannot have calling contexts: LLVM {release} would read them as names of functions"))
         .with_hint("write for LLVM 13 or later, or remove the calling contexts with --layout nest or --layout flat"));
     }
     let ranks = profile.names.ranks();
@@ -235,7 +217,6 @@ impl Writer<'_> {
         self.body(samples, depth + 1);
     }
 
-    /// Sorts call targets by count, descending, then by name.
     fn sorted_targets(&mut self, targets: &[Target]) {
         let mut sorted = std::mem::take(&mut self.targets);
         sorted.clear();
@@ -336,7 +317,6 @@ impl Writer<'_> {
     }
 }
 
-/// The vtables of a function, and which of them were already written.
 struct Vtables<'a> {
     all: &'a [Target],
     rest: &'a [Target],
@@ -353,7 +333,6 @@ impl<'a> Vtables<'a> {
         now
     }
 
-    /// Returns the vtables at a location, and marks them as written.
     fn take(&mut self, location: Location) -> &'a [Target] {
         let start = self
             .rest

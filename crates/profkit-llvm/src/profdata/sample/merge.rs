@@ -16,11 +16,11 @@ use profkit_data::sample::{
     ColdContexts, Function, ProfileKind, SampleEncoding, SampleLayout, SampleName, SampleProfile,
     add_symbols, binary, encode_within, llvm_encoding, read_with, text,
 };
+use profkit_merge::MergeError;
 use profkit_merge::files::Content;
-use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
+use profkit_merge::sample::{SampleConflict, SampleMergeOptions, merge_sample};
 use profkit_merge::{Action, Event, Inputs, Policy, Reason};
 
-/// The form to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Text,
@@ -67,12 +67,12 @@ pub fn run(
         Ok(outcome) => outcome,
         Err(error) => {
             let earlier = match &error {
-                SampleMergeError::Damaged(index, _) | SampleMergeError::Unreadable(index, _) => {
+                MergeError::Damaged(index, _) | MergeError::Unreadable(index, _) => {
                     // Before the error, LLVM prints its messages about the earlier inputs.
                     let merged = merge_sample(&inputs.first(*index), &options);
                     merged.map_or_else(|_| Vec::new(), |outcome| outcome.report.events)
                 }
-                SampleMergeError::Kinds { report, .. } => report.events.clone(),
+                MergeError::Kinds { report, .. } => report.events.clone(),
                 _ => Vec::new(),
             };
             for event in &earlier {
@@ -198,28 +198,28 @@ fn code(kind: ErrorKind) -> &'static str {
     code_text(&profkit_data::Error::new(kind, ""))
 }
 
-fn merge_fault(inputs: &InputList, error: &SampleMergeError) -> Fault {
+fn merge_fault(inputs: &InputList, error: &MergeError) -> Fault {
     let name = |index: usize| {
         let file = inputs.files.get(index);
         file.map_or(b"".as_slice(), |file| &file.name)
     };
     match error {
-        SampleMergeError::Kinds {
+        MergeError::Kinds {
             what: SampleConflict::Probes,
             ..
         } => Fault::new("cannot merge probe-based profile with non-probe-based profile"),
-        SampleMergeError::Kinds {
+        MergeError::Kinds {
             what: SampleConflict::Contexts,
             ..
         } => Fault::new("cannot merge CS profile with non-CS profile"),
-        SampleMergeError::Damaged(index, error) => {
+        MergeError::Damaged(index, error) => {
             let mut scratch = Vec::new();
             match inputs.open(*index, &mut scratch) {
                 Ok(data) => fault(name(*index), data.as_ref(), error),
                 Err(_) => Fault::of(name(*index), code_text(error)),
             }
         }
-        SampleMergeError::Unreadable(index, error) => Fault::io(name(*index), error),
+        MergeError::Unreadable(index, error) => Fault::io(name(*index), error),
         other => Fault::new(other.to_string()),
     }
 }

@@ -17,7 +17,6 @@ use crate::messages::Fault;
 use profkit_data::sample::{FsPass, SampleEncoding, SampleReadOptions, llvm_encoding};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// Returns the options with which sample profiles are read.
 fn read_options(parsed: &Parsed) -> SampleReadOptions {
     let pass = match parsed.word("fs-discriminator-pass") {
         Some("Base") => FsPass::Base,

@@ -56,7 +56,6 @@ fn incomparable(differ: Incomparable) -> Fault {
     })
 }
 
-/// A profile after reading.
 struct Loaded<'n> {
     file: &'n [u8],
     profile: SampleProfile,
@@ -64,7 +63,6 @@ struct Loaded<'n> {
     threshold: u64,
 }
 
-/// One of the two profiles that are compared.
 struct Side<'l> {
     file: &'l [u8],
     profile: &'l SampleProfile,

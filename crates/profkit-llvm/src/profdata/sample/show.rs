@@ -7,6 +7,7 @@ use crate::lines::Lines;
 use crate::messages::{Fault, Session};
 use crate::output::{self, Output};
 use profkit_abi::sample::{block, flag, section};
+use profkit_data::ErrorKind;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
 use profkit_data::sample::{
@@ -14,7 +15,6 @@ use profkit_data::sample::{
     SampleNames, SampleProfile, Samples, head_estimate, llvm_encoding, read_with, summarize,
 };
 use profkit_data::summary::Summary;
-use profkit_data::{Error, ErrorKind};
 
 /// Runs `show --sample` on a file.
 pub fn run(
@@ -34,7 +34,7 @@ pub fn run(
     let data = bytes.as_ref();
     let found = llvm_encoding(data);
     if found.is_none() {
-        let error = Error::new(ErrorKind::UnrecognizedFormat, "no sample profile");
+        let error = ErrorKind::UnrecognizedFormat.error("no sample profile");
         return Err(fault(name, data, &error));
     }
     if parsed.flag("show-sec-info-only") {
@@ -422,7 +422,6 @@ impl Show<'_> {
         lines.text(b"}").end();
     }
 
-    /// Prints the vtables that were used at a line, sorted by name.
     fn vtables(&self, lines: &mut Lines<'_>, samples: &Samples, location: Location, indent: usize) {
         let mut vtables: Vec<_> = samples.vtables_at(location).iter().collect();
         if vtables.is_empty() {

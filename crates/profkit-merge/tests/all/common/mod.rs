@@ -8,7 +8,6 @@ use profkit_merge::{
     InputData, Inputs, MergeError, MergeOptions, MergeOutcome, Weight, merge_instr,
 };
 
-/// Inputs in memory with names and weights.
 pub struct Files(pub Vec<(String, Weight, Vec<u8>)>);
 
 impl Files {
@@ -68,7 +67,6 @@ pub fn threads(count: usize) -> MergeOptions {
     MergeOptions::new().threads(std::num::NonZeroUsize::new(count))
 }
 
-/// The bytes, events and totals of a result, for comparisons.
 pub fn whole(outcome: &MergeOutcome) -> (Vec<Vec<u8>>, Vec<String>, profkit_merge::Totals) {
     let bytes = outcome
         .profiles

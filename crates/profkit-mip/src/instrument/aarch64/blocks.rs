@@ -10,31 +10,24 @@ use crate::instrument::functions::{Function, Part};
 use profkit_abi::mip::record;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A label, instruction or directive of the function, with its text.
 struct Line {
-    /// The index of the statement in [`Module::statements`].
     index: usize,
     what: What,
 }
 
 enum What {
     Label(String),
-    /// An instruction or directive: its first word in lower case, and the text after it.
     Instruction(String, String),
     Directive(String, String),
-    /// A statement with unknown instructions: a macro, a repetition, an assignment.
     Other,
 }
 
-/// The statements of a function's main code, or of one of its parts.
 struct Body {
     lines: Vec<Line>,
-    /// For each label of the body, its index in `lines`.
     labels: FxHashMap<String, usize>,
 }
 
 impl Body {
-    /// Collects the statements of one part of a function. Part 0 is the function's main code.
     fn new(module: &Module<'_>, function: &Function<'_>, part: usize) -> Self {
         let own = (function.label + 1, function.end, function.section);
         let of_part = |part: &Part<'_>| (part.label, part.end, part.section);
@@ -71,8 +64,7 @@ impl Body {
             .ok()
     }
 
-    /// Returns the instructions from index `from` in `lines` on, each as its mnemonic and its operands. The iteration
-    /// ends before the first statement that may stand for unknown instructions, such as a call of a macro.
+    /// The instructions from index `from` on, up to a statement that may stand for unknown ones, such as a macro.
     fn instructions(&self, from: usize) -> impl Iterator<Item = (&str, &str)> {
         self.lines
             .iter()
@@ -105,7 +97,6 @@ fn what(module: &Module<'_>, statement: &Statement<'_>) -> What {
     }
 }
 
-/// Whether a directive may stand for instructions. It is then unknown which registers they use.
 fn may_be_code(name: &str) -> bool {
     matches!(
         name,
@@ -122,8 +113,7 @@ fn may_be_code(name: &str) -> bool {
     )
 }
 
-/// Makes the probes for the blocks that begin at the statements with the indices `starts`. In the record, the bytes of
-/// these blocks follow the bytes of the entry.
+/// The probes of the blocks at `starts`. In the record, their bytes follow those of the entry.
 pub(super) fn probes(
     site: &Site<'_, '_>,
     part: usize,
@@ -164,8 +154,7 @@ pub(super) fn probes(
     Ok(BlockProbes { probes, replaced })
 }
 
-/// Returns x16 or x17 if neither the function nor its parts mention this register, so that it holds no value anywhere
-/// in the function. No other register is possible, because callers may keep values in all others.
+/// x16 or x17, if nothing of the function mentions it. Callers may keep values in all other registers.
 fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     let lines = || bodies.iter().flat_map(|body| &body.lines);
     let known = lines().all(|line| match &line.what {
@@ -188,8 +177,7 @@ fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     })
 }
 
-/// Whether a directive between instructions writes a table and not code. All directives that write data count as
-/// tables, except `.inst`: only hand-written assembly encodes instructions with the others.
+/// All directives that write data count as tables, except `.inst`: only hand-written assembly encodes with others.
 fn is_table_directive(name: &str) -> bool {
     name != ".inst"
         && name.starts_with('.')
@@ -209,8 +197,7 @@ fn mentioned_in_file(module: &Module<'_>, number: u8) -> bool {
         })
 }
 
-/// Whether the function jumps to a local label or a part of a function that is not in `bodies` (its own main code and
-/// parts). Such code may use a register that `bodies` do not mention.
+/// Whether the function jumps to code outside of `bodies`, which may use a register that they do not mention.
 fn is_entered_or_left_midway(bodies: &[Body]) -> bool {
     bodies.iter().flat_map(|body| &body.lines).any(|line| {
         let What::Instruction(word, rest) = &line.what else {
@@ -237,8 +224,7 @@ fn is_part(name: &str) -> bool {
     name.contains(".cold") || name.contains(".__part.") || name.contains(".eh")
 }
 
-/// Returns the index in `lines` at which the probe of the block at `from` must be inserted. A linker optimisation hint
-/// refers to the instruction directly after its label, so the probe is inserted before all such labels.
+/// A linker optimisation hint refers to the instruction after its label, so the probe comes before such labels.
 fn before_hints(body: &Body, from: usize) -> usize {
     let is_hint = |at: usize| matches!(body.lines.get(at), Some(Line { what: What::Label(name), .. }) if name.starts_with("Lloh"));
     let mut at = from;
@@ -248,9 +234,8 @@ fn before_hints(body: &Body, from: usize) -> usize {
     at
 }
 
-/// Returns the index in `lines` after the store-exclusive instruction of the block that begins at `from`. No other
-/// store may stand between a load-exclusive and its store-exclusive. A block that is entered is executed to its end, so
-/// its probe may stand after the store-exclusive.
+/// No other store may stand between a load-exclusive and its store-exclusive, so the probe comes after the latter: a
+/// block that is entered is executed to its end.
 fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
     for (at, line) in body.lines.iter().enumerate().skip(from) {
         match &line.what {
@@ -277,8 +262,7 @@ fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
     )
 }
 
-/// Whether control can get from index `from` in `lines` to a store-exclusive without a load-exclusive or a call in
-/// between.
+/// Whether a store-exclusive can be reached without a load-exclusive or a call in between.
 fn reaches_store_exclusive(body: &Body, from: usize) -> bool {
     let mut seen: FxHashSet<usize> = FxHashSet::default();
     let mut todo = vec![from];
@@ -317,8 +301,7 @@ fn reaches_store_exclusive(body: &Body, from: usize) -> bool {
 }
 
 impl Body {
-    /// Returns the index in `lines` of the label that the statement at `from` refers to. `1b` and `1f` mean the nearest
-    /// label 1 before and after that statement.
+    /// `1b` and `1f` mean the nearest label 1 before and after the statement at `from`.
     fn target(&self, label: &str, from: usize) -> Option<usize> {
         let number = label.strip_suffix(['b', 'f']).filter(|digits| {
             !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -335,8 +318,7 @@ impl Body {
     }
 }
 
-/// Finds the branches and table entries of the function that must be replaced because the inserted probes increase
-/// distances.
+/// Finds the branches and table entries that must be replaced, because probes increase distances.
 fn mend(
     site: &Site<'_, '_>,
     body: &Body,
@@ -398,8 +380,6 @@ fn mend(
     Ok(replaced)
 }
 
-/// Returns the statements that may belong to a jump table of the function: all labels and directives from the
-/// function's own label to the code of the next function.
 fn table_lines(module: &Module<'_>, function: &Function<'_>) -> Vec<(usize, What)> {
     let mut lines = Vec::new();
     for (index, statement) in module.statements.iter().enumerate().skip(function.label) {

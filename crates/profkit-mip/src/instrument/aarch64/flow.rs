@@ -3,7 +3,6 @@ use crate::asm::{Instruction, words};
 use crate::instrument::arm::is_condition;
 use crate::instrument::backend::Flow;
 
-/// Returns the effect of an instruction on the flow of control.
 pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     let Instruction {
         mnemonic, operands, ..
@@ -21,7 +20,6 @@ pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// Returns the effect of a conditional branch, whose target is its last operand.
 fn branch(operands: &[u8]) -> Flow<'_> {
     let last = operands
         .rsplit(|&byte| byte == b',')
@@ -66,8 +64,6 @@ fn hint(instruction: &Instruction<'_>) -> Option<u8> {
     std::str::from_utf8(digits).ok()?.trim().parse().ok()
 }
 
-/// Whether indirect branches may jump to the instruction when branch protection is on. Such instructions are `bti`,
-/// `paciasp` and `pacibsp`, each with its own mnemonic or as a `hint`.
 pub(super) fn is_landing(instruction: &Instruction<'_>) -> bool {
     let names: [&[u8]; 3] = [b"bti", b"paciasp", b"pacibsp"];
     names

@@ -14,7 +14,6 @@ use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use sequences::Addressing;
 
-/// The back end for AArch64. The object format is a field.
 #[derive(Debug)]
 pub(super) struct Aarch64 {
     format: ObjectFormat,
@@ -30,12 +29,10 @@ pub(super) static MACH_O: Aarch64 = Aarch64 {
     format: ObjectFormat::MachO,
 };
 
-/// If a file has more statements than this, a `cbz` may not reach the cold stubs, which stand after all other code.
-/// Probes then use one more branch. `cbz` reaches 1 MiB, which is 256 Ki instructions of 4 bytes. The limit is a
-/// quarter of that, because block probes make the code longer.
+/// With more statements, a `cbz`, which reaches 256 Ki instructions, may not reach the cold stubs after all other code,
+/// so probes use one more branch. Block probes make the code longer: the limit is a quarter.
 const NEAR: usize = 64 * 1024;
 
-/// Whether the cold stub of a function may be out of reach of a `cbz`.
 fn is_far(site: &Site<'_, '_>) -> bool {
     site.module.statements.len() > NEAR
 }

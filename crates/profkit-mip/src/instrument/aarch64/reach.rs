@@ -11,38 +11,26 @@ use std::collections::{HashMap, HashSet};
 
 use super::registers;
 
-/// A statement of a function, or of a jump table after the function.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Piece<'text> {
-    /// The name of a label, without the colon.
     Label(&'text str),
-    /// An instruction or a directive: its first word in lower case, and the text after it without comments.
     Statement { word: &'text str, rest: &'text str },
-    /// A probe that is inserted between the statements. The variant holds its size in bytes.
     Inserted(u32),
 }
 
-/// A jump table. Each entry is the distance from some label to the target, counted in instructions.
 #[derive(Clone, Debug)]
 pub(super) struct Table<'text> {
-    /// The label of the jump table.
     pub(super) label: &'text str,
-    /// The size of an entry in bytes: 1 or 2.
     pub(super) width: u8,
-    /// Whether the entries are signed. The entries of gcc's tables are signed. The entries of clang's tables are
-    /// unsigned, because clang measures the distances from the lowest target.
+    /// gcc's entries are signed; clang measures from the lowest target, so its entries are not.
     pub(super) signed: bool,
-    /// The entries of the table: for each, the index of its line, the target label, and the label from which the
-    /// distance is measured.
+    /// For each entry the index of its line, the target, and the label from which the distance is measured.
     pub(super) entries: Vec<(usize, &'text str, &'text str)>,
 }
 
-/// The replacements that let all branches and tables of a function reach their targets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// The replaced statements: the index of each in `pieces`, and its new text.
     pub(super) pieces: Vec<(usize, String)>,
-    /// The replaced table entries: the index of the line of each, and its new text.
     pub(super) lines: Vec<(usize, String)>,
 }
 
@@ -50,11 +38,9 @@ pub(super) struct Fit {
 const TEST_REACH: u32 = 32 * 1024 - 4;
 /// The reach in bytes of conditional branches, `cbz`, `cbnz`, `adr` and literal loads.
 const CONDITIONAL_REACH: u32 = 1024 * 1024 - 4;
-/// The largest number of rounds in which branches are replaced. A replaced branch is longer, so it may put the targets
-/// of other branches out of reach. The last round replaces all branches.
+/// A replaced branch is longer and may put other targets out of reach. After so many rounds, all are replaced.
 const ROUNDS: usize = 16;
 
-/// Finds the jump tables with entries of one or two bytes in the lines of a file.
 pub(super) fn tables<'text>(
     pieces: impl Iterator<Item = (usize, Piece<'text>)>,
 ) -> Vec<Table<'text>> {
@@ -95,8 +81,7 @@ pub(super) fn tables<'text>(
     tables
 }
 
-/// Parses an entry of a jump table. The form is `(A-B)>>2` (unsigned, clang) or `(A - B) / 4` (signed, gcc). Returns A,
-/// B, and whether the entry is signed.
+/// `(A-B)>>2` (unsigned, clang) or `(A - B) / 4` (signed, gcc). Returns A, B, and whether it is signed.
 fn entry(text: &str) -> Option<(&str, &str, bool)> {
     let (difference, scale) = text.trim().strip_prefix('(')?.split_once(')')?;
     let scale: String = scale.split_whitespace().collect();
@@ -113,11 +98,6 @@ fn is_alignment(word: &str) -> bool {
     matches!(word, ".align" | ".p2align" | ".balign")
 }
 
-/// Finds the replacements that a function needs. `pieces` are the statements and the inserted probes of the function;
-/// `tables` are the jump tables of its file.
-///
-/// # Errors
-/// If something must be replaced but cannot be: the index of the statement, and the reason.
 pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (usize, String)> {
     let labels: HashMap<&str, usize> = pieces
         .iter()
@@ -192,9 +172,8 @@ pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (us
     Ok(fit)
 }
 
-/// Returns upper bounds for the positions of all pieces, in bytes from the start of the function. One more element at
-/// the end is the size of the function. `long` are the branches to be replaced; they count with their size after the
-/// replacement.
+/// Upper bounds for the positions of all pieces in bytes, and the size of the function. The branches in `long` count
+/// with their size after replacement.
 fn positions(pieces: &[Piece<'_>], long: &HashSet<usize>) -> Result<Vec<u32>, (usize, String)> {
     let mut at = 0_u32;
     let mut positions = Vec::with_capacity(pieces.len() + 1);
@@ -244,8 +223,7 @@ fn size(word: &str, rest: &str) -> Option<u32> {
     }
 }
 
-/// Returns how far, in bytes, a statement may be from the label in its last operand, and whether the statement can be
-/// replaced by a longer one that reaches further. `None` if the statement has no limited reach.
+/// How far a statement reaches in bytes, and whether a longer one can replace it. `None`: no limit.
 fn reach_of(word: &str, rest: &str) -> Option<(u32, bool)> {
     match word {
         "tbz" | "tbnz" => Some((TEST_REACH, true)),
@@ -291,7 +269,6 @@ fn opposite(condition: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the replacement of a branch: the opposite branch, which skips a `b` to the target.
 fn lengthened(word: &str, rest: &str) -> String {
     let (tested, target) = rest.rsplit_once(',').unwrap_or(("", rest));
     let over = match word {
@@ -312,7 +289,6 @@ fn lengthened(word: &str, rest: &str) -> String {
     format!("\t{over}\t{tested}. + 8\n\tb\t{}", target.trim())
 }
 
-/// Replaces a table of bytes by a table of half-words. Replaces all entries of the table and every load from it.
 fn widen(
     pieces: &[Piece<'_>],
     table: &Table<'_>,
@@ -373,8 +349,7 @@ fn widen(
     Ok(())
 }
 
-/// Replaces the first byte load from the table after the statement at index `start` by a half-word load. That statement
-/// has put the table's address into the register `base`. Returns `None` if this address may have other uses.
+/// Replaces the byte load from the table whose address is in `base` by a half-word load; `None` if there may be others.
 fn widen_load(
     pieces: &[Piece<'_>],
     start: usize,
@@ -446,15 +421,13 @@ fn widen_load(
     None
 }
 
-/// Whether the second source operand of an `add` is the register with this number. The operand may be extended or
-/// shifted.
+/// The operand of the `add` may be extended or shifted.
 fn uses(rest: &str, number: u8) -> bool {
     rest.split(',')
         .skip(2)
         .any(|operand| registers::number(operand.trim()) == Some(number))
 }
 
-/// Whether an instruction of the function or an entry of a table refers to the label as its target.
 fn is_jumped_to(pieces: &[Piece<'_>], tables: &[Table<'_>], label: &str) -> bool {
     let by_instruction = |piece: &Piece<'_>| matches!(piece, Piece::Statement { word, rest } if !word.starts_with('.') && names(rest, label));
     // An `adr` computes the label from which a table's distances are measured. This label need not be a jump target.
@@ -464,7 +437,6 @@ fn is_jumped_to(pieces: &[Piece<'_>], tables: &[Table<'_>], label: &str) -> bool
     }) || tables.iter().any(by_table)
 }
 
-/// Whether `text` contains `symbol` as a whole word.
 fn names(text: &str, symbol: &str) -> bool {
     text.match_indices(symbol).any(|(at, _)| {
         let is_part =

@@ -6,17 +6,14 @@
 //! instruction is missing in the lists of this module, a probe may be eight bytes longer, because it saves a register.
 //! A value in a register is never lost.
 
-/// A set of general registers: bit N is set if register N is in the set. Number 31 (the zero register or the stack
-/// pointer) is never in the set.
+/// Bit N is set if register N is in the set. 31 (zero or the stack pointer) never is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registers(u32);
 
 impl Registers {
-    /// The registers x16 and x17. Linkers may overwrite them between a caller and the called function, so a call or a
-    /// return may overwrite them.
+    /// x16 and x17, which linkers may overwrite at calls and returns.
     pub(super) const SCRATCH: Self = Self(1 << 16 | 1 << 17);
-    /// The registers x0 to x17, in which a probe may put the address of a record. x18 belongs to the platform, and a
-    /// function must preserve x19 and the registers after it for its caller.
+    /// x0 to x17. x18 belongs to the platform, and the following are preserved for the caller.
     const USABLE: Self = Self(0x3_ffff);
 
     pub(super) const fn one(number: u8) -> Self {
@@ -35,8 +32,7 @@ impl Registers {
         Self(self.0 & !other.0)
     }
 
-    /// Returns the register of this set that a probe should use: x16 if possible, else the one with the highest number
-    /// up to 17. `None` if the set has no usable register.
+    /// x16 if possible, else the one with the highest number up to 17.
     pub(super) fn best(self) -> Option<u8> {
         let usable = self.0 & Self::USABLE.0;
         let is_in = |number: &u8| usable >> *number & 1 != 0;
@@ -44,8 +40,6 @@ impl Registers {
     }
 }
 
-/// Returns the number of the general register with this name. `None` for other names, the zero register and the stack
-/// pointer.
 pub(super) fn number(name: &str) -> Option<u8> {
     match name {
         "fp" => return Some(29),
@@ -61,8 +55,7 @@ pub(super) fn number(name: &str) -> Option<u8> {
     digits.parse().ok().filter(|&number| number <= 30)
 }
 
-/// Whether `text` contains any name of the register with this number. A name inside a symbol counts too
-/// (`__llvm_slsblr_thunk_x16`).
+/// A name inside a symbol counts too (`__llvm_slsblr_thunk_x16`).
 pub(super) fn mentions(text: &str, number: u8) -> bool {
     let found = text.split(['x', 'X', 'w', 'W']).skip(1).any(|rest| {
         let end = rest
@@ -82,7 +75,6 @@ pub(super) fn mentions(text: &str, number: u8) -> bool {
     }
 }
 
-/// Returns all general registers that `text` mentions.
 fn named(text: &str) -> Registers {
     text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_' || letter == '.'))
         .filter_map(number)
@@ -91,19 +83,14 @@ fn named(text: &str) -> Registers {
         })
 }
 
-/// Where execution continues after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Execution continues with the next instruction.
     Here,
-    /// Execution leaves the function, after which a linker or the caller may overwrite x16 and x17. So both registers
-    /// are dead before this instruction, unless another instruction reads them first.
+    /// Execution leaves the function, so x16 and x17 are dead before, unless another instruction reads them first.
     Out,
-    /// It is unknown where execution continues.
     Unknown,
 }
 
-/// The effect of an instruction: the registers that it reads and writes, and where execution continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Effect {
     pub(super) reads: Registers,
@@ -111,8 +98,7 @@ pub(super) struct Effect {
     pub(super) next: Next,
 }
 
-/// The mnemonics of instructions that overwrite their first operand completely without reading it. A write to the lower
-/// 32 bits of a register counts, because it clears the upper 32 bits.
+/// These overwrite their first operand without reading it. Writing its lower half clears the upper one.
 const WRITES_FIRST: &[&str] = &[
     "adc", "adcs", "add", "adds", "adr", "adrp", "and", "ands", "asr", "asrv", "bic", "bics",
     "cinc", "cinv", "cls", "clz", "cneg", "csel", "cset", "csetm", "csinc", "csinv", "csneg",
@@ -129,9 +115,8 @@ const WRITES_FIRST: &[&str] = &[
 /// The mnemonics of loads that overwrite their first two operands.
 const WRITES_TWO: &[&str] = &["ldp", "ldnp", "ldpsw"];
 
-/// The mnemonics of instructions that overwrite no general register completely. They write no general register, change
-/// only a part of one (`movk`, `bfi`), or change the base register by write-back. All registers that they mention count
-/// as read.
+/// These overwrite no general register completely, so all that they mention count as read: they write none, a part of
+/// one (`movk`, `bfi`), or the base by write-back.
 const WRITES_NONE: &[&str] = &[
     "ccmn", "ccmp", "cmn", "cmp", "movk", "bfi", "bfm", "bfxil", "nop", "prfm", "prfum", "stp",
     "stnp", "str", "strb", "strh", "stur", "sturb", "sturh", "stlr", "stlrb", "stlrh", "tst",
@@ -196,8 +181,7 @@ pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
     }
 }
 
-/// Whether an operand is a vector register, a floating-point register, or a list of such registers. Branches never have
-/// such an operand.
+/// Vector and floating-point registers, and lists of them, which branches never have.
 fn is_vector(operand: &str) -> bool {
     let name = operand.trim_start_matches(['{', ' ']);
     let mut letters = name.chars();
@@ -214,8 +198,7 @@ pub(super) fn is_local(symbol: &str) -> bool {
         || symbol.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Finds a register that is dead before `instructions`, which are executed in order up to the first jump. A register is
-/// dead if an instruction overwrites it and no earlier one reads it. `None` if no such register is found.
+/// A register that `instructions`, up to the first jump, overwrite before they read it.
 pub(super) fn dead_before<'text>(
     instructions: impl Iterator<Item = (&'text str, &'text str)>,
 ) -> Option<u8> {

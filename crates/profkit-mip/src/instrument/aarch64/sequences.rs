@@ -7,16 +7,13 @@ use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// The way in which the code of probes refers to the address of data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addressing {
     pub(super) format: ObjectFormat,
-    /// Whether probes set all 64 bits of an address by `movz` and `movk`, and not by `adrp`. This is needed if data may
-    /// be more than 4 GiB away.
+    /// Whether addresses are set by `movz` and `movk`, because data may be more than 4 GiB away.
     pub(super) large: bool,
 }
 
-/// Returns the separator that stands between two statements on one line, followed by a space.
 pub(super) fn separator(format: ObjectFormat) -> &'static str {
     match format {
         ObjectFormat::Elf => "; ",
@@ -40,9 +37,8 @@ impl Addressing {
         }
     }
 
-    /// Returns the statements that set a register to the upper part of the address of `place`. The lower part, which
-    /// [`low`](Self::low) returns, must still be added. Exception: if the code uses 64-bit addresses, these statements
-    /// set the complete address, and [`low`](Self::low) returns `None`.
+    /// The statements for the upper part of an address, to which [`low`](Self::low) is added. With 64-bit addresses,
+    /// they set all of it, and [`low`](Self::low) is `None`.
     fn page(self, register: &str, place: &Place) -> Vec<String> {
         let place = match self.format {
             ObjectFormat::Elf => place.elf(),
@@ -61,8 +57,7 @@ impl Addressing {
         ]
     }
 
-    /// Returns the operand for the lower part of the address, which must be added to the upper part from
-    /// [`page`](Self::page). `None` if [`page`](Self::page) sets the complete address.
+    /// The operand for the lower part of the address; `None` if [`page`](Self::page) sets all of it.
     fn low(self, place: &Place) -> Option<String> {
         match self.format {
             ObjectFormat::MachO => Some(place.mach_o("PAGEOFF")),
@@ -79,7 +74,6 @@ impl Addressing {
         }
     }
 
-    /// Returns the statements that set a register to the complete address of `place`.
     fn address(self, register: &str, place: &Place) -> Vec<String> {
         let mut statements = self.page(register, place);
         statements.extend(
@@ -90,7 +84,6 @@ impl Addressing {
     }
 }
 
-/// An address: a symbol plus an offset.
 #[derive(Clone, Debug)]
 struct Place {
     symbol: String,
@@ -117,11 +110,8 @@ impl Place {
     }
 }
 
-/// Makes the probe for the entry of a function. If `far` is true, the cold stub may be out of reach of a `cbz`.
-///
-/// The probe uses x16 and x17. Under every calling convention they are dead at the entry of a function, because a
-/// linker may use them between the caller and the function. No other register is dead there under every calling
-/// convention.
+/// `far` says that `cbz` may not reach the cold stub. Only x16 and x17 are dead at the entry under every calling
+/// convention, because a linker may use them between the caller and the function.
 pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> Sequence {
     let record = Place::new(site.labels.record());
     let page = addressing.page("x16", &record);
@@ -184,9 +174,8 @@ pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> S
     }
 }
 
-/// Returns the statements that call a helper. They put the record's address (in x16) and the function's return address
-/// on the stack, where the helper reads them. Registers cannot pass them, because a linker may overwrite x16 and x17
-/// before the helper is reached. No other registers change.
+/// Calls a helper, with the record's address (in x16) and the return address on the stack: a linker may overwrite x16
+/// and x17 before the helper is reached.
 fn call(helper: &str) -> [String; 3] {
     [
         "stp x16, x30, [sp, #-16]!".to_owned(),
@@ -195,10 +184,8 @@ fn call(helper: &str) -> [String; 3] {
     ]
 }
 
-/// Makes the store that marks a block as executed. It uses the register `register`, which must be dead. If `register`
-/// is `None`, the code saves a register, uses it and restores it. Flags stay unchanged. The register is saved below the
-/// stack pointer. On ELF systems, the bytes there are free. On Apple's systems, the first 128 of them belong to the
-/// function and are skipped.
+/// Marks a block as executed, by the dead `register`, or by one that is saved below the stack pointer, after the red
+/// zone of Apple's systems. Flags stay unchanged.
 pub(super) fn block(
     record: String,
     offset: usize,
@@ -226,16 +213,12 @@ pub(super) fn block(
     }
 }
 
-/// The size in bytes of the red zone on Apple's systems. The red zone is the memory below the stack pointer that
-/// belongs to the function.
+/// The bytes below the stack pointer that belong to the function on Apple's systems.
 const RED_ZONE: usize = 128;
 
-/// The name of the helper that is called at the first call of a function. The helper assigns the next ordinal to the
-/// record whose address is on the stack.
+/// The helper at the first call of a function: it assigns an ordinal to the record whose address is on the stack.
 const FIRST: &str = "__profkit_mip_first";
 
-/// Returns the name of the helper that samples return addresses into a ring with this number of slots. Each ring size
-/// has its own helper.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
@@ -265,7 +248,6 @@ fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String)
     }
 }
 
-/// Writes the helper functions that a mode needs.
 pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     let mut out = String::new();
     let Mode::Calls { return_addresses } = options.mode else {
@@ -319,7 +301,6 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     out
 }
 
-/// Writes the helper that stores a return address into the ring with this number of slots.
 fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     let next = Place::new(addressing.global(symbol::RING_NEXT));
     let ring_place =

@@ -2,7 +2,6 @@
 use crate::asm::{Instruction, words};
 use crate::instrument::backend::Flow;
 
-/// Whether a word is a prefix that is written before a mnemonic.
 fn is_prefix(word: &[u8]) -> bool {
     matches!(
         word,
@@ -30,8 +29,7 @@ fn is_prefix(word: &[u8]) -> bool {
         || word.starts_with(b"{")
 }
 
-/// Returns the mnemonic and the operands of a statement without its prefixes. If the statement has only prefixes, the
-/// mnemonic is empty.
+/// The mnemonic and operands without prefixes; the mnemonic is empty if there is nothing else.
 fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
     let (mut mnemonic, mut operands) = (instruction.mnemonic, instruction.operands);
     while is_prefix(mnemonic) {
@@ -50,7 +48,6 @@ fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
     (mnemonic, operands)
 }
 
-/// Returns the effect of an instruction on the flow of control.
 pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     let (mnemonic, operands) = plain(instruction);
     match mnemonic {
@@ -79,19 +76,16 @@ pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// Whether the statement consists only of prefixes.
 pub(super) fn is_prefix_alone(instruction: &Instruction<'_>) -> bool {
     is_prefix(instruction.mnemonic) && plain(instruction).0.is_empty()
 }
 
-/// Whether an instruction is a branch whose distance always has 8 bits.
 pub(super) fn is_short_branch(instruction: &Instruction<'_>) -> bool {
     let (mnemonic, _) = plain(instruction);
     mnemonic.starts_with(b"loop") || matches!(mnemonic, b"jcxz" | b"jecxz" | b"jrcxz")
 }
 
-/// Returns the label to which a direct branch jumps. `None` for an indirect branch. If the target is a sum, such as a
-/// label plus an offset, returns `.`, which is never a label.
+/// The target of a direct branch; `None` for an indirect one, and `.` for a sum, which is never a label.
 fn direct(operands: &[u8]) -> Option<&[u8]> {
     if operands.first() == Some(&b'*') || operands.contains(&b'[') {
         return None;
@@ -107,7 +101,6 @@ fn direct(operands: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether a name is that of a general register. Intel syntax writes registers without `%`.
 fn is_register(name: &[u8]) -> bool {
     matches!(
         name,
@@ -116,7 +109,6 @@ fn is_register(name: &[u8]) -> bool {
         if !digits.is_empty() && digits.len() <= 2 && digits.iter().all(u8::is_ascii_digit))
 }
 
-/// Whether an instruction is a no-op of any length.
 pub(super) fn is_nop(instruction: &Instruction<'_>) -> bool {
     let (mnemonic, operands) = plain(instruction);
     match mnemonic {
@@ -133,13 +125,11 @@ pub(super) fn is_nop(instruction: &Instruction<'_>) -> bool {
     }
 }
 
-/// Whether an instruction is the call that the option `-mfentry` adds.
 pub(super) fn is_entry_hook(instruction: &Instruction<'_>) -> bool {
     let (mnemonic, operands) = plain(instruction);
     matches!(mnemonic, b"call" | b"callq") && words(operands).any(|word| word == b"__fentry__")
 }
 
-/// Whether two instructions are `pushq %rbp` and `movq %rsp, %rbp`, in AT&T or Intel syntax.
 pub(super) fn is_frame_setup(first: &Instruction<'_>, second: &Instruction<'_>) -> bool {
     let squeezed = |operands: &[u8]| -> Vec<u8> {
         let kept = operands.iter().filter(|byte| !byte.is_ascii_whitespace());

@@ -12,7 +12,6 @@ use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use profkit_abi::mip::record;
 
-/// The back end for x86-64. The object format is a field.
 #[derive(Debug)]
 pub(super) struct X86_64 {
     format: ObjectFormat,
@@ -145,8 +144,7 @@ fn blocks(site: &Site<'_, '_>, part: usize, starts: &[usize]) -> BlockProbes {
     }
 }
 
-/// Whether a text looks like assembly for x86-64. Some registers and directives also exist on 32-bit x86. They count as
-/// a sign of x86-64 only if the text does not use the stack pointer of 32-bit x86.
+/// Some signs also exist on 32-bit x86: they count only without the stack pointer of 32-bit x86.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SURE: [&[u8]; 11] = [
         b"%rsp", b"%rip", b"%rbp", b"%rdi", b"%rsi", b"%rax", b"%rbx", b"[rsp", b"[rip", b"retq",

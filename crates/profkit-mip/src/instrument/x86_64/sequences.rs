@@ -8,7 +8,6 @@ use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// Returns an operand for the address of the function's record plus an offset.
 fn address(record: &str, intel: bool, offset: usize) -> String {
     let place = match offset {
         0 => record.to_owned(),
@@ -21,8 +20,7 @@ fn address(record: &str, intel: bool, offset: usize) -> String {
     }
 }
 
-/// Returns a memory operand for the function's record plus an offset. In Intel syntax, it also contains the operand
-/// size.
+/// A memory operand in the record; in Intel syntax with its size.
 fn memory(record: &str, intel: bool, size: &str, offset: usize) -> String {
     let address = address(record, intel, offset);
     if intel {
@@ -34,7 +32,6 @@ fn memory(record: &str, intel: bool, size: &str, offset: usize) -> String {
 
 pub(super) use large::block as large_block;
 
-/// Makes the probe for the entry of a function.
 pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     if site.options.large_code_model {
         return large::entry(site, format);
@@ -89,8 +86,7 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     }
 }
 
-/// Returns the directives that describe a push and a pop of 8 bytes to the unwinder: a text for the push, and a text
-/// for the pop. Both texts are empty if the function has no unwind information.
+/// The directives for a push and a pop of 8 bytes; empty without unwind information.
 fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
     if site.in_frame() {
         ("; .cfi_adjust_cfa_offset 8", "; .cfi_adjust_cfa_offset -8")
@@ -99,16 +95,13 @@ fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
     }
 }
 
-/// Probes for the large code model. The record may be anywhere, so its distance is a 64-bit constant.
 mod large {
     use super::{
         Counter, Labels, Mode, ObjectFormat, Sequence, Site, assign_ordinal, cfa, edge_helper,
         global, record, ring, symbol,
     };
 
-    /// Returns `code`, which is in AT&T syntax, in the form in which it can be inserted. `intel` is true if Intel
-    /// syntax is enabled at the place. Directives then switch to AT&T syntax before the code, and back after it. The
-    /// code itself is not written in Intel syntax, because clang 22 rejects `offset` of a difference of labels.
+    /// Switches to AT&T syntax for `code` if `intel` is in effect: clang 22 rejects `offset` of a difference of labels.
     fn in_syntax(code: &str, intel: bool) -> String {
         if intel {
             format!(".att_syntax prefix; {code}; .intel_syntax noprefix")
@@ -117,7 +110,6 @@ mod large {
         }
     }
 
-    /// Makes the probe for the entry of a function.
     pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
         let here = site.labels.other("h");
         let record = site.labels.record();
@@ -153,14 +145,11 @@ mod large {
         }
     }
 
-    /// Returns the name of the helper that samples return addresses into a ring with this number of slots. The large
-    /// code model has helpers of its own.
     pub(super) fn large_helper(slots: u32) -> String {
         format!("{}_large", edge_helper(slots))
     }
 
-    /// Returns code that calls the helper with the address of the record in rax. The helper may be out of reach, so the
-    /// code computes the helper's address and keeps it on the stack.
+    /// Calls a helper that may be out of reach, with the record in rax and the helper's address on the stack.
     fn sample(site: &Site<'_, '_>, helper: &str) -> String {
         let here = site.labels.other("i");
         let record = site.labels.record();
@@ -170,9 +159,8 @@ mod large {
         )
     }
 
-    /// Returns the body of the helper. It computes the address of everything that may be out of reach. The stack
-    /// contains, from the top: rsi, rdx, rcx, the return address of this helper, the address of this helper, the
-    /// caller's rcx and rax, and the return address to be sampled.
+    /// Computes the address of what may be out of reach. On the stack, from the top: rsi, rdx, rcx, the return address
+    /// and the address of this helper, the caller's rcx and rax, the return address to sample.
     pub(super) fn helper(
         next: &str,
         ring_name: &str,
@@ -188,10 +176,8 @@ mod large {
         )
     }
 
-    /// Makes the store that marks a block as executed. Inside a function no register is free, so the code saves two
-    /// registers on the stack, below the red zone, and restores them. No instruction changes a flag. `described` is
-    /// true if the unwinder finds the frame by the stack pointer. Directives then describe each change of the stack
-    /// pointer to the unwinder.
+    /// Marks a block as executed. No register is free, so two are saved below the red zone. No flag changes.
+    /// `described` says that the unwinder must be told about each change of the stack pointer.
     pub(in super::super) fn block(
         labels: Labels,
         part: usize,
@@ -219,9 +205,8 @@ mod large {
     }
 }
 
-/// Returns code that assigns the next ordinal to the record at rax. A record that already has an ordinal keeps it. The
-/// code may be executed again: after 2^32 calls, or when two threads make the first call at the same time. The code
-/// uses rax, rcx and rdx. `ordinal` is the operand for the next ordinal; `done` is the name of a new label.
+/// Assigns the next ordinal to the record at rax, unless it has one: after 2^32 calls, or with two threads, the code is
+/// executed again. Uses rax, rcx and rdx.
 fn assign_ordinal(ordinal: &str, done: &str) -> String {
     let (offset, never) = (record::ORDINAL_OFFSET, -1);
     format!(
@@ -240,7 +225,6 @@ pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
     }
 }
 
-/// Returns the symbol for a name in C, as the object format spells it.
 fn global(name: &str, format: ObjectFormat) -> String {
     match format {
         ObjectFormat::Elf => name.to_owned(),
@@ -248,9 +232,7 @@ fn global(name: &str, format: ObjectFormat) -> String {
     }
 }
 
-/// The name of the helper that is called at the first call of a function. The helper assigns the next ordinal to the
-/// record of the function whose stub calls it. The helper saves every register that it uses, because no register is
-/// dead under every calling convention.
+/// The helper at the first call of a function. No register is dead under every calling convention: it saves them.
 const FIRST: &str = "__profkit_mip_first";
 
 /// The part of the helper's assembly code that loads the address of the record into rax. A stub has called the helper,
@@ -289,8 +271,6 @@ const FIND_RECORD: &str = "\
 \taddq %rdx, %rax
 ";
 
-/// Returns the name of the helper that samples return addresses into a ring with this number of slots. Each ring size
-/// has its own helper.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
@@ -311,8 +291,7 @@ fn helper(name: &str, body: &str, format: ObjectFormat, out: &mut String) {
     );
 }
 
-/// Returns the symbol for a name that the runtime defines. In ELF, also declares it hidden. Mach-O does not allow this
-/// for symbols that are defined elsewhere.
+/// A name that the runtime defines, hidden in ELF. Mach-O does not allow that for other objects' symbols.
 fn hidden(name: &str, format: ObjectFormat, out: &mut String) -> String {
     if format == ObjectFormat::Elf {
         let _ = writeln!(out, "\t.hidden {name}");
@@ -320,7 +299,6 @@ fn hidden(name: &str, format: ObjectFormat, out: &mut String) -> String {
     global(name, format)
 }
 
-/// Writes the helper functions that a mode needs.
 pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     let mut out = String::new();
     let Mode::Calls { return_addresses } = options.mode else {

@@ -7,11 +7,8 @@ const STACK_POINTER: [&[u8]; 3] = [b"7", b"%rsp", b"rsp"];
 /// `DW_CFA_def_cfa_expression`. Compilers write this opcode for frames that they align.
 const EXPRESSION: [&[u8]; 2] = [b"0x0f", b"0xf"];
 
-/// Returns for each statement in `starts` whether the unwinder finds the frame there by the stack pointer. If it does,
-/// code that changes the stack pointer must describe this change to the unwinder. The answer is false if there is no
-/// unwind information, or if the unwinder finds the frame by another register or by an expression. The statements are
-/// in ascending order, and all are in the part of the function with the index `part`. Part 0 is the function's main
-/// code.
+/// For each statement in `starts`, whether the unwinder finds the frame by the stack pointer, so that it must be told
+/// about changes. The statements are in ascending order, all in part `part`; part 0 is the main code.
 pub(super) fn by_stack_pointer(site: &Site<'_, '_>, part: usize, starts: &[usize]) -> Vec<bool> {
     let (label, section) = match part
         .checked_sub(1)
@@ -48,7 +45,6 @@ pub(super) fn by_stack_pointer(site: &Site<'_, '_>, part: usize, starts: &[usize
     answers
 }
 
-/// The first argument of a directive.
 fn first<'a>(directive: &Directive<'a>) -> &'a [u8] {
     let end = directive.arguments.iter().position(|byte| *byte == b',');
     let first = end.and_then(|end| directive.arguments.get(..end));

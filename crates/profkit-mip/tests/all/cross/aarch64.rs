@@ -202,7 +202,6 @@ fn aarch64_blocks() {
     }
 }
 
-/// In the large code model, an address is computed by four instructions instead of two.
 #[test]
 fn aarch64_large_code_model() {
     let sources = [source("machine.c")];

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A map entry.
 #[derive(Debug)]
 struct Entry {
     name: String,
@@ -18,7 +17,6 @@ struct Entry {
     blocks: Vec<u64>,
 }
 
-/// Returns the entries of a linked program's map, and the address at which the records start.
 fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
     let data = program
         .section_by_name(section::MAP)
@@ -56,8 +54,6 @@ fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
     (entries, start.unwrap())
 }
 
-/// Reads qemu's log. For each address that was executed, returns how often, and the line of the log with the first
-/// execution.
 fn executed(log: &Path) -> HashMap<u64, (u32, usize)> {
     let text = std::fs::read_to_string(log).unwrap();
     let mut executed: HashMap<u64, (u32, usize)> = HashMap::new();
@@ -75,8 +71,7 @@ fn executed(log: &Path) -> HashMap<u64, (u32, usize)> {
 /// The accepted reasons why a function got no probe, or no block probes.
 const EXPECTED_SKIPS: &[&str] = &[];
 
-/// Builds, runs and checks one program in one mode. Returns the number of functions with a probe and the number of
-/// blocks with a probe.
+/// Returns the numbers of functions and of blocks with a probe.
 pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
     let assembly = build.assembly();
     let texts: Vec<&[u8]> = assembly.iter().map(Vec::as_slice).collect();
@@ -209,8 +204,6 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
     )
 }
 
-/// Checks that each sample in the ring names a function of the map, and a return address that follows a call
-/// instruction.
 fn check_ring(
     ring_bytes: &[u8],
     slots: u32,
@@ -253,12 +246,10 @@ pub const CALLS: Mode = Mode::Calls {
     return_addresses: None,
 };
 
-/// A build: the tools, the source file, the options of the compiler and of the linker, the mode, and whether blocks are
-/// recorded.
+/// Tools, source file, options of compiler and linker, mode, whether blocks are recorded.
 type Case<'c> = (Tools, &'c str, &'c [&'c str], &'c [&'c str], Mode, bool);
 
-/// Checks a list of builds, or only a sample of it. Builds for which something is not installed are skipped. Returns
-/// the numbers of functions and blocks with probes if the whole list was checked, otherwise `None`.
+/// Checks a list of builds, or a sample. Returns the functions and blocks with probes if all were checked.
 pub fn check_all(machine: &Machine, builds: &[Case<'_>]) -> Option<(usize, usize)> {
     let mut sum = (0, 0);
     let mut all = profkit_testkit::is_slow();

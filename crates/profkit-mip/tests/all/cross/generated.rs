@@ -4,7 +4,6 @@ use super::machine::{Build, Machine, Tools};
 use profkit_mip::instrument::{Mode, Target};
 use profkit_testkit::program::{Program, Size};
 
-/// Checks a random program for each seed. The modes, tools and optimisation levels take turns.
 pub fn check_generated(machine: &Machine, seeds: std::ops::Range<u64>, modes: &[(Mode, bool)]) {
     for seed in seeds {
         let folder = tempfile::tempdir().unwrap();

@@ -7,8 +7,7 @@ use profkit_mip::instrument::{Mode, Options, instrument};
 use std::collections::HashMap;
 use std::process::Command;
 
-/// Compiles, instruments and assembles a source file for Mach-O. Returns the object file and its disassembly. Mach-O
-/// programs cannot be run here, so only the object is examined.
+/// Mach-O programs cannot be run here, so only the object and its disassembly are examined.
 fn mach_o(
     triple: &str,
     flags: &[&str],
@@ -108,8 +107,7 @@ fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
         .collect()
 }
 
-/// Checks the probes of an object, and its map entries. The addresses in a map entry must be relocations that refer to
-/// the function and to its record.
+/// Addresses in a map entry must be relocations that refer to the function and to its record.
 fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
     let options = options(mode, blocks);
     let Some((bytes, code)) = mach_o(triple, flags, "macho.c", &options) else {

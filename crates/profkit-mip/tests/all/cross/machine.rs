@@ -4,7 +4,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A machine for which programs are compiled, and which qemu emulates.
 pub struct Machine {
     pub target: Target,
     /// The options of clang that choose this machine.
@@ -49,8 +48,6 @@ pub enum Tools {
 }
 
 impl Machine {
-    /// Checks that everything is installed for building and running a program of these sources, including headers and
-    /// libraries. The error says what is missing.
     pub fn works(&self, tools: Tools, sources: &[PathBuf]) -> Result<(), String> {
         // All releases of clang use this linker. qemu runs the programs.
         for tool in ["ld.lld-22", self.qemu] {
@@ -150,13 +147,10 @@ pub fn succeed(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// A program, and the way in which it is built.
 pub struct Build<'b> {
     pub machine: &'b Machine,
     pub tools: Tools,
-    /// Options of compiling.
     pub options: &'b [&'b str],
-    /// Options of linking.
     pub link: &'b [&'b str],
     pub sources: &'b [PathBuf],
     pub folder: &'b Path,

@@ -55,9 +55,6 @@ impl Table {
     }
 
     /// Writes the table as an Arrow IPC file ("Feather version 2").
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn arrow(&self, out: impl Write) -> Result<(), ArrowError> {
         let batch = self.record_batch()?;
         let mut writer = FileWriter::try_new(out, &batch.schema())?;
@@ -67,9 +64,6 @@ impl Table {
 
     /// Writes the table as a Parquet file, compressed with Snappy. The columns are encoded in parallel; the bytes do
     /// not depend on the number of threads.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn parquet(&self, out: impl Write + Send) -> Result<(), ParquetError> {
         let batch = self.record_batch()?;
         let mut properties = WriterProperties::builder();

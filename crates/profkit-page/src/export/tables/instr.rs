@@ -2,7 +2,7 @@
 use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, clamped, texts};
 use profkit_abi::value_kind;
 use profkit_analysis::faults::Faults;
-use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, numbers};
+use profkit_analysis::instr::{InstrTable, Totals, numbers};
 use profkit_analysis::names::printable;
 use profkit_analysis::ranking::{FunctionOrder, Ranking};
 use profkit_data::ids::NameRef;
@@ -27,18 +27,24 @@ impl Table {
     pub fn of_instr(
         file: &str,
         kind: TableKind,
-        reader: &mut InstrReader<'_>,
+        profile: &InstrTable<'_>,
     ) -> Result<(Self, Faults), NoTable> {
-        let facts = InstrFacts::of(reader);
         let mut table = Table::new(file, kind, "instrumentation");
         table
             .properties
-            .push(("instrumentation", facts.instrumentation.to_string()));
-        let mut faults = match kind {
-            TableKind::Functions => table.functions(reader),
-            TableKind::Counters => table.counters(reader),
-            TableKind::Values => table.values(reader),
-            TableKind::Traces => table.traces(reader),
+            .push(("instrumentation", profile.facts.instrumentation.to_string()));
+        let mut faults = profile.damage.clone();
+        match kind {
+            TableKind::Functions => table.functions(profile),
+            TableKind::Counters => table.counters(profile),
+            TableKind::Values => table.values(profile),
+            TableKind::Traces => {
+                table.traces(profile);
+                profile
+                    .traces_error
+                    .iter()
+                    .for_each(|error| faults.push(error.clone()));
+            }
             _ => {
                 return Err(NoTable {
                     table: kind,
@@ -46,19 +52,20 @@ impl Table {
                     has: HAS,
                 });
             }
-        };
-        let ids = faults.or_default(reader.source().binary_ids());
-        table.push_ids(&ids);
+        }
+        let ids_error = profile.ids_error.iter();
+        ids_error.for_each(|error| faults.push(error.clone()));
+        table.push_ids(&profile.profile.binary_ids);
         Ok((table, faults))
     }
 
-    fn functions(&mut self, reader: &mut InstrReader<'_>) -> Faults {
+    fn functions(&mut self, profile: &InstrTable<'_>) {
         let mut totals = Totals::new(Ranking::new(FunctionOrder::Sum, 0, false), false);
         let (mut guids, mut hashes) = (Vec::new(), Vec::new());
         let (mut counters, mut entries, mut sums, mut most) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (faults, [name, demangled]) = texts::spelled(|symbol| {
-            records(reader, |_, record| {
+        let [name, demangled] = texts::spelled(|symbol| {
+            profile.each(|record| {
                 totals.add(record);
                 symbol(&record.name);
                 guids.push(record.name_ref.0);
@@ -90,13 +97,12 @@ impl Table {
         self.push("max", ColumnData::SomeNumbers(most));
         self.push("sum", ColumnData::SomeNumbers(sums));
         self.push("hot_percentile", ColumnData::Fractions(shares));
-        faults
     }
 
-    fn counters(&mut self, reader: &mut InstrReader<'_>) -> Faults {
+    fn counters(&mut self, profile: &InstrTable<'_>) {
         let mut functions = SharedTexts::default();
         let (mut hashes, mut indexes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-        let faults = records(reader, |_, record| {
+        profile.each(|record| {
             if record.is_pseudo() {
                 return;
             }
@@ -112,14 +118,13 @@ impl Table {
         self.push("hash", ColumnData::Numbers(hashes));
         self.push("index", ColumnData::Numbers(indexes));
         self.push("count", ColumnData::Numbers(counts));
-        faults
     }
 
-    fn values(&mut self, reader: &mut InstrReader<'_>) -> Faults {
+    fn values(&mut self, profile: &InstrTable<'_>) {
         let mut texts = [(); 3].map(|()| SharedTexts::default());
         let (mut hashes, mut sites, mut values, mut counts) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let faults = records(reader, |reader, record| {
+        profile.each(|record| {
             let [functions, kinds, targets] = &mut texts;
             for (kind, of_kind) in record.values.kinds() {
                 for (site, entries) in (0..).zip(of_kind.sites()) {
@@ -127,7 +132,7 @@ impl Table {
                         functions.push(&symbol(record));
                         kinds.push(kind_text(kind));
                         let target = (kind != value_kind::MEM_OP_SIZE)
-                            .then(|| reader.name_of(NameRef(entry.value)))
+                            .then(|| profile.name_of(NameRef(entry.value)))
                             .flatten();
                         targets.push(&printable(target.unwrap_or_default()));
                         hashes.push(record.func_hash.0);
@@ -146,20 +151,17 @@ impl Table {
         self.push("value", ColumnData::Numbers(values));
         self.push("target", ColumnData::Shared(targets));
         self.push("count", ColumnData::Numbers(counts));
-        faults
     }
 
-    fn traces(&mut self, reader: &mut InstrReader<'_>) -> Faults {
-        let mut faults = records(reader, |_, _| {});
-        let traces = faults.or_default(reader.source().temporal_traces());
+    fn traces(&mut self, profile: &InstrTable<'_>) {
         let mut functions = SharedTexts::default();
         let (mut numbers, mut weights, mut positions) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, trace) in (0..).zip(&traces.traces) {
+        for (number, trace) in (0..).zip(&profile.profile.traces.traces) {
             for (position, &function) in (0..).zip(&trace.functions) {
                 numbers.push(number);
                 weights.push(trace.weight);
                 positions.push(position);
-                match reader.name_of(function) {
+                match profile.name_of(function) {
                     Some(name) => functions.push(&printable(name)),
                     None => functions.push(&function.to_string()),
                 }
@@ -169,28 +171,6 @@ impl Table {
         self.push("weight", ColumnData::Numbers(weights));
         self.push("position", ColumnData::Numbers(positions));
         self.push("function", ColumnData::Shared(functions));
-        faults
-    }
-}
-
-/// Calls `each` for every record that can be read, and returns the errors of the records that cannot.
-fn records(
-    reader: &mut InstrReader<'_>,
-    mut each: impl FnMut(&InstrReader<'_>, &Record),
-) -> Faults {
-    let mut faults = Faults::default();
-    let mut record = Record::default();
-    loop {
-        match reader.source().read_record(&mut record) {
-            Ok(true) => each(reader, &record),
-            Ok(false) => return faults,
-            Err(error) => {
-                faults.push(error);
-                if !reader.source().can_resume() {
-                    return faults;
-                }
-            }
-        }
     }
 }
 

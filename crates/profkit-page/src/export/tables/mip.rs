@@ -32,7 +32,7 @@ impl Table {
     fn called(&mut self, profile: &MipProfile) {
         let mut files = SharedTexts::default();
         let (mut numbers, mut lines) = ([(); 6].map(|()| Vec::new()), Vec::new());
-        let ((), [name, demangled]) = texts::spelled(|symbol| {
+        let [name, demangled] = texts::spelled(|symbol| {
             for function in profile.functions.iter().filter(|one| !one.is_part()) {
                 symbol(&function.name);
                 let covered = function.blocks.iter().filter(|block| block.runs > 0);

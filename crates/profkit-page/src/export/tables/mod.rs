@@ -5,8 +5,8 @@
 //! use profkit_analysis::any::AnyProfile;
 //! use profkit_page::export::tables::{Table, TableKind};
 //!
-//! let mut profile = AnyProfile::open(b":ir\nmain\n1\n2\n90\n10\n", None)?;
-//! let (table, _faults) = Table::of("app.proftext", TableKind::Counters, &mut profile).expect("it has counters");
+//! let profile = AnyProfile::open(b":ir\nmain\n1\n2\n90\n10\n", None)?;
+//! let (table, _faults) = Table::of("app.proftext", TableKind::Counters, &profile).expect("it has counters");
 //! let mut csv = Vec::new();
 //! table.csv(&mut csv)?;
 //! assert_eq!(csv, b"function,hash,index,count\nmain,1,0,90\nmain,1,1,10\n");
@@ -193,10 +193,10 @@ impl Table {
     pub fn of(
         file: &str,
         kind: TableKind,
-        profile: &mut AnyProfile<'_>,
+        profile: &AnyProfile<'_>,
     ) -> Result<(Self, Faults), NoTable> {
         match profile {
-            AnyProfile::Instr(reader) => Table::of_instr(file, kind, reader),
+            AnyProfile::Instr(table) => Table::of_instr(file, kind, table),
             AnyProfile::Sample(view) => {
                 Table::of_samples(file, kind, view).map(|table| (table, view.faults()))
             }

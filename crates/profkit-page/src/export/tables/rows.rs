@@ -8,9 +8,6 @@ use std::io::{self, Write};
 impl Table {
     /// Writes the table as CSV (RFC 4180, with line feeds). A stack is one field, with ` < ` between a function and its
     /// caller.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn csv(&self, out: impl Write) -> io::Result<()> {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
         let mut rows = RowWriter::new(out, RowForm::Csv, &names);
@@ -21,9 +18,6 @@ impl Table {
     }
 
     /// Writes the table as a JSON document: facts about the profile, and an array of rows.
-    ///
-    /// # Errors
-    /// If the writer fails.
     pub fn json(&self, mut out: impl Write) -> io::Result<()> {
         let mut head = Map::new();
         head.insert("schema".to_owned(), "profkit-table".into());

@@ -37,7 +37,7 @@ impl Table {
         let (mut guids, mut checksums) = (Vec::new(), Vec::new());
         let (mut entries, mut sums, mut most, mut shares) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let ((), [name, demangled]) = texts::spelled(|symbol| {
+        let [name, demangled] = texts::spelled(|symbol| {
             for function in view.profile.functions() {
                 let (name, guid) = match view.profile.names.get(function.samples.name) {
                     SampleName::Text(name) => (name, NameRef::of(name).0),

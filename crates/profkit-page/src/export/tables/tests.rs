@@ -12,8 +12,8 @@ const SAMPLES: &[u8] =
 const CONTEXTS: &[u8] = b"[main:3 @ work]:500:20\n 1: 500\n";
 
 fn of(data: &[u8], kind: TableKind) -> Result<Table, NoTable> {
-    let mut profile = AnyProfile::open(data, None).expect("a profile");
-    let (table, faults) = Table::of("app.proftext", kind, &mut profile)?;
+    let profile = AnyProfile::open(data, None).expect("a profile");
+    let (table, faults) = Table::of("app.proftext", kind, &profile)?;
     assert_eq!(faults.count, 0, "{faults:?}");
     Ok(table)
 }

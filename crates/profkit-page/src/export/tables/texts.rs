@@ -48,7 +48,6 @@ impl Texts {
 #[derive(Clone, Debug, Default)]
 struct Block {
     text: String,
-    /// The end of each row's text in `text`.
     ends: Vec<usize>,
 }
 
@@ -69,7 +68,6 @@ impl Block {
 #[derive(Default)]
 struct Symbols {
     bytes: Vec<u8>,
-    /// The end of each row's symbol in `bytes`.
     ends: Vec<usize>,
 }
 
@@ -98,11 +96,10 @@ impl Symbols {
 }
 
 /// Makes the columns of symbols and of demangled names. `read` calls its argument with the symbol of each row, in
-/// order; meanwhile other threads demangle. An empty symbol has no text in either column. Also returns the result of
-/// `read`.
-pub(super) fn spelled<T>(read: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, [ColumnData; 2]) {
+/// order; meanwhile other threads demangle. An empty symbol has no text in either column.
+pub(super) fn spelled(read: impl FnOnce(&mut dyn FnMut(&[u8]))) -> [ColumnData; 2] {
     let (sender, spelled) = mpsc::channel();
-    let result = rayon::in_place_scope(|scope| {
+    rayon::in_place_scope(|scope| {
         let mut number = 0u32;
         let mut hand_over = |symbols: Symbols| {
             let (sender, of_block) = (sender.clone(), number);
@@ -113,7 +110,7 @@ pub(super) fn spelled<T>(read: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, [
             });
         };
         let mut symbols = Symbols::default();
-        let result = read(&mut |symbol| {
+        read(&mut |symbol| {
             symbols.push(symbol);
             if symbols.ends.len() == BLOCK_ROWS {
                 hand_over(mem::take(&mut symbols));
@@ -122,7 +119,6 @@ pub(super) fn spelled<T>(read: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, [
         if !symbols.ends.is_empty() {
             hand_over(symbols);
         }
-        result
     });
     drop(sender);
     let mut blocks: Vec<(u32, [Block; 2])> = spelled.into_iter().collect();
@@ -131,8 +127,7 @@ pub(super) fn spelled<T>(read: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, [
         .into_iter()
         .map(|(_, [name, demangled])| (name, demangled))
         .unzip();
-    let columns = [names, demangled].map(|blocks| ColumnData::Texts(Texts { blocks }));
-    (result, columns)
+    [names, demangled].map(|blocks| ColumnData::Texts(Texts { blocks }))
 }
 
 #[cfg(test)]
@@ -149,7 +144,7 @@ mod tests {
             BLOCK_ROWS + 1,
             3 * BLOCK_ROWS + 7,
         ] {
-            let (read, columns) = spelled(|push| {
+            let columns = spelled(|push| {
                 for row in 0..rows {
                     match row % 3 {
                         0 => push(format!("_Z3runILi{row}EEvv").as_bytes()),
@@ -157,9 +152,7 @@ mod tests {
                         _ => push(b"a\xff"),
                     }
                 }
-                rows
             });
-            assert_eq!(read, rows);
             let [ColumnData::Texts(names), ColumnData::Texts(demangled)] = columns else {
                 panic!("columns of texts");
             };

@@ -1,15 +1,17 @@
 //! Functions that several tests of this crate share.
 #![allow(dead_code, reason = "each test uses a part of it")]
-use profkit_data::sample::{SampleForm, SampleProfile, text};
+use profkit_data::sample::{SampleProfile, text};
+use profkit_object::build_id::build_id;
+use profkit_object::debug_files::DebugFolders;
+use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::Recording;
 use profkit_perf::collect::{BinaryCounts, CollectOptions, Counts, collect};
-use profkit_profgen::{Outcome, Profiles};
+use profkit_profgen::{MakeOptions, Outcome, Sampling};
 use profkit_testkit::simulate::{self, PerfScript, PerfSink, Simulation, Step};
 use profkit_testkit::{Llvm, repo_root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the counts that have the name of a binary's file, or that name no binary.
 pub fn counts_of<'c>(binary: &Path, counts: &'c Counts) -> &'c BinaryCounts {
     let name = binary.file_name().expect("a name").as_encoded_bytes();
     let found = counts.binaries.iter().find(|binary| {
@@ -19,20 +21,54 @@ pub fn counts_of<'c>(binary: &Path, counts: &'c Counts) -> &'c BinaryCounts {
     found.expect("the binary has counts")
 }
 
-/// A profile as text.
 pub fn text_of(profile: &SampleProfile) -> String {
     let mut bytes = Vec::new();
     text::write(profile, &text::TextOptions::new(), &mut bytes).expect("written");
     String::from_utf8(bytes).expect("text")
 }
 
-/// Returns the text of the profile of a run that made only one profile.
-pub fn text_of_all(outcome: &Outcome, profiles: Profiles) -> String {
-    let named = outcome.name_profiles(profiles, SampleForm::Text);
+pub fn text_of_only(sampling: Sampling<'_>) -> (Outcome, String) {
+    let (outcome, named) = sampling.finish();
     let [only] = &*named else {
         panic!("{} profiles", named.len());
     };
-    text_of(&only.profile)
+    let text = text_of(&only.profile);
+    (outcome, text)
+}
+
+/// Returns the profile of a binary with the defaults, from counts that need not name the binary.
+pub fn profile_of_only(binary: &Path, counts: &Counts) -> String {
+    let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
+    let id = build_id(&files.program().expect("a program")).expect("a build id");
+    let options = MakeOptions::default();
+    let mut sampling = Sampling::new(counts, &options);
+    sampling.add(&files, (binary, id), true).expect("a profile");
+    let (outcome, text) = text_of_only(sampling);
+    assert_eq!(outcome.problem(), None);
+    text
+}
+
+/// Records a simulated run with one process.
+pub fn simulated(
+    program: &simulate::Program,
+    simulation: &Simulation,
+    samples: u64,
+    sink: &mut dyn PerfSink,
+) {
+    let steps = [
+        Step::Start {
+            pid: 10,
+            program: 0,
+        },
+        Step::Samples(samples),
+    ];
+    let programs = std::slice::from_ref(program);
+    simulation.run(programs, &steps, sink).expect("a recording");
+}
+
+pub fn counts_of_recording(bytes: &[u8]) -> Counts {
+    let recording = Recording::open(bytes).expect("a recording");
+    collect(&recording, &CollectOptions::default())
 }
 
 /// Returns the text of the profile that llvm-profgen-22 writes. If it is not installed, prints this and returns `None`.
@@ -40,8 +76,7 @@ pub fn theirs(binary: &Path, input: &[&str]) -> Option<String> {
     theirs_of("llvm-profgen-22", binary, input)
 }
 
-/// Runs `tool`, which must have the options of llvm-profgen, and returns the text of the profile that it writes. If the
-/// tool is not installed, prints this and returns `None`.
+/// Runs `tool`, which has the options of llvm-profgen. `None` if it is not installed.
 pub fn theirs_of(tool: &str, binary: &Path, input: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
@@ -65,7 +100,6 @@ pub fn theirs_of(tool: &str, binary: &Path, input: &[&str]) -> Option<String> {
     Some(std::fs::read_to_string(out).expect("a profile"))
 }
 
-/// Compiles a program of tests/programs.
 pub fn compiled(llvm: &Llvm, source: &str, arguments: &[&str], output: &Path) -> simulate::Program {
     let compiler = if source.ends_with(".cpp") {
         llvm.clangxx()
@@ -82,31 +116,12 @@ pub fn compiled(llvm: &Llvm, source: &str, arguments: &[&str], output: &Path) ->
     simulate::Program::open(output)
 }
 
-fn run(
-    program: &simulate::Program,
-    simulation: &Simulation,
-    samples: u64,
-    sink: &mut dyn PerfSink,
-) {
-    let steps = [
-        Step::Start {
-            pid: 10,
-            program: 0,
-        },
-        Step::Samples(samples),
-    ];
-    let programs = std::slice::from_ref(program);
-    simulation.run(programs, &steps, sink).expect("a recording");
-}
-
-/// The bytes of a recording of one process.
 pub fn recorded(program: &simulate::Program, simulation: &Simulation, samples: u64) -> Vec<u8> {
     let mut writer = simulation.writer();
-    run(program, simulation, samples, &mut writer);
+    simulated(program, simulation, samples, &mut writer);
     writer.file()
 }
 
-/// The bytes of a recording of one process with call chains, and the text of `perf script` for it.
 pub fn recorded_with_text(
     program: &simulate::Program,
     simulation: &Simulation,
@@ -114,25 +129,18 @@ pub fn recorded_with_text(
 ) -> (Vec<u8>, Vec<u8>) {
     let mut writer = simulation.writer();
     let mut script = PerfScript::new(Vec::new(), true);
-    run(
-        program,
-        simulation,
-        samples,
-        &mut (&mut writer, &mut script),
-    );
+    let both = &mut (&mut writer, &mut script);
+    simulated(program, simulation, samples, both);
     (writer.file(), script.into_inner())
 }
 
-/// Returns the recordings of the program `test.binary` on real hardware. Each comes with the path of the program and
-/// the counts of the recording.
 pub fn real_recordings() -> Vec<(PathBuf, PathBuf, Counts)> {
     let paths = profkit_testkit::perf_recordings().into_iter();
     let of_test = paths.filter(|path| path.ends_with("test.lbr"));
     let with_counts = of_test.map(|path| {
         let binary = path.with_file_name("test.binary");
         let bytes = std::fs::read(&path).expect("the recording");
-        let recording = Recording::open(&bytes).expect("a recording");
-        let mut counts = collect(&recording, &CollectOptions::default());
+        let mut counts = counts_of_recording(&bytes);
         // The program had another name when it was recorded.
         let program = counts
             .binaries

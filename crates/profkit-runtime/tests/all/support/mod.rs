@@ -5,7 +5,7 @@ use profkit_runtime::link::{library, Compiler};
 use profkit_testkit::Llvm;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 pub use profkit_testkit::succeed as ran;
 
@@ -49,29 +49,25 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A program that is linked with the runtime, in a folder with its files. The folder `out` in it is for profiles.
 pub struct Program {
     folder: tempfile::TempDir,
     pub llvm: Llvm,
 }
 
 impl Program {
-    /// Compiles a C program with these options. If there is no clang, prints a message and returns `None`.
-    pub fn new(source: &str, options: &[&str]) -> Option<Self> {
-        let Some(llvm) = Llvm::find(22).or_else(|| Llvm::installed().pop()) else {
-            profkit_testkit::skip("no clang is installed");
-            return None;
-        };
+    /// Compiles a C program with these options.
+    pub fn new(source: &str, options: &[&str]) -> Result<Self, String> {
+        let llvm = Llvm::find(22).or_else(|| Llvm::installed().pop());
+        let llvm = llvm.ok_or("no clang is installed")?;
         let program = Self {
             folder: tempfile::tempdir().unwrap(),
             llvm,
         };
         fs::create_dir(program.path("out")).unwrap();
         program.compile(source, "program", options);
-        Some(program)
+        Ok(program)
     }
 
-    /// Compiles another C program or library into the folder.
     pub fn compile(&self, source: &str, output: &str, options: &[&str]) {
         let name = format!("{output}.c");
         fs::write(self.path(&name), source).unwrap();
@@ -83,12 +79,10 @@ impl Program {
             .arg(library));
     }
 
-    /// The path of something in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Returns the command that runs the program and makes it write its profile to the file `name`.
     pub fn command(&self, name: &str, argument: &str) -> Command {
         let mut command = Command::new(self.path("program"));
         command
@@ -105,7 +99,6 @@ impl Program {
             .unwrap()
     }
 
-    /// The files in `out`.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = fs::read_dir(self.path("out"))
             .unwrap()
@@ -115,7 +108,6 @@ impl Program {
         files
     }
 
-    /// Removes the files in `out`.
     pub fn clear(&self) {
         for file in self.files() {
             fs::remove_file(file).unwrap();
@@ -160,7 +152,6 @@ impl Program {
     }
 }
 
-/// What a program printed to stderr.
 pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -9,7 +9,6 @@ fn put_u32(file: &mut [u8], at: usize, value: u32) {
     file[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Damages a good file of version 10 with the given function. Returns the message of the error that ends the reading.
 fn message(mutate: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut file = bytes(10);
     mutate(&mut file);

@@ -94,7 +94,6 @@ fn build(
     image
 }
 
-/// Returns the records that reading the image must give.
 fn expected(image: &RawImage) -> Vec<Record> {
     let bytes = image.dialect.has(variant::BYTE_COVERAGE);
     let resolve = |kind: u32, value: u64| match kind {

@@ -21,7 +21,6 @@ fn files() -> Vec<Vec<u8>> {
     files
 }
 
-/// Reads a file with and without the option to salvage. Returns the number of records.
 fn try_all(file: &[u8]) -> usize {
     let (strict, _) = read_on(file, RawReadOptions::default());
     let (salvaged, _) = read_on(file, RawReadOptions::default().salvage(true));

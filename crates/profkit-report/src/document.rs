@@ -1,0 +1,290 @@
+//! The answer to a question as data: a title, facts, headings, tables, lines. [`Document::print`] alone turns it into
+//! text for people, [`Rows::write`] alone writes rows for programs.
+use crate::rows::{RowForm, RowWriter};
+use crate::{Cell, Console, Style, Table, cut_middle};
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// The smallest number of columns to which text is wrapped, even if the terminal is narrower.
+const LEAST_ROOM: usize = 24;
+
+/// An answer that front ends print.
+pub trait Answer {
+    /// The answer for people.
+    fn document(&self) -> Document;
+
+    /// Writes the answer as one JSON document.
+    fn json(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// The rows of the answer for programs. CSV may have members that JSON has no need of.
+    fn rows(&self, _: RowForm) -> Rows<'_> {
+        Rows::default()
+    }
+
+    /// Writes the answer for people.
+    fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()>
+    where
+        Self: Sized,
+    {
+        self.document().print(out)
+    }
+}
+
+/// Writes a JSON document with line breaks, and a line break after it.
+pub(crate) fn write_json(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// Rows for programs, as JSON objects.
+#[derive(Default)]
+pub struct Rows<'a> {
+    /// The members of a row that become columns in CSV.
+    pub columns: &'a [&'a str],
+    pub(crate) rows: Option<Box<dyn Iterator<Item = Value> + 'a>>,
+}
+
+impl std::fmt::Debug for Rows<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Rows").field(&self.columns).finish()
+    }
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(columns: &'a [&'a str], rows: impl Iterator<Item = Value> + 'a) -> Self {
+        let rows: Option<Box<dyn Iterator<Item = Value> + 'a>> = Some(Box::new(rows));
+        Rows { columns, rows }
+    }
+
+    /// Writes the rows.
+    pub fn write(self, form: RowForm, out: impl Write) -> io::Result<()> {
+        let mut writer = RowWriter::new(out, form, self.columns);
+        self.rows
+            .into_iter()
+            .flatten()
+            .try_for_each(|row| writer.row(&row))?;
+        writer.end()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Block {
+    /// The name of a file, and what the file is.
+    Title(String, String),
+    /// A label, and text that is cut to the width of the terminal if the last field is true.
+    Fact(&'static str, String, bool),
+    Heading(String),
+    /// The pieces of a line.
+    Line(Vec<Cell>),
+    /// A margin, and text that is broken at blanks to the width of the terminal. The further lines are indented by the
+    /// width of the margin.
+    Wrapped(String, String),
+    Table(Table),
+    /// A frame of a call stack: the function, a remark and the place. A narrow terminal cuts name and place.
+    Frame([String; 3]),
+}
+
+/// An answer as data.
+///
+/// ```
+/// use profkit_report::{Console, Document, Look};
+///
+/// let mut document = Document::default();
+/// document.title("a.profraw", "raw profile");
+/// document.fact("size", "7 bytes");
+/// document.section("Functions");
+/// document.facts([("called", "1", "of 2")]);
+/// let mut out = Vec::new();
+/// document.print(&mut Console::text(&mut out, Look::default()))?;
+/// assert_eq!(
+///     String::from_utf8_lossy(&out),
+///     "a.profraw: raw profile\n  size             7 bytes\n\nFunctions\n  called  1  of 2\n"
+/// );
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Document(Vec<Block>);
+
+impl Document {
+    /// Adds the first line: the name of a file, and what the file is.
+    pub fn title(&mut self, file: impl Into<String>, what: impl Display) {
+        self.0.push(Block::Title(file.into(), what.to_string()));
+    }
+
+    /// Adds a fact about a file below its title.
+    pub fn fact(&mut self, label: &'static str, fact: impl Display) {
+        self.0.push(Block::Fact(label, fact.to_string(), false));
+    }
+
+    /// Adds a fact that is cut to the width of the terminal.
+    pub(crate) fn long_fact(&mut self, label: &'static str, fact: String) {
+        self.0.push(Block::Fact(label, fact, true));
+    }
+
+    /// Adds a heading on a line of its own.
+    pub fn heading(&mut self, text: impl Display) {
+        self.0.push(Block::Heading(text.to_string()));
+    }
+
+    /// Adds a blank line and a heading.
+    pub fn section(&mut self, heading: impl Display) {
+        self.line("");
+        self.heading(heading);
+    }
+
+    /// Adds a line of text.
+    pub fn line(&mut self, text: impl Display) {
+        self.pieces([text.to_string().into()]);
+    }
+
+    /// Adds a line of pieces, each with its style.
+    pub fn pieces(&mut self, pieces: impl Into<Vec<Cell>>) {
+        self.0.push(Block::Line(pieces.into()));
+    }
+
+    /// Adds text after a margin. A terminal breaks it at blanks; the margin of the further lines is blank, except for a
+    /// `# ` at its end.
+    pub fn wrapped(&mut self, margin: impl Into<String>, text: impl Display) {
+        self.0.push(Block::Wrapped(margin.into(), text.to_string()));
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: Table) {
+        self.0.push(Block::Table(table));
+    }
+
+    /// Adds a table without titles. Each row has a name, a number and a remark.
+    pub fn facts<N: Into<Cell>, C: Into<Cell>, R: Into<Cell>>(
+        &mut self,
+        rows: impl IntoIterator<Item = (N, C, R)>,
+    ) {
+        let mut table = Table::new(["<", ">", "<"]);
+        for (name, number, remark) in rows {
+            table.row([name.into(), number.into(), remark.into()]);
+        }
+        self.table(table);
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds another document at the end.
+    pub fn append(&mut self, mut other: Document) {
+        self.0.append(&mut other.0);
+    }
+
+    pub(crate) fn frame(&mut self, name: String, remark: &str, place: String) {
+        self.0.push(Block::Frame([name, remark.to_owned(), place]));
+    }
+
+    /// Prints the document as text.
+    pub fn print<W: Write>(self, out: &mut Console<W>) -> io::Result<()> {
+        for block in self.0 {
+            match block {
+                Block::Title(file, what) => {
+                    out.styled(Style::Heading, file)?;
+                    writeln!(out, ": {what}")?;
+                }
+                Block::Fact(label, fact, is_cut) => {
+                    // The text after a label begins in column 19.
+                    let width = out.look().width.filter(|_| is_cut);
+                    let room = width.map_or(usize::MAX, |width| width.saturating_sub(19).max(20));
+                    writeln!(out, "  {label:15}  {}", cut_middle(&fact, room))?;
+                }
+                Block::Heading(text) => {
+                    out.styled(Style::Heading, text)?;
+                    writeln!(out)?;
+                }
+                Block::Line(pieces) => {
+                    pieces.iter().try_for_each(|piece| piece.print(out))?;
+                    writeln!(out)?;
+                }
+                Block::Wrapped(margin, text) => print_wrapped(out, &margin, &text)?,
+                Block::Table(table) => table.print(out)?,
+                Block::Frame(frame) => print_frame(out, frame)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn print_wrapped(out: &mut Console<impl Write>, margin: &str, text: &str) -> io::Result<()> {
+    let indent = margin.chars().count();
+    let width = out.look().width;
+    let room = width.map(|width| width.saturating_sub(indent).max(LEAST_ROOM));
+    let Some(room) = room else {
+        return writeln!(out, "{margin}{text}");
+    };
+    write!(out, "{margin}")?;
+    let mut column = 0;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if column > 0 && column + 1 + len > room {
+            let comment = if margin.ends_with("# ") { "# " } else { "" };
+            let blank = indent - comment.len();
+            write!(out, "\n{:blank$}{comment}", "")?;
+            column = 0;
+        } else if column > 0 {
+            write!(out, " ")?;
+            column += 1;
+        }
+        write!(out, "{word}")?;
+        column += len;
+    }
+    writeln!(out)
+}
+
+/// Prints a frame of a call stack. The place gets at most half of the line, and the name the rest.
+fn print_frame(
+    out: &mut Console<impl Write>,
+    [mut name, remark, mut place]: [String; 3],
+) -> io::Result<()> {
+    const INDENT: usize = 8;
+    if let Some(width) = out.look().width {
+        let half = width.saturating_sub(INDENT + remark.len()) / 2;
+        place = cut_middle(&place, half.max(20)).into_owned();
+        let used = INDENT + remark.len() + place.chars().count();
+        name = cut_middle(&name, width.saturating_sub(used).max(20)).into_owned();
+    }
+    write!(out, "{:INDENT$}{name}", "")?;
+    out.styled(Style::Dim, format_args!("{remark}{place}"))?;
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Look;
+
+    #[test]
+    fn text_is_broken_on_a_terminal_only() {
+        let print = |width, margin: &str| {
+            let mut document = Document::default();
+            document.wrapped(margin, "the file ends within a section in counters");
+            let look = Look {
+                width,
+                ..Look::default()
+            };
+            let mut out = Console::text(Vec::new(), look);
+            document.print(&mut out).unwrap();
+            String::from_utf8(std::mem::take(out.get_mut())).unwrap()
+        };
+        assert_eq!(
+            print(None, "    "),
+            "    the file ends within a section in counters\n"
+        );
+        assert_eq!(
+            print(Some(32), "    "),
+            "    the file ends within a\n    section in counters\n"
+        );
+        assert_eq!(
+            print(Some(10), "  # "),
+            "  # the file ends within a\n  # section in counters\n"
+        );
+    }
+}

@@ -1,0 +1,26 @@
+//! A profile as an HTML page, as call stacks for viewers of other tools, and as tables.
+//!
+//! ```
+//! use profkit::analysis::instr::InstrReader;
+//! use profkit::page::{DEFAULT_SIZE_LIMIT, Page};
+//!
+//! let mut reader = InstrReader::open(b":ir\nmain\n1\n1\n90\n")?;
+//! let (mut page, faults) = Page::of_instr("app.proftext", 18, &mut reader);
+//! assert_eq!(faults.count, 0);
+//! assert!(page.html(DEFAULT_SIZE_LIMIT).text.contains("main"));
+//! # Ok::<(), profkit::Error>(())
+//! ```
+pub use profkit_page::{DEFAULT_SIZE_LIMIT, Html, PAGE_VERSION, Page};
+
+/// Call stacks and tables.
+pub mod export {
+    pub use profkit_page::export::tables::{
+        Column, ColumnData, NoTable, StackColumn, Table, TableKind,
+    };
+    pub use profkit_page::export::{StackFrame, StackUnit, Stacks};
+}
+
+/// Source files and lines for the page.
+pub mod source {
+    pub use profkit_page::source::{SourceFile, SourceFolder};
+}

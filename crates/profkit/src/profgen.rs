@@ -1,0 +1,17 @@
+//! Sample profiles, and the layout of code, from counts by address.
+pub use profkit_profgen::{
+    BinaryOutcome, CheckedCounts, Code, Density, Facts, LineOptions, MakeOptions, NamedProfile,
+    Outcome, Problem, Program, ProgramOptions, Programs, UnusableBinary, make_profile,
+};
+
+/// Calling contexts.
+pub mod contexts {
+    pub use profkit_profgen::contexts::{ContextOptions, Contexts, PreinlineOptions, make_profile};
+}
+
+/// The order of blocks and functions.
+pub mod layout {
+    pub use profkit_profgen::layout::{
+        CodeMap, FlowLosses, FunctionLayout, FunctionOrder, Layout, LayoutOptions,
+    };
+}

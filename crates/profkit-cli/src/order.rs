@@ -89,7 +89,7 @@ pub fn run(args: &OrderArgs) -> exit::Result {
     let binary = symbols.as_deref().map(|symbols| (symbols, args.page_size));
     let report = OrderReport::new(&startup, &order, args.linker, binary);
     if order.names().is_empty() {
-        let _ = report.document().print(&mut print::stderr());
+        print::tell(report.document());
         let failure = Failure::input("no function is left to order, so nothing is written");
         return Err(failure.with_hint(
             "perhaps the profile is of another program: `profkit match PROFILE PROGRAM` checks that",
@@ -110,9 +110,9 @@ pub fn write(output: Output, stdout: bool, format: Format, order: &dyn Order) ->
         return Ok(Status::Done);
     }
     output.write(|sink| sink.put(&order.file()))?;
-    let _ = match format {
-        Format::Json => order.json(false, &mut print::json_stderr()),
-        Format::Text => order.document().print(&mut print::stderr()),
-    };
+    match format {
+        Format::Json => drop(order.json(false, &mut print::json_stderr())),
+        Format::Text => print::tell(order.document()),
+    }
     Ok(Status::Done)
 }

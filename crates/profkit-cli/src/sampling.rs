@@ -15,7 +15,6 @@ use profkit_perf::text::write_addresses;
 use profkit_profgen::{CountingTool, MakeOptions, NamedProfile, Outcome, Programs, UnusableBinary};
 use profkit_report::merge::output_name;
 use profkit_report::sampling::{document, encoding_losses, gate, lines, lost, made, refusal};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -230,21 +229,16 @@ fn make_profiles(args: &SampleArgs, counts: &Counts, output: &Outputs) -> exit::
         let message = format!("{}: {}", names_of_inputs(args), refusal.message);
         return Err(Failure::input(message).with_hint(refusal.hint));
     }
-    // A failed write is ignored. It means that stderr is closed.
-    let mut stderr = print::stderr();
     for file in written {
         let (binaries, name) = (&file.profile.binaries, file.output.name());
         let line = made(&outcome, binaries, name, file.replaces);
-        let _ = writeln!(stderr, "{line}");
+        print::say(line);
         // The command ends soon, and freeing large profiles takes time.
         std::mem::forget(file.profile);
     }
     done?;
-    if let Some(reason) = args.fail_under.and_then(|least| gate(&outcome, least)) {
-        let _ = writeln!(stderr, "gate: {reason}");
-        return Ok(Status::GateFailed);
-    }
-    Ok(Status::Done)
+    let reason = args.fail_under.and_then(|least| gate(&outcome, least));
+    Ok(exit::gate(reason).unwrap_or(Status::Done))
 }
 
 /// A profile and its file.
@@ -327,10 +321,8 @@ fn write_report(args: &SampleArgs, outcome: &Outcome) -> exit::Result<()> {
 }
 
 pub fn warn(lines: &[String]) {
-    let mut stderr = print::stderr();
     for line in lines {
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = writeln!(stderr, "warning: {line}");
+        print::say(format_args!("warning: {line}"));
     }
 }
 

@@ -210,9 +210,7 @@ impl<'io> Session<'io> {
 
     /// Writes whole lines to standard error.
     pub fn put(&self, lines: &[u8]) {
-        // If standard error is closed, the write fails. The error is ignored, because the exit code still shows the
-        // tool's failure.
-        let _ = self.stderr.borrow_mut().write_all(lines);
+        crate::say(&mut **self.stderr.borrow_mut(), lines);
     }
 
     /// Prints the error that stops the tool, to standard error.

@@ -1,7 +1,6 @@
-//! Merges profiles: many inputs to one result, with a [`Report`] of what was kept, repaired and dropped.
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
 //!
-//! In the crate `profkit`, this crate is the module `profkit::merge`: a program that depends on `profkit` writes
-//! `use profkit::merge::…` where the examples have `use profkit_merge::…`.
+//! Merges profiles: many inputs to one result, with a [`Report`] of what was kept, repaired and dropped.
 //!
 //! | profiles | function | result |
 //! |---|---|---|

@@ -30,7 +30,7 @@ pub struct Annotation {
     pub text: String,
 }
 
-/// The annotations of a run. [`Display`](fmt::Display) writes them as [workflow commands of
+/// The annotations of a run. [`lines`](Self::lines) writes them as [workflow commands of
 /// GitHub](https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions), one per line, errors
 /// first. If a level has more annotations than GitHub shows, the last line of this level gives the number of
 /// annotations that are left out.
@@ -45,7 +45,7 @@ pub struct Annotation {
 ///     title: "dropped".to_owned(),
 ///     text: "100% lost".to_owned(),
 /// });
-/// assert_eq!(list.to_string(), "::warning file=a%2Cb.profraw,title=dropped::100%25 lost\n");
+/// assert_eq!(list.lines(), ["::warning file=a%2Cb.profraw,title=dropped::100%25 lost"]);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Annotations {
@@ -54,6 +54,27 @@ pub struct Annotations {
 }
 
 impl Annotations {
+    /// The lines of all annotations.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (level, list) in &self.list {
+            let more = self.more.get(level).copied().unwrap_or(0);
+            // If GitHub would not show all annotations, the last line is kept free for the number of those left out.
+            let shown = if more > 0 { MOST - 1 } else { MOST };
+            lines.extend(list.iter().take(shown).map(ToString::to_string));
+            if more > 0 {
+                let rest = Annotation {
+                    level: *level,
+                    file: None,
+                    title: "profkit".to_owned(),
+                    text: format!("and {} more: the log has them", crate::grouped(more + 1)),
+                };
+                lines.push(rest.to_string());
+            }
+        }
+        lines
+    }
+
     /// Adds an annotation.
     pub fn push(&mut self, annotation: Annotation) {
         let list = self.list.entry(annotation.level).or_default();
@@ -74,8 +95,7 @@ impl Annotations {
         }
     }
 
-    /// Adds an error that is not about one file. Examples are a gate that did not hold, and the reason why there is no
-    /// result.
+    /// Adds an error that is not about one file, such as a bound that is not met.
     pub fn error(&mut self, title: &str, text: impl fmt::Display) {
         self.push(Annotation {
             level: Level::Error,
@@ -85,8 +105,7 @@ impl Annotations {
         });
     }
 
-    /// Adds a warning for each input of a merge that was dropped or repaired. An input gets one annotation even if it
-    /// has several events: the annotation describes the first event, and gives the number of further events.
+    /// Adds one warning for each input of a merge that was dropped or repaired, about its first event.
     pub fn merge(&mut self, report: &Report) {
         let mut inputs: BTreeMap<usize, (Annotation, u64)> = BTreeMap::new();
         for event in report.events.iter().filter(|event| !event.reason.is_note()) {
@@ -138,29 +157,6 @@ impl Annotations {
             title: format!("profkit doctor: {verdict}"),
             text,
         });
-    }
-}
-
-impl fmt::Display for Annotations {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (level, list) in &self.list {
-            let more = self.more.get(level).copied().unwrap_or(0);
-            // If GitHub would not show all annotations, the last line is kept free for the number of those left out.
-            let shown = if more > 0 { MOST - 1 } else { MOST };
-            for annotation in list.iter().take(shown) {
-                writeln!(f, "{annotation}")?;
-            }
-            if more > 0 {
-                let rest = Annotation {
-                    level: *level,
-                    file: None,
-                    title: "profkit".to_owned(),
-                    text: format!("and {} more: the log has them", crate::grouped(more + 1)),
-                };
-                writeln!(f, "{rest}")?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -225,8 +221,7 @@ mod tests {
             list.push(warning(&number.to_string(), "x"));
         }
         list.error("gate", "3 of 4");
-        let text = list.to_string();
-        let lines: Vec<_> = text.lines().collect();
+        let lines = list.lines();
         assert_eq!(lines.len(), 11);
         assert_eq!(lines[0], "::error title=gate::3 of 4");
         assert_eq!(lines[9], "::warning file=8,title=a%3A b%2C c::x");
@@ -243,7 +238,7 @@ mod tests {
         let merged = profkit_merge::merge_instr(&inputs[..], &profkit_merge::MergeOptions::new());
         let mut list = Annotations::default();
         list.merge(&merged.unwrap().report);
-        let text = list.to_string();
+        let text = list.lines().join("\n");
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(
             text.starts_with("::warning file=cut%2C1.proftext,title=profkit merge%3A "),

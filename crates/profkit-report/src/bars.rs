@@ -10,8 +10,7 @@ pub enum BarStyle {
     Blocks,
 }
 
-/// Draws `part` of `whole` as a bar. A bar for all of `whole` is `width` columns wide. If `part` is above 0, the bar has
-/// at least one character.
+/// Draws `part` of `whole`, which is `width` columns wide. Above 0, a bar has at least one character.
 pub(crate) fn bar_of(width: u128, part: u128, whole: u128, style: BarStyle) -> String {
     const EIGHTHS: [char; 8] = ['█', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if part == 0 || whole == 0 {

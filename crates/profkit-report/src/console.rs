@@ -18,8 +18,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Draws `part` of `whole` as a bar. A bar for all of `whole` is 20 columns wide, or 10 if the terminal is narrower
-    /// than 100 columns.
+    /// Draws `part` of `whole` as a bar of at most 20 columns, or 10 on a terminal narrower than 100.
     pub(crate) fn bar(self, part: u128, whole: u128) -> String {
         let narrow = self.width.is_some_and(|width| width < 100);
         bar_of(if narrow { 10 } else { 20 }, part, whole, self.bars)

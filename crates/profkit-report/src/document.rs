@@ -79,8 +79,7 @@ enum Block {
     Heading(String),
     /// The pieces of a line.
     Line(Vec<Cell>),
-    /// A margin, and text that is broken at blanks to the width of the terminal. The further lines are indented by the
-    /// width of the margin.
+    /// A margin, and text that is broken at blanks. Further lines are indented by the width of the margin.
     Wrapped(String, String),
     Table(Table),
     /// A frame of a call stack: the function, a remark and the place. A narrow terminal cuts name and place.
@@ -145,8 +144,7 @@ impl Document {
         self.0.push(Block::Line(pieces.into()));
     }
 
-    /// Adds text after a margin. A terminal breaks it at blanks; the margin of the further lines is blank, except for a
-    /// `# ` at its end.
+    /// Adds text after a margin, broken at blanks on a terminal. `# ` at the end of the margin is repeated.
     pub fn wrapped(&mut self, margin: impl Into<String>, text: impl Display) {
         self.0.push(Block::Wrapped(margin.into(), text.to_string()));
     }

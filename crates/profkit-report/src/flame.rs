@@ -21,9 +21,7 @@ pub fn unit(weight: HeapWeight) -> &'static str {
     }
 }
 
-/// Draws the flame graph of a heap profile as SVG. The colour of a frame shows the weight of the cold and hot contexts
-/// that contain it. `file` is the name of the file in the title. Returns `None` if all weights are 0: there is nothing
-/// to draw.
+/// Draws the flame graph of a heap profile as SVG; `None` if all weights are 0. Colours show cold and hot contexts.
 pub fn of_heap(
     heap: &HeapProfile,
     file: &str,
@@ -41,8 +39,7 @@ pub fn of_heap(
     (graph.total() > 0).then(|| flame_svg::draw(&graph, &labels))
 }
 
-/// Draws the flame graph of a sample profile as SVG, with calling contexts and inlined functions. `None` if there are
-/// no samples.
+/// Draws calling contexts and inlined functions of a sample profile as SVG; `None` without samples.
 pub fn of_samples(view: &SampleView<'_>, file: &str, spelling: Spelling) -> Option<String> {
     let graph = graph_of_samples(view, spelling);
     let contexts = view.sampled_and_contexts().1 > 0;
@@ -59,10 +56,7 @@ pub fn of_samples(view: &SampleView<'_>, file: &str, spelling: Spelling) -> Opti
     (graph.total() > 0).then(|| flame_svg::draw(&graph, &labels))
 }
 
-/// Prints the folded stacks of a sample profile: one line per calling context or stack of inlined functions.
-///
-/// # Errors
-/// If printing fails.
+/// Prints one line per calling context or stack of inlined functions.
 pub fn print_folded_samples(
     view: &SampleView<'_>,
     spelling: Spelling,
@@ -96,10 +90,7 @@ pub fn print_folded_samples(
     close(&mut stack, 0)
 }
 
-/// Prints folded stacks: one line per call stack. Contexts with the same call stack are added up.
-///
-/// # Errors
-/// If printing fails.
+/// Prints one line per call stack. Contexts with the same call stack are added up.
 pub fn print_folded(
     heap: &HeapProfile,
     weight: HeapWeight,
@@ -125,9 +116,7 @@ pub fn print_folded(
     Ok(())
 }
 
-/// Makes the flame graph of a heap profile. Callers are below the functions that they call. The width of a frame is the
-/// sum of `weight` over its contexts. A function without a name is shown by its GUID. With `mangled`, names are not
-/// demangled.
+/// Makes the flame graph of a heap profile: callers below callees, as wide as the sum of `weight` over their contexts.
 pub fn graph_of_heap(
     heap: &HeapProfile,
     weight: HeapWeight,
@@ -166,8 +155,7 @@ pub fn graph_of_heap(
     builder.layout()
 }
 
-/// Makes the flame graph of a sample profile. A frame is a function in its calling context, or an inlined function. The
-/// width of a frame is the number of samples of its own lines and of the frames above it.
+/// Makes the flame graph of a sample profile: a frame is a function in its context, or an inlined function.
 pub fn graph_of_samples(view: &SampleView<'_>, spelling: Spelling) -> FlameGraph {
     let mut builder = FlameBuilder::new();
     let mut shown: FxHashMap<NameId, String> = FxHashMap::default();

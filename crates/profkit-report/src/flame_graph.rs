@@ -109,8 +109,7 @@ impl FlameBuilder {
         }
     }
 
-    /// Computes the position of each frame. A frame is one level deeper than its caller. Frames with the same caller
-    /// are side by side, sorted by name.
+    /// Computes the place of each frame: a level above its caller, beside its siblings in the order of names.
     pub fn layout(self) -> FlameGraph {
         let mut places = Vec::with_capacity(self.nodes.len());
         let mut depth = 0;
@@ -199,8 +198,7 @@ impl FlameGraph {
         self.depth
     }
 
-    /// Returns all frames with a weight above 0. A frame comes before the frames that it called. Frames with the same
-    /// caller are sorted by name.
+    /// All frames with a weight above 0: callers first, siblings in the order of names.
     pub fn frames(&self) -> impl Iterator<Item = FlameFrame<'_>> {
         self.places.iter().filter_map(|place| {
             let node = self.nodes.get(place.node)?;

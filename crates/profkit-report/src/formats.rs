@@ -2,8 +2,7 @@
 use profkit_abi::{indexed, mip, raw};
 use std::sync::OnceLock;
 
-/// The text of `--version`: profkit's version, then a line for each kind of profile with the versions that profkit
-/// reads and writes.
+/// The text of `--version`: profkit's version, and for each kind of profile the versions that it reads and writes.
 pub fn long_version() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {

@@ -10,8 +10,7 @@ use profkit_object::symbolize::Declarations;
 pub struct Grouping<'a> {
     /// Whether functions are grouped by source file, crate or namespace.
     pub by: GroupBy,
-    /// The source files of functions according to debug info. They take precedence over the files in function names.
-    /// `None` if no binary was given.
+    /// The source files of functions by debug info, which go before those in names; `None` without a binary.
     pub declarations: Option<&'a Declarations>,
 }
 
@@ -51,8 +50,7 @@ impl<'a> Grouping<'a> {
         self.declarations.filter(|_| self.by == GroupBy::File)
     }
 
-    /// Returns two texts about the functions without a known group: the text that is printed as their group, and the
-    /// reason why the group is not known.
+    /// What stands for the group of functions without one, and why it is not known.
     pub(crate) fn unknown(self) -> (&'static str, Option<&'static str>) {
         match (self.by, self.declarations) {
             (GroupBy::File, None) => (

@@ -47,8 +47,7 @@ struct BinaryReport {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     build_id: Option<String>,
-    /// Whether the profile was collected from the build of this binary. `None` if the profile or the binary has no
-    /// build id.
+    /// Whether the profile is of this build; `None` if it or the binary has no build id.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_build: Option<bool>,
     #[serde(serialize_with = "origin")]
@@ -60,12 +59,10 @@ struct BinaryReport {
     debug_info: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     debug_info_error: Option<String>,
-    /// The stage of instrumentation, `ir` or `front-end`. `None` if the binary is not instrumented, or if the binary
-    /// does not show the stage.
+    /// The stage of instrumentation, `ir` or `front-end`; `None` if the binary shows none.
     #[serde(skip_serializing_if = "Option::is_none")]
     instrumentation: Option<&'static str>,
-    /// Whether the counters of the profile and of the binary were placed in different stages of the compiler: one in
-    /// the front end, the other in LLVM IR. Then no function hash of the profile occurs in the binary.
+    /// Whether the counters were placed in different stages of the compiler, so that no hash can agree.
     other_instrumentation: bool,
 }
 
@@ -237,8 +234,7 @@ impl MatchReport {
         list
     }
 
-    /// Checks `--fail-under`. Returns `None` if at least `least` percent of all counts are matched, and otherwise a
-    /// message.
+    /// Says why `--fail-under` is not met: less than `least` percent of all counts are matched.
     pub fn gate(&self, least: f64) -> Option<String> {
         let counts = self.parts();
         if !self.binaries.is_empty() && self.is_other_everywhere() {
@@ -456,8 +452,7 @@ impl MatchReport {
         }
     }
 
-    /// Adds the name of the profile and the binaries that it is compared with. If `builds` is true, also whether the
-    /// profile is from the builds of these binaries.
+    /// Adds the profile and the binaries; with `builds` also whether the profile is from their builds.
     fn add_title(&self, document: &mut Document, (name, of): (&str, &str), builds: bool) {
         let count = self.binaries.len();
         let binaries = match count {

@@ -81,8 +81,7 @@ struct FunctionRow {
     demangled: String,
     base_percent: Option<f64>,
     test_percent: Option<f64>,
-    /// How similar the counts inside the function are in the two profiles. The function's share of each profile has no
-    /// influence.
+    /// How alike the counts inside the function are, whatever its share of each profile.
     inner_percent: Option<f64>,
     /// By how many percentage points the function lowers the overlap of the profiles.
     lost_percent: f64,
@@ -113,10 +112,7 @@ fn percent(share: f64) -> f64 {
 pub type Named<'p> = (&'p str, &'p ComparedProfile);
 
 impl OverlapReport {
-    /// Compares each pair of profiles. `top` is the number of functions to list for each pair.
-    ///
-    /// # Errors
-    /// The names of the first two profiles that cannot be compared, and the reason.
+    /// Compares each pair and lists `top` functions of each; fails with the first pair that cannot be compared.
     pub fn new<'p>(
         profiles: &[Named<'p>],
         top: usize,

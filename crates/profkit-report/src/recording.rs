@@ -30,8 +30,7 @@ const MOST: usize = 10;
 
 const COLUMNS: [&str; 5] = ["path", "build_id", "kernel", "samples", "branches"];
 
-/// Returns one message for each kind of damage in a recording, without a full stop. Empty if the whole recording was
-/// read.
+/// One message for each kind of damage in a recording, without a full stop.
 pub fn recording_damage(losses: &Losses) -> Vec<String> {
     let mut list = Vec::new();
     if losses.unfinished {

@@ -112,8 +112,7 @@ pub fn group_json(group: &Group, total: u128) -> Value {
     }))
 }
 
-/// Returns a sum as a JSON number. A sum of more than 64 bits, which is rare, becomes the nearest floating-point
-/// number.
+/// A sum as a JSON number. Above 64 bits, which is rare, it is the nearest floating-point number.
 pub(crate) fn number(sum: u128) -> Value {
     match u64::try_from(sum) {
         Ok(sum) => sum.into(),

@@ -176,8 +176,7 @@ fn figures_of(outcome: &Outcome) -> String {
     }
 }
 
-/// Returns the reason why the profile cannot be trusted: a large share of its samples was lost, or does not fit the
-/// binary. `None` if there is no such reason.
+/// Why the profile cannot be trusted: many of its samples were lost, or do not fit the binary.
 pub fn lost(outcome: &Outcome) -> Option<Refusal> {
     let [
         unmapped_samples,
@@ -227,8 +226,7 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
     })
 }
 
-/// Returns a message if the density of the profile is below `least`. The density is the number of samples per line in
-/// hot functions. `None` if the density is high enough.
+/// Says that the density, samples per line in hot functions, is below `least`.
 pub fn gate(outcome: &Outcome, least: f64) -> Option<String> {
     let density = |binary: &&BinaryOutcome| binary.density.samples_per_line;
     let with_functions = outcome.binaries.iter().filter(|one| one.functions > 0);
@@ -336,8 +334,7 @@ pub fn encoding_losses(encoded: &Encoded) -> Vec<String> {
     sample_losses(&encoded.losses, encoded.form, None)
 }
 
-/// Returns the line that describes the profile that was made of some binaries, given by their indices. `replaced` is
-/// true if the profile replaced an earlier file whose name the user did not type.
+/// The line about a profile of some binaries. `replaced`: it replaced a file whose name the user did not type.
 pub fn made(outcome: &Outcome, binaries: &[usize], output: &str, replaced: bool) -> String {
     let with = binaries
         .iter()

@@ -6,8 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 const INDENT: usize = 2;
 const GAP: usize = 2;
-/// The smallest width of the last column, in characters. If the terminal leaves less room, the optional columns are not
-/// printed.
+/// The smallest width of the last column. If there is less room, optional columns are not printed.
 const ROOM: usize = 30;
 
 /// A column of a table: `>` for a column of numbers or `<` for one of texts, the title, and `?` if the column is not
@@ -155,8 +154,7 @@ impl Table {
         self.rows.push(Row::Cells(cells.into()));
     }
 
-    /// Adds a line about the row above. All such lines begin below the last column, or further left if the longest of
-    /// them would not fit there.
+    /// Adds a line about the row above, below the last column or as far left as the longest one needs.
     pub fn remark(&mut self, remark: impl Into<Cell>) {
         self.rows.push(Row::Remark(remark.into()));
     }

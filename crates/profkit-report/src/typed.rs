@@ -15,10 +15,7 @@ where
     }
 }
 
-/// Parses a share as a number from 0 to 1.
-///
-/// # Errors
-/// If the text is not a number from 0 to 1.
+/// Parses a share from 0 to 1.
 pub fn share(text: &str) -> Result<f32, String> {
     match text.parse() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
@@ -26,10 +23,7 @@ pub fn share(text: &str) -> Result<f32, String> {
     }
 }
 
-/// Parses a share in percent. A percent sign may follow the number.
-///
-/// # Errors
-/// If the text is not a number from 0 to 100.
+/// Parses a share from 0 to 100 percent. A percent sign may follow.
 pub fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim_end().parse() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),

@@ -1,3 +1,5 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! The MIP runtime, which is linked into every instrumented image (program or shared library). At exit it writes the
 //! records of the image to a raw file. docs/formats/mip.md describes the file, and docs/guide/mip-runtime.md the behaviour of
 //! the runtime.

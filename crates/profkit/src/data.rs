@@ -145,7 +145,7 @@ pub mod instr {
         pub use profkit_data::instr::raw::{
             ImplausibleCount, MetadataRecord, PointerWidth, ProgramMetadata, RawDialect, RawForm,
             RawHeader, RawImage, RawImageRecord, RawImageVTable, RawMetadata, RawMetadataSource,
-            RawProfile, RawReadOptions, RawReader, RawWriteOptions, write,
+            RawProfile, RawReadOptions, RawReader, write,
         };
     }
 
@@ -178,7 +178,7 @@ pub mod memprof {
 
     /// YAML.
     pub mod yaml {
-        pub use profkit_data::memprof::yaml::{YamlOptions, parse, write};
+        pub use profkit_data::memprof::yaml::{parse, write};
     }
 }
 
@@ -188,8 +188,7 @@ pub mod mip {
     pub use profkit_data::mip::{
         Block, CallEdge, EntryKind, EntryRecord, Function, FunctionId, Identity, ImageId, Layout,
         Losses, MapEntry, MapReadOptions, MipForm, MipKind, MipMap, MipProfile, MipWriteOptions,
-        Modes, ProfileVersion, RawPart, RawParts, RawWriteOptions, Sample, add_profile, write,
-        write_raw,
+        Modes, ProfileVersion, RawPart, RawParts, Sample, add_profile, write, write_raw,
     };
 
     /// YAML.
@@ -224,7 +223,7 @@ pub mod sample {
 
     /// The binary encoding.
     pub mod binary {
-        pub use profkit_data::sample::binary::{BinaryOptions, write, write_compact};
+        pub use profkit_data::sample::binary::{write, write_compact};
     }
 
     /// The extensible binary encoding.

@@ -254,8 +254,7 @@ impl InstrMerge<'_, '_> {
                     return print_only(&plan, &report, &run.remarks.notes, &args.report);
                 }
                 Reporting::First if !args.report.quiet => {
-                    // A failed write is ignored. It means that stderr is closed.
-                    let _ = write!(print::stderr(), "{report}");
+                    print::tell(report.document());
                 }
                 _ => {}
             }
@@ -431,7 +430,12 @@ fn print_only(
         report::write_json(path, &full)?;
     }
     if !args.quiet && !args.report.as_deref().is_some_and(is_stdio) {
-        write!(print::stdout(), "{correlation}").map_err(|error| Failure::print(&error))?;
+        let mut out = print::stdout();
+        correlation
+            .document()
+            .print(&mut out)
+            .and_then(|()| out.flush())
+            .map_err(|error| Failure::print(&error))?;
     }
     Ok(if plan.is_complete() {
         Status::Done

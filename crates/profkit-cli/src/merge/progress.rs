@@ -4,7 +4,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use profkit_data::detect::FileKind;
 use profkit_report::{read_step, size};
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -88,8 +88,7 @@ impl Progress {
 
     pub fn say(&self, text: impl std::fmt::Display) {
         if self.kinds.is_some() {
-            // A failed write is ignored. It means that stderr is closed.
-            let _ = writeln!(print::stderr(), "step: {text}");
+            print::say(format_args!("step: {text}"));
         }
     }
 }

@@ -5,17 +5,15 @@ use profkit_merge::Report;
 use profkit_merge::files::{Content, Output, is_stdio};
 use profkit_report::merge::MergeReport;
 use serde::Serialize;
-use std::io::Write as _;
 use std::path::Path;
 
 pub fn put(report: &MergeReport<'_>, print: bool, json: Option<&Path>) -> Result<()> {
     if print {
         let correlation = report.correlation.filter(|_| !report.correlation_printed);
         if let Some(correlation) = correlation.filter(|_| !report.quiet) {
-            let _ = write!(print::stderr(), "{correlation}");
+            print::tell(correlation.document());
         }
-        // A failed write is ignored. It means that stderr is closed.
-        let _ = report.text(&mut print::stderr());
+        print::tell(report.document());
     }
     match json {
         Some(path) => write_json(path, report),

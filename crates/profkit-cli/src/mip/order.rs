@@ -92,7 +92,7 @@ pub fn run(args: &OrderArgs) -> Result {
     }
     let report = MipOrderReport::new(&profile, &order, args.linker, args.page_size);
     if order.is_empty() {
-        let _ = report.document().print(&mut print::stderr());
+        print::tell(report.document());
         let failure = Failure::input("no function is left to order, so nothing is written");
         return Err(failure.with_hint(match regex {
             Some(_) => "--regex is matched against mangled names, as `profkit mip show --mangled` prints them",

@@ -3,7 +3,6 @@ use crate::exit::Result;
 use crate::print;
 use clap::{Args, ValueEnum};
 use profkit_report::annotations::Annotations;
-use std::io::Write;
 
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct AnnotateArgs {
@@ -30,7 +29,7 @@ impl AnnotateArgs {
         };
         let mut list = Annotations::default();
         fill(&mut list);
-        let _ = write!(print::stderr(), "{list}");
+        list.lines().into_iter().for_each(print::say);
     }
 
     /// Writes annotations if the command failed. Returns `result` unchanged.

@@ -5,7 +5,7 @@ mod outputs;
 mod pager;
 
 pub use annotate::AnnotateArgs;
-pub use outputs::{answer, json_stderr, notes, say, stderr, stdout, stdout_for};
+pub use outputs::{answer, json_stderr, notes, say, stdout, stdout_for, tell};
 pub use profkit_report::{Console, grouped, plural};
 
 use anstream::{AutoStream, ColorChoice};

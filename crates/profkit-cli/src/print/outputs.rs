@@ -3,7 +3,7 @@
 use super::pager::Pager;
 use super::{Console, Format, RowFormat, stderr_look, stdout_look};
 use crate::exit::{Failure, Result};
-use profkit_report::Answer;
+use profkit_report::{Answer, Document};
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write as _};
 
@@ -40,10 +40,17 @@ pub fn json_stderr() -> Console<io::StderrLock<'static>> {
     Console::json(io::stderr().lock())
 }
 
-/// Prints a line, or several lines, on standard error. If standard error is closed, nothing is printed: the exit code
-/// still says how the command ended.
-pub fn say(text: impl Display) {
-    let _ = writeln!(stderr(), "{text}");
+/// Prints a document on standard error. If standard error is closed, nothing is printed: the exit code still says how
+/// the command ended.
+pub fn tell(document: Document) {
+    let _ = document.print(&mut stderr());
+}
+
+/// Prints a line on standard error, like [`tell`].
+pub fn say(line: impl Display) {
+    let mut document = Document::default();
+    document.line(line);
+    tell(document);
 }
 
 pub fn notes(notes: impl IntoIterator<Item = impl Display>) {

@@ -95,9 +95,7 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_encoded_bytes).collect();
     let mut wrong = Vec::new();
     let outcome = parse(&options::TOOL, &args, &mut wrong);
-    // If standard error is closed, the write fails. The error is ignored, because the exit code still shows the tool's
-    // failure.
-    let _ = io.stderr.write_all(&wrong);
+    crate::say(io.stderr, &wrong);
     let typed = args.first().map_or(b"".as_slice(), Vec::as_slice);
     let program = String::from_utf8_lossy(&command_line::file_name(typed)).into_owned();
     match outcome {

@@ -45,8 +45,7 @@ fn measure_name(by: Measure) -> &'static str {
     }
 }
 
-/// The lists of contexts that changed in the same way, with their titles and names. The context that changed most comes
-/// first.
+/// The lists of contexts that changed in the same way, largest change first, with their titles and names.
 fn sections(changes: &HeapChanges, by: Measure) -> [(String, &'static str, &[ContextChange]); 5] {
     let by = measure_name(by);
     [
@@ -115,8 +114,7 @@ impl HeapDiff<'_> {
         }
     }
 
-    /// Returns the call stack of a context. It comes from the new profile if that has the context, otherwise from the
-    /// old one.
+    /// The call stack of a context: that of the new profile if it has the context.
     fn place(&self, change: &ContextChange) -> Option<(&HeapView<'_>, StackId)> {
         let [old_side, new_side] = &self.sides;
         match (&change.new, &change.old) {

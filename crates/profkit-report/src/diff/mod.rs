@@ -20,8 +20,7 @@ use profkit_data::ids::NameRef;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
-/// not raise it.
+/// The version of the JSON, which new members do not raise.
 pub const DIFF_SCHEMA_VERSION: u32 = 1;
 
 const COLUMNS: [&str; 13] = [
@@ -76,8 +75,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Returns `OLD -> NEW`. A dash takes the place of a value that is `None`. If both values are equal, the result is this
-/// one value; if both are `None`, it is empty.
+/// Returns `OLD -> NEW`, with a dash for `None`, or one text if both are equal; empty if both are `None`.
 fn from_to<T: PartialEq>(values: [Option<T>; 2], text: impl Fn(&T) -> String) -> String {
     let cell = |value: &Option<T>| value.as_ref().map_or_else(|| "-".to_owned(), &text);
     match &values {
@@ -87,9 +85,7 @@ fn from_to<T: PartialEq>(values: [Option<T>; 2], text: impl Fn(&T) -> String) ->
     }
 }
 
-/// Returns a message if the gate `--fail-over` does not hold, and `None` if it holds. `moved` is the share that moved,
-/// from 0 to 1; it is `None` if it is not known. `most` is the largest share that the gate allows, in percent. `unit`
-/// is the name of what is counted, in the plural.
+/// Says why `--fail-over` is not met. `moved` is a share from 0 to 1, `most` is in percent.
 pub fn gate(moved: Option<f64>, most: f64, unit: &str) -> Option<String> {
     match moved {
         Some(moved) if moved * 100.0 <= most => None,

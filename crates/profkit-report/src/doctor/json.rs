@@ -9,8 +9,7 @@ use profkit_data::ids::BuildId;
 use serde_json::json;
 use std::io::{self, Write};
 
-/// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
-/// not raise it.
+/// The version of the JSON, which new members do not raise.
 pub const SCHEMA_VERSION: u32 = 4;
 
 /// Writes the beginning of the document.

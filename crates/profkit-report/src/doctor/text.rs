@@ -60,9 +60,8 @@ fn block(
     document
 }
 
-/// A group of like files. A group of one file is like a single file. If `counts` says that doctor has examined other
-/// files too, only the first few faults of that file are listed. `paths` are the arguments that named the files, quoted
-/// for a shell.
+/// A group of like files. With other files beside it, a single one has its first faults only. `paths` are quoted
+/// arguments.
 pub fn group(group: &Group, counts: Counts, paths: &str) -> Document {
     let diagnosis = &group.first;
     let complete = group.complete.as_deref();
@@ -111,8 +110,7 @@ pub fn group(group: &Group, counts: Counts, paths: &str) -> Document {
     document
 }
 
-/// Adds the names of the first and the last file of a group. For damaged files, adds instead a line for each of the
-/// first files, with the number of functions that can be kept.
+/// Adds the first and the last file, or of damaged files the first ones with what can be kept of each.
 fn add_names(document: &mut Document, group: &Group) {
     let first = group.members.first().map_or("", |member| &member.name);
     if group.first.verdict != Verdict::Damaged || group.functions == (0, 0) {
@@ -194,9 +192,7 @@ fn heading(diagnosis: &Diagnosis) -> &'static str {
     }
 }
 
-/// Adds the commands to run next. `first` is the name of the first file. `all` is the text that names all files in a
-/// command. `list` stands before a command that names all files. It is empty, or it is a command that writes the names
-/// of the files to a pipe.
+/// Adds the commands to run next, for the first file, or for all with `list` before the command.
 fn add_next(
     document: &mut Document,
     diagnosis: &Diagnosis,
@@ -211,8 +207,7 @@ fn add_next(
     }
 }
 
-/// Returns the number of functions as text. In a damaged file, this is the number of functions that can be kept. If
-/// there are functions without names or without value data, their numbers follow.
+/// The number of functions, or of those that can be kept, and of those without names or value data.
 fn functions(diagnosis: &Diagnosis) -> String {
     let count = grouped(diagnosis.functions);
     let mut text = match diagnosis.functions_stated {

@@ -146,9 +146,8 @@ pub fn joined(members: &[Member]) -> String {
     names.join(" ")
 }
 
-/// Returns a command to run next, and its purpose. `first` is the name of the first file that the advice is for. `all`
-/// are the names of all such files, quoted for a shell; `list` stands before a command that names them. `complete` is a
-/// complete profile of the same program, if one is known.
+/// Returns a command to run next, and its purpose. `first` is the name of the first file, `all` are those of all files,
+/// quoted for a shell; `list` stands before a command that names all. `complete` is a complete profile of the program.
 pub fn command(
     advice: Advice,
     first: &str,

@@ -7,8 +7,7 @@ use profkit_merge::memprof::Module;
 
 const MOST_NAMED: usize = 8;
 
-/// Notes about addresses that could not be symbolised, per module, and about contexts that are left out because none of
-/// their frames is known.
+/// Notes about addresses that could not be symbolised, and about contexts that are left out for that reason.
 pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     let mut notes = Vec::new();
     if loaded.dumps() > 1 {

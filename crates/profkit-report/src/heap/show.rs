@@ -69,8 +69,7 @@ impl HeapShow<'_> {
         )
     }
 
-    /// Groups the contexts by the function that allocates. A group has the number of its contexts, the number of its
-    /// contexts with allocations, and the number of bytes allocated.
+    /// Groups the contexts by the function that allocates: numbers of contexts and allocations, and bytes.
     fn groups(&self, by: Grouping<'_>) -> Vec<Group> {
         let mut groups = Groups::default();
         for context in self.contexts {

@@ -1,7 +1,7 @@
 //! Reports which raw profile belongs to which binary, as text and as JSON.
+use crate::Document;
 use profkit_analysis::correlate::{Assignment, Plan};
 use serde::Serialize;
-use std::fmt;
 
 const MOST_NAMED: usize = 3;
 
@@ -82,65 +82,53 @@ impl CorrelationReport {
             programs: plan.assignments.iter().map(program).collect(),
         }
     }
-}
 
-impl fmt::Display for CorrelationReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The text for people.
+    pub fn document(&self) -> Document {
+        let mut document = Document::default();
         for program in &self.programs {
             let ids = match program.build_ids.as_slice() {
                 [] => "no build id".to_owned(),
                 ids => ids.join(", "),
             };
-            let mut inputs = program
+            let (named, more) = program
                 .inputs
-                .iter()
-                .take(MOST_NAMED)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(", ");
-            if let Some(more) = program
-                .inputs
-                .len()
-                .checked_sub(MOST_NAMED)
-                .filter(|&n| n > 0)
-            {
-                inputs.push_str(&format!(" and {more} more"));
-            }
-            match (&program.binary, &program.error) {
-                (Some(binary), _) => {
-                    let functions = program.functions.unwrap_or(0);
-                    writeln!(
-                        f,
-                        "{ids}: {inputs}\n    {binary} ({functions} functions, {})",
-                        program.metadata
-                    )?;
-                }
-                (None, error) => {
-                    let error = error.as_deref().unwrap_or("no binary");
-                    writeln!(f, "{ids}: {inputs}\n    no binary: {error}")?;
-                    if let Some(hint) = &program.hint {
-                        writeln!(f, "    hint: {hint}")?;
-                    }
+                .split_at(program.inputs.len().min(MOST_NAMED));
+            let more = match more.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            document.line(format_args!("{ids}: {}{more}", named.join(", ")));
+            if let Some(binary) = &program.binary {
+                let (functions, metadata) = (program.functions.unwrap_or(0), program.metadata);
+                document.line(format_args!(
+                    "    {binary} ({functions} functions, {metadata})"
+                ));
+            } else {
+                let error = program.error.as_deref().unwrap_or("no binary");
+                document.line(format_args!("    no binary: {error}"));
+                if let Some(hint) = &program.hint {
+                    document.line(format_args!("    hint: {hint}"));
                 }
             }
             for warning in &program.warnings {
-                writeln!(f, "    warning: {warning}")?;
+                document.line(format_args!("    warning: {warning}"));
             }
-            if program.more_warnings > 0 {
-                writeln!(f, "    warning: and {} more", program.more_warnings)?;
+            if let more @ 1.. = program.more_warnings {
+                document.line(format_args!("    warning: and {more} more"));
             }
         }
         let joined = self
             .programs
             .iter()
             .filter(|program| program.binary.is_some());
-        writeln!(
-            f,
+        document.line(format_args!(
             "binaries found for {} of {} programs; {} inputs need a binary, {} do not",
             joined.count(),
             self.programs.len(),
             self.bare_inputs,
             self.complete_inputs
-        )
+        ));
+        document
     }
 }

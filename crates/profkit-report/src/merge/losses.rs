@@ -32,8 +32,8 @@ fn parts_left_out(losses: &Losses, why: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns messages about data that the text format cannot represent. `heap` is the heap profile that was merged with the
-/// profile and that is not in its MemProf section. Build ids are not mentioned, because a text never has them.
+/// Says what text cannot represent of a profile and of `heap`, a heap profile outside its MemProf section; but not of
+/// build ids, which no text has.
 pub fn text_losses(
     profile: &InstrProfile,
     heap: Option<&MemProfile>,
@@ -66,8 +66,7 @@ pub fn text_losses(
         .collect()
 }
 
-/// The message that `count` parts were left out. `what` names the parts. Its first word is a plural, from which the `s`
-/// is removed if `count` is 1.
+/// Says that `count` parts were left out. The first word of `what` is a plural that loses its `s` for 1.
 pub fn left_out(count: u64, what: &str) -> String {
     let end = what
         .find(|c: char| !c.is_alphanumeric())
@@ -78,8 +77,7 @@ pub fn left_out(count: u64, what: &str) -> String {
     }
 }
 
-/// Returns messages about data of a sample profile that its encoding cannot represent. `release` is the LLVM release for
-/// which the profile was written.
+/// Says what an encoding of sample profiles, written for an LLVM release, cannot represent.
 pub fn sample_losses(
     losses: &FormLosses,
     form: SampleForm,

@@ -1,4 +1,4 @@
-//! The report of a merge of any kind, as text ([`MergeReport::text`]) and as JSON ([`serde::Serialize`]).
+//! The report of a merge of any kind, as text ([`MergeReport::document`]) and as JSON ([`serde::Serialize`]).
 mod advice;
 mod correlation;
 mod losses;
@@ -78,7 +78,7 @@ pub struct HeapModule {
 /// let inputs = [("good", b"main\n1234\n1\n90\n".as_slice()), ("cut", b"main\n1234\n2\n90\n")];
 /// let merged = merge_instr(&inputs, &MergeOptions::new())?;
 /// let mut out = Vec::new();
-/// MergeReport::new(&merged.report).text(&mut Console::text(&mut out, Look::default()))?;
+/// MergeReport::new(&merged.report).document().print(&mut Console::text(&mut out, Look::default()))?;
 /// assert!(out.starts_with(b"warning: cut: dropped"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

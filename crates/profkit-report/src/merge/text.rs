@@ -1,20 +1,18 @@
 //! The report of a merge as text. It has a line per message, a line about what was written, and tables of numbers that
 //! deserve attention.
 use super::MergeReport;
-use crate::{Cell, Console, Document, Style, grouped, percent, plural, size};
+use crate::{Cell, Document, Style, grouped, percent, plural, size};
 use profkit_merge::report::MipDetails;
 use profkit_merge::{Event, Reason, Report, Totals};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 /// The largest number of events per reason in the text. The JSON of `--report` has up to a hundred times as many.
 const LINES_PER_REASON: usize = 10;
 const LINES_PER_FILE: usize = 3;
 
 impl MergeReport<'_> {
-    /// Prints text for people: notes, warnings and hints, then a line about what was written. Tables of the files and
-    /// of the functions follow, unless all of them were merged unchanged.
-    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+    /// The text for people: messages, what was written, and tables unless all was merged unchanged.
+    pub fn document(&self) -> Document {
         let mut document = Document::default();
         for note in self.notes.iter().filter(|_| !self.quiet) {
             document.line(format_args!("note: {note}"));
@@ -49,7 +47,7 @@ impl MergeReport<'_> {
                 self.add_functions(&mut document);
             }
         }
-        document.print(out)
+        document
     }
 
     fn add_line(&self, document: &mut Document) {
@@ -98,8 +96,7 @@ impl MergeReport<'_> {
         ));
     }
 
-    /// The number of functions in the outputs. In a dry run, which has no outputs, the number of functions in the
-    /// result.
+    /// The number of functions in the outputs, or in the result of a dry run.
     fn function_count(&self) -> u64 {
         match self.outputs {
             [] => self.report.totals.functions,
@@ -174,8 +171,7 @@ fn add_numbers(
     }
 }
 
-/// Adds one line per event. Events with the same reason stand together, and among these the events with the same hint,
-/// followed by the hint. With `quiet`, notes are left out.
+/// Adds a line per event, by reason and then by hint, which follows its lines. `quiet` leaves notes out.
 fn add_events(document: &mut Document, report: &Report, quiet: bool) {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {
@@ -263,13 +259,13 @@ fn add_events_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Look;
     use crate::merge::Written;
+    use crate::{Console, Look};
     use profkit_merge::{Action, Event};
 
     fn printed(report: &MergeReport<'_>, look: Look) -> String {
         let mut out = Console::text(Vec::new(), look);
-        report.text(&mut out).unwrap();
+        report.document().print(&mut out).unwrap();
         String::from_utf8(std::mem::take(out.get_mut())).unwrap()
     }
 

@@ -52,8 +52,7 @@ impl MipFunctions<'_> {
         functions.filter(|(_, function)| (self.wanted)(function))
     }
 
-    /// Returns the groups, the sum of all groups, and the unit of the sum. The sum counts calls, or runs if the profile
-    /// does not count calls.
+    /// The groups, the sum of all groups, and its unit: calls, or runs if calls are not counted.
     fn groups(&self, by: Grouping<'_>) -> (Vec<Group>, u128, &'static str) {
         let whole = || self.functions().filter(|(_, function)| !function.is_part());
         let has_calls = whole().any(|(_, function)| function.calls > 0);

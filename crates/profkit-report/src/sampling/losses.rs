@@ -4,8 +4,7 @@ use profkit_perf::collect::CountLosses;
 use profkit_profgen::contexts::ContextFigures;
 use profkit_profgen::{BinaryOutcome, Figures, Outcome};
 
-/// The samples whose addresses may be imprecise. This matters if the addresses of samples are counted, and not the
-/// branch stacks.
+/// The samples whose addresses may be imprecise, which matters if addresses are counted, not branches.
 pub(super) fn skid(losses: &CountLosses) -> Loss {
     let text = "may be at an instruction a little after the right one, because the event is not precise: record with \
          -e cycles:pp if the processor can";

@@ -19,8 +19,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
-/// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
-/// not raise it.
+/// The version of the JSON, which new members do not raise.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A JSON object that is written member by member, each on a line of its own.
@@ -113,8 +112,7 @@ impl JsonNames {
         without_nulls(json!({ "name": names::printable(name), "demangled": demangled }))
     }
 
-    /// Returns a function as JSON. If only the hash of the function is known, the object holds only the hash. A
-    /// function outside the program becomes null.
+    /// A function as JSON: only its hash if its name is not known, null outside the program.
     fn function(&self, value: u64, source: &InstrReader<'_>) -> Value {
         let name_ref = NameRef(value);
         let function = match source.name_of(name_ref) {

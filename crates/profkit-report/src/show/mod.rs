@@ -46,8 +46,7 @@ pub struct Layout {
     pub index: Option<usize>,
     /// The offset of the profile in the file.
     pub offset: u64,
-    /// For each word of the header: LLVM's name, the absolute offset, and the value. `None` if the header is not
-    /// printed.
+    /// The words of the header, if they are printed: LLVM's name, the absolute offset, the value.
     pub header: Option<Vec<(&'static str, u64, u64)>>,
     /// The sections; `None` if they are not printed.
     pub sections: Option<Vec<SectionPlace>>,

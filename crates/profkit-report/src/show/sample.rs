@@ -36,8 +36,7 @@ pub struct SampleParts<'a> {
     pub symbols: bool,
     /// Whether the summary is shown.
     pub summary: bool,
-    /// Whether the summary includes the table that shows how many of the hottest lines together make each share of all
-    /// samples.
+    /// Whether the summary has the table of shares by hottest lines.
     pub detailed: bool,
     /// The largest number of functions in each list of the hottest functions; `None` if the lists are not shown.
     pub top: Option<usize>,
@@ -500,8 +499,7 @@ impl Answer for SampleShow<'_> {
     }
 }
 
-/// Returns a place in a function in the form of the text encoding: the line, and after a dot the discriminator if there
-/// is one.
+/// A place in a function as in the text encoding: the line, and `.` with the discriminator if there is one.
 pub fn place(location: Location) -> String {
     match location.discriminator {
         0 => location.line.to_string(),

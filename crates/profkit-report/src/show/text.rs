@@ -234,8 +234,7 @@ impl Text {
         }
     }
 
-    /// Returns the text for a size of a memory intrinsic. LLVM's runtime groups sizes above 8 into ranges: the recorded
-    /// size 17 means 17 to 31 bytes, 33 means 33 to 63 bytes, and so on.
+    /// The size of a memory intrinsic. LLVM's runtime groups sizes above 8: 17 means 17 to 31 bytes, 33 means 33 to 63.
     fn size(&self, size: u64) -> String {
         match size {
             1 => "1 byte".to_owned(),
@@ -417,8 +416,7 @@ fn add_summary(document: &mut Document, title: &str, summary: &Summary, totals: 
     ]);
 }
 
-/// Returns the title of a list of functions: "Top 10 functions by …". `what` is the singular of the word for the listed
-/// things.
+/// The title of a list: `Top 10 functions by …`. `what` is the singular of what is listed.
 pub(crate) fn top_title(count: usize, what: &str, by: &str) -> String {
     format!("Top {} {by}", plural(count as u64, what))
 }
@@ -443,10 +441,8 @@ pub fn read_by(readers: &Readers) -> String {
     }
 }
 
-/// Adds how many functions make 90 % of all counts, how many the next 9 %, and how many the rest.
-///
-/// `what` is the plural of what is listed, for example functions. `counts` is the plural of what is counted, for
-/// example samples. `idle` is the number of listed things without any counts, and `idle_text` describes them.
+/// Adds how many functions make 90 % of all counts, the next 9 %, and the rest. `what` is listed, `counts` are counted,
+/// and `idle` of the listed have no counts.
 pub(crate) fn hot_and_cold(
     document: &mut Document,
     [what, counts]: [&str; 2],
@@ -492,8 +488,7 @@ pub(crate) type Titles = [&'static str; 3];
 
 const INSTR_TITLES: Titles = ["sum", "largest", "first"];
 
-/// The first functions of a sorted list. The columns are: the number that the functions are sorted by, the sum of the
-/// counts, its share of `total`, the share of this and all earlier rows together, a bar, and the name.
+/// The first functions of a sorted list, with the number that sorts them, their sum, shares of `total`, and a bar.
 pub(crate) fn ranking_table(
     &[sum_title, max_title, entry_title]: &Titles,
     order: FunctionOrder,
@@ -528,8 +523,7 @@ pub(crate) fn ranking_table(
     table
 }
 
-/// The heading of a table of groups, and the titles of three columns: the number of items in a group, the number of
-/// items that ran, and the sum.
+/// The heading of a table of groups, and three titles: the items of a group, those that ran, the sum.
 pub(crate) type GroupTitles = [&'static str; 4];
 
 const INSTR_GROUPS: GroupTitles = ["Functions", "functions", "entered", "sum"];
@@ -569,8 +563,7 @@ pub(crate) fn add_groups(
     }
 }
 
-/// How many of the hottest counters or lines make each share of all counts. A row has the share, the number of counters
-/// or lines, and the smallest of their counts.
+/// How many of the hottest counters or lines make each share of all counts, and the smallest of their counts.
 pub(crate) fn cutoffs_table(what: &str, summary: &Summary) -> Table {
     let mut table = Table::new([">share", &format!(">{what}"), ">each at least"]);
     for cutoff in &summary.cutoffs {

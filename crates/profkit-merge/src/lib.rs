@@ -54,6 +54,20 @@
 //! LLVM samples temporal traces into a reservoir of limited size. LLVM 22 uses another method than LLVM 17 to 19
 //! ([`TraceSampling`]): a full reservoir accepts only traces from inputs with more traces than the reservoir holds.
 
+/// Setters of options, each with the name and the type of its field.
+macro_rules! setters {
+    ($($field:ident: $type:ty),* $(,)?) => {
+        $(
+            #[doc = concat!("Sets [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
+            #[must_use]
+            pub fn $field(mut self, $field: $type) -> Self {
+                self.$field = $field;
+                self
+            }
+        )*
+    };
+}
+
 mod accumulate;
 mod driver;
 mod engine;

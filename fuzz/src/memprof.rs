@@ -95,6 +95,6 @@ fn rewritten(profile: &MemProfile) {
 
 fn text_of(profile: &MemProfile) -> String {
     let mut out = Vec::new();
-    yaml::write(profile, &yaml::YamlOptions::new(), &mut out).expect("memory");
+    yaml::write(profile, &mut out).expect("memory");
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -1,8 +1,8 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! The numbers and names that LLVM-based compilers define for their profiles: magic numbers, version words, variant
 //! flags, section names and record layouts. The run-time library, the readers and the writers of profkit take these
 //! definitions from this crate, so each definition exists only once. The crate contains no other code.
-//!
-//! In the crate `profkit`, this crate is the module `profkit::abi`.
 //!
 //! The documentation of each item that LLVM defines names its source in LLVM. "LLVM" means llvm-project.
 //! `InstrProfData.inc` is `llvm/include/llvm/ProfileData/InstrProfData.inc`; `InstrProf.h` is in the same folder.

@@ -1,8 +1,7 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! Answers questions about profiles. Each module takes profiles or binaries and returns values; front ends turn the
 //! values into text.
-//!
-//! In the crate `profkit`, this crate is the module `profkit::analysis`: a program that depends on `profkit` writes
-//! `use profkit::analysis::…` where the examples have `use profkit_analysis::…`.
 //!
 //! | module | question |
 //! |---|---|

@@ -1,7 +1,6 @@
-//! Readers and writers for the profiles of LLVM-based compilers.
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
 //!
-//! In the crate `profkit`, this crate is the module `profkit::data`: a program that depends on `profkit` writes
-//! `use profkit::data::…` where the examples have `use profkit_data::…`.
+//! Readers and writers for the profiles of LLVM-based compilers.
 //!
 //! Every format has a folder with a *view* that borrows the file's bytes, a *model* that owns its data, and a *writer*.
 //! This crate does not open files, start threads or print. [`open()`] opens a profile of any kind, which it recognises

@@ -84,10 +84,6 @@ impl Mt19937 {
     /// `std::uniform_real_distribution<float>(0, 1)` computes it from this 32-bit generator.
     pub fn unit(&mut self) -> f32 {
         const RANGE: f32 = 4_294_967_296.0;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "libstdc++ rounds to the precision of a float"
-        )]
         let drawn = self.next_u32() as f32;
         // The conversion to a float rounds the largest numbers up to 2^32. Divided by 2^32, they give 1, which is
         // outside the range. So 1 is replaced by the largest float below 1.

@@ -318,7 +318,7 @@ mod tests {
         heap.add_frame(Frame::default());
         heap.record_mut(guid(b"main"));
         let mut text = Vec::new();
-        yaml::write(&heap, &yaml::YamlOptions::new(), &mut text).unwrap();
+        yaml::write(&heap, &mut text).unwrap();
         opens(
             &text,
             |profile| matches!(profile, Profile::MemProf(heap) if heap.record(guid(b"main")).is_some()),

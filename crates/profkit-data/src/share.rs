@@ -1,10 +1,6 @@
 //! The share of a part in a whole.
 
 /// Returns `part` divided by `whole`, from 0 to 1; 0 if `whole` is 0.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "LLVM calculates shares in floating point, and readers of a report need no more digits"
-)]
 pub fn share(part: impl Into<u128>, whole: impl Into<u128>) -> f64 {
     match whole.into() {
         0 => 0.0,

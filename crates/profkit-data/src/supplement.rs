@@ -182,10 +182,7 @@ fn entries(profile: &InstrProfile, builder: &mut SummaryBuilder) -> BTreeMap<Vec
     entries
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "LLVM calculates in single precision, and profkit must mark the same functions"
-)]
+/// LLVM calculates in single precision, and profkit must mark the same functions.
 fn share(part: usize, whole: usize) -> f32 {
     part as f32 / whole as f32
 }

@@ -231,8 +231,7 @@ pub fn read_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>
         return Ok(Some(map));
     }
     if let Ok(len) = usize::try_from(metadata.len().min(MAP_FROM)) {
-        // Reserve one byte more than the size of the file, so that the buffer is not enlarged when the reader looks for
-        // the end of the file.
+        // One byte more, so that the buffer is not enlarged when the reader looks for the end of the file.
         buffer.reserve(len + 1);
     }
     file.read_to_end(buffer)?;

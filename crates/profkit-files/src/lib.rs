@@ -1,7 +1,6 @@
-//! Inputs and outputs of tools that work on many profiles.
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
 //!
-//! In the crate `profkit`, this crate is the module `profkit::merge::files`: a program that depends on `profkit` writes
-//! `use profkit::merge::files::…` where the examples have `use profkit_files::…`.
+//! Inputs and outputs of tools that work on many profiles.
 //!
 //! The trait [`Inputs`] gives access to the bytes of several inputs. Slices in memory implement the trait. An
 //! [`InputList`] also implements it, for the files that a user named on a command line, in list files, in folders and

@@ -296,8 +296,7 @@ impl InputList {
             Err(error) => return Err(ListError::List { name, error }),
         };
         let bytes = map.as_deref().unwrap_or(&buffer);
-        // A file with a zero byte is not a list, because no path contains a zero byte. It is probably a profile: every
-        // binary profile contains zero bytes.
+        // No path contains a zero byte, but every binary profile does: it is probably a profile.
         if bytes.contains(&0) {
             return Err(ListError::NotAList { name });
         }

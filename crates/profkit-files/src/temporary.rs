@@ -58,8 +58,7 @@ impl Temporary {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Give the file the permissions that new files usually have. The system removes the bits of the user's
-            // umask.
+            // The usual permissions of new files, of which the system removes the bits of the umask.
             builder.permissions(Permissions::from_mode(0o666));
         }
         let mut outputs = lock();

@@ -1,8 +1,7 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! LLVM's profile tools, reproduced exactly with profkit's libraries: the options, texts, exit codes and output bytes
 //! are the same.
-//!
-//! In the crate `profkit`, this crate is the module `profkit::llvm`: a program that depends on `profkit` writes
-//! `use profkit::llvm::…` where the examples have `use profkit_llvm::…`.
 //!
 //! [`profdata::run`] is `llvm-profdata`, [`profgen::run`] is `llvm-profgen`. Files are opened by name, as LLVM's tool
 //! opens them. Standard input, output and error are those of an [`Io`], so that a test or another front end can run the

@@ -1,10 +1,5 @@
 //! profkit's `llvm-profgen` does the same as llvm-profgen-22: it has the same exit code, texts and outputs.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_data::sample::{SampleProfile, text};
 use profkit_llvm::{Io, profgen};
 use profkit_testkit::simulate::{self, Simulation, Step};
@@ -225,6 +220,12 @@ impl Case {
         let binary = format!("--binary={}", self.binary);
         compare(&[&[binary.as_str()], args].concat());
     }
+
+    /// `options` is split at its spaces.
+    fn compare_with(&self, input: &str, options: &str) {
+        let options = options.split_whitespace();
+        self.compare(&[input].into_iter().chain(options).collect::<Vec<_>>());
+    }
 }
 
 /// Compiles a program and simulates a run. The file `script` gets the text that `perf script` would print for samples
@@ -260,49 +261,27 @@ fn contexts_are_written_in_the_encodings_of_llvm_profgen() {
     let case = with_chains(&llvm, "walked.c", &PROBES, &simulation);
     let script = format!("--ps={}", case.path("script"));
     for more in [
-        &[][..],
-        &["--use-md5"],
-        &["--populate-profile-symbol-list"],
-        &["--format=binary"],
-        &["--gen-cs-nested-profile=0"],
-        &["--gen-cs-nested-profile=0", "--use-md5"],
-        &["--gen-cs-nested-profile=0", "--format=text"],
-        &["--csspgo-preinliner=0", "--gen-cs-nested-profile=0"],
-        &["--csspgo-preinliner=0", "--csprof-merge-cold-context=0"],
-        &["--mark-all-context-preinlined"],
-        &["--mark-all-context-preinlined", "--format=text"],
-        &[
-            "--mark-all-context-preinlined",
-            "--gen-cs-nested-profile=0",
-            "--csspgo-preinliner=0",
-        ],
-        &[
-            "--mark-all-context-preinlined",
-            "--ignore-stack-samples",
-            "--format=text",
-        ],
-        &["--mark-all-context-preinlined", "--ignore-stack-samples"],
-        &["--generate-merged-base-profiles"],
-        &[
-            "--skip-symbolization",
-            "--csprof-max-unsymbolized-context-depth=1",
-        ],
-        &[
-            "--skip-symbolization",
-            "--csprof-max-unsymbolized-context-depth=3",
-            "--csprof-max-context-depth=2",
-        ],
-        &[
-            "--skip-symbolization",
-            "--csprof-max-unsymbolized-context-depth=-2",
-            "--csprof-max-context-depth=2",
-        ],
-        &[
-            "--skip-symbolization",
-            "--csprof-max-unsymbolized-context-depth=0",
-        ],
+        "",
+        "--use-md5",
+        "--populate-profile-symbol-list",
+        "--format=binary",
+        "--gen-cs-nested-profile=0",
+        "--gen-cs-nested-profile=0 --use-md5",
+        "--gen-cs-nested-profile=0 --format=text",
+        "--csspgo-preinliner=0 --gen-cs-nested-profile=0",
+        "--csspgo-preinliner=0 --csprof-merge-cold-context=0",
+        "--mark-all-context-preinlined",
+        "--mark-all-context-preinlined --format=text",
+        "--mark-all-context-preinlined --gen-cs-nested-profile=0 --csspgo-preinliner=0",
+        "--mark-all-context-preinlined --ignore-stack-samples --format=text",
+        "--mark-all-context-preinlined --ignore-stack-samples",
+        "--generate-merged-base-profiles",
+        "--skip-symbolization --csprof-max-unsymbolized-context-depth=1",
+        "--skip-symbolization --csprof-max-unsymbolized-context-depth=3 --csprof-max-context-depth=2",
+        "--skip-symbolization --csprof-max-unsymbolized-context-depth=-2 --csprof-max-context-depth=2",
+        "--skip-symbolization --csprof-max-unsymbolized-context-depth=0",
     ] {
-        case.compare(&[&[script.as_str()], more].concat());
+        case.compare_with(&script, more);
     }
 }
 
@@ -347,71 +326,27 @@ fn programs_of_many_builds_have_the_profiles_of_llvm_profgen() {
         let case = with_chains(&llvm, source, &arguments, &simulation);
         let script = format!("--ps={}", case.path("script"));
         let options = [
-            &["--format=text", "--show-detailed-warning"][..],
-            &["--format=text", "--ignore-stack-samples", "--use-md5"],
-            &[
-                "--format=text",
-                "--ignore-stack-samples",
-                "--update-total-samples",
-                "--fill-zero-for-all-funcs",
-            ],
-            &[
-                "--format=text",
-                "--compress-recursion=1",
-                "--csspgo-preinliner=0",
-            ],
-            &[
-                "--format=text",
-                "--csprof-max-context-depth=3",
-                "--gen-cs-nested-profile=0",
-                "--csspgo-preinliner=0",
-                "--trim-cold-profile",
-            ],
-            &[
-                "--format=text",
-                "--infer-missing-frames=0",
-                "--csprof-merge-cold-context=1",
-                "--csprof-max-cold-context-depth=3",
-            ],
-            &["--format=text", "--max-search-depth=1", "--show-density"],
-            &[
-                "--format=text",
-                "--use-dwarf-correlation",
-                "--ignore-stack-samples",
-                "--profile-density-cutoff-hot=700000",
-                "--show-density",
-            ],
-            &[
-                "--format=text",
-                "--csspgo-replay-preinline",
-                "--use-context-cost-for-preinliner=0",
-                "--generate-merged-base-profiles",
-            ],
-            &["--skip-symbolization", "--use-offset=0"],
-            &[
-                "--skip-symbolization",
-                "--ignore-stack-samples",
-                "--use-first-loadable-segment-as-base",
-            ],
-            &[
-                "--format=binary",
-                "--ignore-stack-samples",
-                "--populate-profile-symbol-list",
-            ],
-            &["--ignore-stack-samples", "--use-md5", "--trim-cold-profile"],
-            &[
-                "--format=text",
-                "--profile-summary-cutoff-hot=500000",
-                "--profile-summary-cutoff-cold=600000",
-                "--trim-cold-profile",
-            ],
+            "--format=text --show-detailed-warning",
+            "--format=text --ignore-stack-samples --use-md5",
+            "--format=text --ignore-stack-samples --update-total-samples --fill-zero-for-all-funcs",
+            "--format=text --compress-recursion=1 --csspgo-preinliner=0",
+            "--format=text --csprof-max-context-depth=3 --gen-cs-nested-profile=0 --csspgo-preinliner=0 --trim-cold-profile",
+            "--format=text --infer-missing-frames=0 --csprof-merge-cold-context=1 --csprof-max-cold-context-depth=3",
+            "--format=text --max-search-depth=1 --show-density",
+            "--format=text --use-dwarf-correlation --ignore-stack-samples --profile-density-cutoff-hot=700000 --show-density",
+            "--format=text --csspgo-replay-preinline --use-context-cost-for-preinliner=0 --generate-merged-base-profiles",
+            "--skip-symbolization --use-offset=0",
+            "--skip-symbolization --ignore-stack-samples --use-first-loadable-segment-as-base",
+            "--format=binary --ignore-stack-samples --populate-profile-symbol-list",
+            "--ignore-stack-samples --use-md5 --trim-cold-profile",
+            "--format=text --profile-summary-cutoff-hot=500000 --profile-summary-cutoff-cold=600000 --trim-cold-profile",
         ];
         // Each build is tested with a different part of the list of options.
         for more in some_or_all(
             options.into_iter().cycle().skip(index).take(options.len()),
             5,
         ) {
-            case.compare(&[&[script.as_str()], more].concat());
+            case.compare_with(&script, more);
         }
     }
 }
@@ -422,9 +357,9 @@ fn finished_profiles_with_contexts_get_the_last_steps_again() {
     let simulation = Simulation::new(5).depth(16).chains(true);
     let case = with_chains(&llvm, "walked.c", &PROBES, &simulation);
     for (index, made) in [
-        &["--format=text"][..],
-        &["--format=text", "--use-dwarf-correlation"],
-        &["--format=extbinary"],
+        "--format=text",
+        "--format=text --use-dwarf-correlation",
+        "--format=extbinary",
     ]
     .into_iter()
     .enumerate()
@@ -437,35 +372,21 @@ fn finished_profiles_with_contexts_get_the_last_steps_again() {
             "--gen-cs-nested-profile=0".to_owned(),
             "--csprof-merge-cold-context=0".to_owned(),
         ];
-        args.extend(made.iter().map(|&arg| arg.to_owned()));
+        args.extend(made.split_whitespace().map(str::to_owned));
         let run = ours(&args, Path::new(&profile));
         assert_eq!(run.code, 0, "{run:?}");
         let input = format!("--llvm-sample-profile={profile}");
-        let lines: &[&str] = if made.contains(&"--use-dwarf-correlation") {
-            &["--use-dwarf-correlation"]
-        } else {
-            &[]
-        };
+        let lines = made.strip_prefix("--format=text").unwrap_or_default();
         for more in [
-            &["--format=text"][..],
-            &["--format=text", "--gen-cs-nested-profile=0"],
-            &[
-                "--format=text",
-                "--gen-cs-nested-profile=0",
-                "--sample-profile-hot-inline-threshold=3000",
-                "--sample-profile-cold-inline-threshold=45",
-            ],
-            &["--format=text", "--csspgo-preinliner=0"],
-            &[
-                "--format=text",
-                "--csspgo-preinliner=0",
-                "--gen-cs-nested-profile=0",
-                "--trim-cold-profile",
-            ],
-            &["--gen-cs-nested-profile=0"],
-            &[],
+            "--format=text",
+            "--format=text --gen-cs-nested-profile=0",
+            "--format=text --gen-cs-nested-profile=0 --sample-profile-hot-inline-threshold=3000 --sample-profile-cold-inline-threshold=45",
+            "--format=text --csspgo-preinliner=0",
+            "--format=text --csspgo-preinliner=0 --gen-cs-nested-profile=0 --trim-cold-profile",
+            "--gen-cs-nested-profile=0",
+            "",
         ] {
-            case.compare(&[&[input.as_str()], lines, more].concat());
+            case.compare_with(&input, &format!("{lines} {more}"));
         }
     }
     // LLVM's tool crashes on profiles with contexts whose names are hashes.
@@ -496,32 +417,21 @@ fn recordings_give_the_profiles_of_llvm_profgen_in_every_encoding() {
     let case = Case::of(&llvm, "walked.c", &DEBUG);
     let recording = format!("--perfdata={}", case.recording);
     for more in [
-        &["--format=text"][..],
-        &["--format=text", "--show-density", "--update-total-samples"],
-        &[
-            "--format=text",
-            "--trim-cold-profile",
-            "--profile-summary-cold-count=500",
-        ],
-        &[
-            "--format=text",
-            "--fill-zero-for-all-funcs",
-            "--profile-density-threshold=1e9",
-        ],
-        &["--format=binary"],
-        &["--format=extbinary"],
-        &[],
-        &["--use-md5", "--populate-profile-symbol-list"],
-        &["--use-md5", "--format=text"],
-        &["--skip-symbolization"],
-        &["--skip-symbolization", "--use-offset=0"],
-        &[
-            "--skip-symbolization",
-            "--use-first-loadable-segment-as-base",
-        ],
-        &["--format=text", "--pid=10"],
+        "--format=text",
+        "--format=text --show-density --update-total-samples",
+        "--format=text --trim-cold-profile --profile-summary-cold-count=500",
+        "--format=text --fill-zero-for-all-funcs --profile-density-threshold=1e9",
+        "--format=binary",
+        "--format=extbinary",
+        "",
+        "--use-md5 --populate-profile-symbol-list",
+        "--use-md5 --format=text",
+        "--skip-symbolization",
+        "--skip-symbolization --use-offset=0",
+        "--skip-symbolization --use-first-loadable-segment-as-base",
+        "--format=text --pid=10",
     ] {
-        case.compare(&[&[recording.as_str()], more].concat());
+        case.compare_with(&recording, more);
     }
 }
 

@@ -1,7 +1,6 @@
-//! Merges profiles: many inputs to one result, with a [`Report`] of what was kept, repaired and dropped.
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
 //!
-//! In the crate `profkit`, this crate is the module `profkit::merge`: a program that depends on `profkit` writes
-//! `use profkit::merge::…` where the examples have `use profkit_merge::…`.
+//! Merges profiles: many inputs to one result, with a [`Report`] of what was kept, repaired and dropped.
 //!
 //! | profiles | function | result |
 //! |---|---|---|
@@ -55,6 +54,20 @@
 //! LLVM samples temporal traces into a reservoir of limited size. LLVM 22 uses another method than LLVM 17 to 19
 //! ([`TraceSampling`]): a full reservoir accepts only traces from inputs with more traces than the reservoir holds.
 
+/// Setters of options, each with the name and the type of its field.
+macro_rules! setters {
+    ($($field:ident: $type:ty),* $(,)?) => {
+        $(
+            #[doc = concat!("Sets [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
+            #[must_use]
+            pub fn $field(mut self, $field: $type) -> Self {
+                self.$field = $field;
+                self
+            }
+        )*
+    };
+}
+
 mod accumulate;
 mod driver;
 mod engine;
@@ -74,6 +87,7 @@ pub use driver::{Cancelled, InputStore, Progress, RunOptions, Threads};
 pub use engine::merge_scheduled;
 pub use engine::{MergeOutcome, MergedProfile, merge_instr};
 pub use error::{Difference, GroupConflict, InputGroup, MergeError};
+pub use families::{Merged, merge};
 pub use options::{MergeOptions, NameFilter, Policy, ValueWeights};
 pub use profkit_data::instr::{TraceOptions, TraceSampling};
 pub use profkit_data::{Weight, WeightError};

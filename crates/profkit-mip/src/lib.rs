@@ -1,10 +1,9 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! MIP, the machine-level profile that profkit collects itself. This crate contains three parts: the instrumenter,
 //! which changes the assembly that compilers write; empty profiles of programs, to which runs are added; and the
 //! conversion of MIP profiles to inputs for compilers (block clusters, sample profiles). The crate profkit-mip-driver
 //! has the programs that use the instrumenter in place of a compiler, and the runtime.
-//!
-//! In the crate `profkit`, this crate is the module `profkit::mip`: a program that depends on `profkit` writes
-//! `use profkit::mip::…` where the examples have `use profkit_mip::…`.
 #![deny(missing_docs)]
 
 pub mod asm;

@@ -1,8 +1,7 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! Reads what profiles need from binaries and debug info: build ids; source locations of addresses (symbolising); and
 //! the sections and DWARF that belong to raw profiles with only counters (correlation).
-//!
-//! In the crate `profkit`, this crate is the module `profkit::object`: a program that depends on `profkit` writes
-//! `use profkit::object::…` where the examples have `use profkit_object::…`.
 //!
 //! This crate opens files itself, because the contents of a program show which other files contain its debug info.
 #![deny(missing_docs)]

@@ -83,7 +83,6 @@ pub fn draw(functions: &[&PageFunction], total: u128, unit: &str, out: &mut Stri
     );
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a position in a picture")]
 fn real(number: u128) -> f64 {
     number as f64
 }

@@ -127,7 +127,7 @@ impl Page {
 
 fn function(frame: &HeapFrame<'_>) -> String {
     match frame.name {
-        Some(name) => names::display(name, false).into_owned(),
+        Some(name) => names::display(name).into_owned(),
         None => format!("{:#018x}", frame.frame.function),
     }
 }
@@ -194,11 +194,7 @@ fn numbers(function: &FunctionChange) -> [u128; 2] {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share is from 0 to 1"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "a share is from 0 to 1")]
 fn billionths(share: f64) -> u128 {
     (share.clamp(0.0, 1.0) * BILLION).round() as u128
 }

@@ -438,19 +438,11 @@ fn source_hash(source: &str) -> String {
     )
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share is from 0 to 1"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "a share is from 0 to 1")]
 fn thousandths(share: f64) -> u128 {
     (share.clamp(0.0, 1.0) * 1000.0).round() as u128
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "the script has no larger exact numbers"
-)]
 fn to_f64(number: u128) -> f64 {
     number as f64
 }

@@ -1,8 +1,7 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! Profiles for viewers. [`Page`] is a profile as one HTML file with its data, style and script, which needs no
 //! network; [`export`] makes the files of other tools' viewers.
-//!
-//! In the crate `profkit`, this crate is the module `profkit::page`: a program that depends on `profkit` writes
-//! `use profkit::page::…` where the examples have `use profkit_page::…`.
 //!
 //! ```
 //! use profkit_analysis::instr::{InstrReader, InstrTable};

@@ -1,3 +1,5 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! Reads recordings of Linux perf (`perf.data`): the events, the samples with their branch stacks and call chains, and
 //! the mappings of processes. With the mappings it finds the binary to which an address of a process belongs.
 //!

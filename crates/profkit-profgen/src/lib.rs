@@ -1,3 +1,5 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! Makes inputs of compilers and linkers from counts of ranges and branches ([`profkit_perf::collect`]): sample
 //! profiles, and the layout of code ([`layout`]).
 //!

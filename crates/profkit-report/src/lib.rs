@@ -1,8 +1,7 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! Turns the results of [`profkit_analysis`] into the forms that front ends show: pictures, JSON documents, texts and
 //! numbers for people. Nothing here opens files; long outputs go to a writer that the front end supplies.
-//!
-//! In the crate `profkit`, this crate is the module `profkit::report`: a program that depends on `profkit` writes
-//! `use profkit::report::…` where the examples have `use profkit_report::…`.
 //!
 //! ```
 //! use profkit_report::{grouped, percent, plural, size};

@@ -33,8 +33,7 @@ pub fn archive(members: &[Member<'_>]) -> Vec<u8> {
             count += 1;
         }
     }
-    // The header of a member has room for a name of up to 15 bytes. Longer names stand in a table of names, and the
-    // header contains the offset in this table.
+    // A header has room for 15 bytes. Longer names stand in a table, of which it has the offset.
     let mut long_names = Vec::new();
     let mut short_names = Vec::new();
     for member in members {

@@ -170,8 +170,7 @@ impl<'a> Compiler<'a> {
             .args(["--target", self.target])
             .args(flags);
         if self.target.starts_with("aarch64") {
-            // `-outline-atomics` makes the compiler generate atomic instructions instead of calls to libgcc. Old
-            // compilers do not know the option and print a warning.
+            // Atomic instructions instead of calls to libgcc. Old compilers do not know the option, and warn.
             command.arg("-Ctarget-feature=-outline-atomics");
         }
         command.arg("--extern").arg(&self.abi).arg("-o");

@@ -169,8 +169,7 @@ impl State {
         names.address = self.part.records.address();
         names.program = image::is_program();
         names.process = sys::process();
-        // If the process was forked without calling the fork handler, its records still contain the parent's counts,
-        // which must not be added to a pool.
+        // Without the fork handler, the records have the parent's counts too.
         names.no_pool = names.process != PROCESS.load(Ordering::Relaxed);
         names.forked = FORKED.load(Ordering::Relaxed) | names.no_pool;
         loop {
@@ -191,8 +190,7 @@ impl State {
                 self.write(Adding::Impossible)
             };
             if number == OWN_FILE {
-                // The check of the pool may have stored the pool's number of runs in the header. The file of its own
-                // has the counts of one run.
+                // The check of the pool may have stored its number of runs, but this file has one.
                 self.part.header.runs = 1;
                 self.names.no_pool = true;
                 continue;
@@ -221,9 +219,8 @@ impl State {
             }
             // SAFETY: a `Text` is always zero-terminated.
             let file = unsafe { signed_open(path, how) };
-            // If the file exists already, it was left by a killed process that had the same process id. So another name
-            // is tried. At most 128 names are tried, because some file systems may report for every name that it
-            // exists.
+            // A killed process of the same id left this file. Some file systems may report every name, so 128 are
+            // tried.
             if file != -error::EXISTS || self.temporaries % 128 == 0 {
                 break file;
             }

@@ -22,8 +22,7 @@ pub struct Header {
 }
 
 const _: () = assert!(core::mem::size_of::<Header>() == raw_header::SIZE + 8);
-// The fields have the byte order of the machine. The numbers of a raw file are little-endian, so the machine must be
-// too.
+// The fields have the byte order of the machine, which must be little-endian as raw files are.
 #[cfg(profkit_rt_object)]
 const _: () = assert!(cfg!(target_endian = "little"));
 

@@ -1,3 +1,5 @@
+//! Internal to profkit, without a promise of stability: programs depend on the crate `profkit`.
+//!
 //! The MIP runtime, which is linked into every instrumented image (program or shared library). At exit it writes the
 //! records of the image to a raw file. docs/formats/mip.md describes the file, and docs/guide/mip-runtime.md the behaviour of
 //! the runtime.
@@ -79,8 +81,7 @@ impl Variant {
         match self {
             Variant::Full => &[],
             Variant::Small => &["--cfg=profkit_rt_small"],
-            // This variant may be part of a kernel, which must not use the red zone: interrupts write below the stack
-            // pointer.
+            // A kernel must not use the red zone: interrupts write below the stack pointer.
             Variant::Api => &["--cfg=profkit_rt_api", "-Cno-redzone=yes"],
         }
     }
@@ -91,8 +92,7 @@ pub const COMPILE_FLAGS: &[&str] = &[
     "--crate-name=profkit_rt",
     "--cfg=profkit_rt_object",
     "-Copt-level=z",
-    // In the object file only the C names may be global symbols. If Rust names were global too, the images of one
-    // process would share functions.
+    // If Rust names were global too, the images of one process would share functions.
     "-Cpasses=internalize,globaldce,default<Oz>",
     "-Cllvm-args=-internalize-public-api-list=__profkit_mip_hook,__profkit_mip_fini,__profkit_mip_dump,__profkit_mip_reset,__profkit_mip_ordinal,__profkit_mip_ring_next,__profkit_mip_size,__profkit_mip_write,__profkit_mip_copy",
 ];

@@ -163,8 +163,7 @@ impl Names {
             }
             for at in 0..length {
                 let mut digits = u32::from(*id.add(at));
-                // Each round appends the hexadecimal digit in bits 4 to 7 of the byte, and then moves the low digit
-                // there.
+                // Each round appends the digit in bits 4 to 7, and moves the low digit there.
                 for _ in 0..2 {
                     let [digit, ..] = (digits >> 4 & 15).to_le_bytes();
                     self.name.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
@@ -281,8 +280,7 @@ impl Names {
             }
         }
         self.other.cut(length);
-        // If the name of the raw file has no slash, the result is `.`, the current folder. Otherwise the dot comes
-        // after the last slash, and names the folder before this slash.
+        // Without a slash, the result is `.`, the current folder; otherwise the dot names the folder before it.
         self.other.push(b'.');
     }
 
@@ -428,8 +426,7 @@ mod tests {
         assert!(names.are_too_long());
         assert_eq!(names.name.as_bytes().len(), CAPACITY - 1);
         assert_eq!(names.name.bytes[CAPACITY - 1], 0);
-        // If the pattern is too long and was cut, that is an error, even if the name made from it would be short
-        // enough.
+        // A pattern that was cut is an error, even if its name would be short enough.
         let names = names_of(&b"%%".repeat(LONGEST), &PROGRAM);
         assert!(names.name.length() < NAME_MAX && names.are_too_long());
     }

@@ -20,9 +20,7 @@ pub fn build_id(notes: &[u8], aligned_to_eight: bool) -> &[u8] {
             u32::from_ne_bytes(unsafe { *notes.as_ptr().add(at).cast::<[u8; 4]>().add(index) })
         };
         let (name, size) = (word(0) as usize, word(1) as usize);
-        // On a 32-bit machine, the sums below could wrap around if the size of the name or of the description were too
-        // large. So both must be at most the size of all notes. The notes take less than a quarter of the memory, so
-        // the sums then cannot wrap around.
+        // Both must be at most the size of all notes, a quarter of the memory, so that sums do not wrap around.
         if size_of::<usize>() == 4 && (name > notes.len() || size > notes.len()) {
             break;
         }
@@ -68,8 +66,7 @@ mod tests {
         assert_eq!(build_id(&notes, false), b"");
         notes.extend(note(4, 5, 3, b"GNU\0build"));
         assert_eq!(build_id(&notes, false), b"build");
-        // The notes above have no padding after the last description. Here it is added. The reader must accept both
-        // forms.
+        // Here the last description has padding, unlike above.
         notes.extend(b"\0\0\0");
         assert_eq!(build_id(&notes, false), b"build");
     }

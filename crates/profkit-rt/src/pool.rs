@@ -58,8 +58,7 @@ impl State {
     fn next_word(&mut self) -> u32 {
         let mut word = 0;
         for _ in 0..4 {
-            // The lowest byte comes first. Each byte enters at the top of the word, and moves down as the next bytes
-            // come.
+            // The lowest byte comes first: each enters at the top and moves down.
             word = word >> 8 | (self.next() as u32) << 24;
         }
         word
@@ -74,16 +73,14 @@ impl State {
         if self.source.file == NO_FILE {
             self.part.records.emit(&mut self.stream);
         } else {
-            // For the check, each record of the image is read as if all its bits were set, as in records without any
-            // call. If such records are added to those of a pool, the sums are the records of the pool. So the hash is
-            // that of the pool.
+            // For the check, records count as without any call (all bits set), so that sums and their hash are those of
+            // the pool.
             let mut mask = 0;
             if check {
                 self.stream.only_hash();
                 mask = u32::MAX;
             }
-            // The block of the stream contains the header and the build id of this image. The pool must begin with the
-            // same bytes; only the number of runs may differ.
+            // The pool must begin with the same header and build id; only the number of runs may differ.
             for at in 0..self.stream.block().len() {
                 let byte = self.next();
                 // SAFETY: `at` is below the length of the block, because nothing is added to the block in this loop.
@@ -98,8 +95,7 @@ impl State {
                 }
             }
             let records = self.part.records;
-            // This loop need not notice the end of the pool. If the pool is too short, the check finds that the
-            // checksum is missing. Sums are written only for pools that have passed the check.
+            // If the pool is too short, the check finds that the checksum is missing, and no sums are written.
             let mut at = 0;
             while at < records.length() {
                 if adding == Adding::Bytes {
@@ -162,8 +158,7 @@ impl State {
         } else {
             number = self.add_locked(adding);
             if number == 0 {
-                // The counts are reset so that they are not added twice. The next ordinal is not reset: a function whose
-                // first call comes later gets a larger ordinal than all functions that were already written.
+                // The next ordinal is not reset: functions that are called later get larger ones.
                 self.part.records.fill(record::INITIAL_BYTE);
             }
         }

@@ -33,8 +33,7 @@ pub unsafe fn register(text: *const u8) {
 }
 
 extern "C" fn on_signal(number: i32, info: *const u8, context: *const u8) {
-    // If a dump is already running, this handler does not wait for it. The dump may belong to this thread, and the wait
-    // would then never end.
+    // A running dump may belong to this thread, so the wait would never end.
     let _ = dump::dump_if_idle();
     // Calls the handler that the program, or another image of the process, has registered before.
     let previous = PREVIOUS.load(Ordering::Acquire);

@@ -52,10 +52,8 @@ unsafe fn register_fork_handler() {
     unsafe { pthread_atfork(0, 0, in_child) };
 }
 
-// The two functions that register fork handlers are imported weakly. glibc has `__register_atfork` in its shared
-// library, but `pthread_atfork` only in an archive, which a strong import would add to the program. musl has
-// `pthread_atfork`. A static program may contain neither: then it does not fork, or `dump` recognises the child by its
-// process id.
+// Imported weakly: glibc has `pthread_atfork` only in an archive, musl has nothing else. A static program may have
+// neither: it does not fork, or `dump` sees the other process id.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 global_asm!(".weak __register_atfork", ".weak pthread_atfork");
 

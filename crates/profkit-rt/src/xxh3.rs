@@ -215,8 +215,7 @@ impl Accumulators {
             self.stripes(rest, 0, length.wrapping_sub(1) / STRIPE);
             self.stripes(rest.wrapping_add(length).wrapping_sub(STRIPE), 192 - 64 - 7, 1);
         }
-        // The accumulators are mixed in the same way as the bytes of an input. The numbers in an input are
-        // little-endian, so the accumulators must be too.
+        // The numbers in an input are little-endian, so the accumulators must be too.
         for value in &mut self.0 {
             *value = value.to_le();
         }

@@ -75,8 +75,7 @@ unsafe fn write_to_memory(mut place: *mut u8, sections: &Sections, build_id: &[u
             &Parts {
                 build_id,
                 values: false,
-                // The records must not mention value sites if there are no value data. Readers would reject the
-                // profile.
+                // Without value data, readers reject records with value sites.
                 no_sites: true,
                 old: None,
                 counts: None,

@@ -94,8 +94,7 @@ fn take() -> u64 {
     let blocked = system::block_signals();
     while BUSY.swap(true, Ordering::Acquire) {
         if PROCESS.load(Ordering::Relaxed) != system::process() {
-            // This process was made without a call of the fork handlers, while another thread of the parent used the
-            // state. That thread does not exist in this process.
+            // The thread of the parent that used the state does not exist in this process.
             PROCESS.store(system::process(), Ordering::Relaxed);
             break;
         }
@@ -209,10 +208,8 @@ impl State {
                         && asked.pool
                         && (asked.continuous || CONTINUOUS.load(Ordering::Relaxed)) =>
                 {
-                    // Several processes may add their counts to one file, the pool (`%m`). Processes with `%m%c` map
-                    // the pool and count in it; processes with only `%m` replace the pool by a new file. The pools of
-                    // the two kinds of processes have different names, because the counts in a mapped file would be
-                    // lost if another process replaced the file.
+                    // With `%m%c` processes map the pool and count in it, with only `%m` they replace it by a new file.
+                    // So the two kinds of pools have different names: counts in a mapped file would be lost.
                     facts.signature = !facts.signature;
                     again = false;
                 }
@@ -345,9 +342,8 @@ impl State {
                 self.asked.pool
             };
         let size = sections.counts_size();
-        // Up to [`FEW_COUNTS`] words of counts are copied to the stack. More words are copied to new memory, because
-        // the stack of a signal handler may be small. Most programs have more words. If no other thread can change the
-        // counts meanwhile, they need not be copied.
+        // The stack of a signal handler may be small. If no other thread can change the counts meanwhile, they need not
+        // be copied.
         let mut few = [0_u64; 2 * FEW_COUNTS];
         let few_counts = size <= FEW_COUNTS * 8;
         let alone = libc::has_one_thread();
@@ -395,8 +391,7 @@ impl State {
         if mapped && copy != 0 {
             system::unmap(copy, size);
         }
-        // For both errors (the file too large, a pipe without reader) the system also sends a signal. It is blocked and
-        // pending here, and is removed, so that a failure of the profile does not end the program.
+        // Both errors also send a signal, which is pending here and must not end the program.
         if result == error::FILE_TOO_LARGE {
             system::forget_signal(system::SIGXFSZ);
         } else if result == error::BROKEN_PIPE {
@@ -754,7 +749,6 @@ pub fn in_child() {
         return;
     }
     reset();
-    // A file with this name may exist already: of another image of this process, or of an older process with the same
-    // id. So the file is not made empty, and this profile is added to it.
+    // The file may be of another image of this process, or of an older one with this id: it is added to.
     with_state(State::expand);
 }

@@ -47,8 +47,7 @@ impl<'a> Output<'a> {
         if length > self.buffer.len() {
             self.end_segment();
             self.segment(start, length);
-            // Three segments must be free: up to two for the next call, and one for the bytes that are in the buffer
-            // when all segments are passed on.
+            // Two segments for the next call, and one for the bytes that are in the buffer.
             if self.count > SEGMENTS - 3 {
                 self.flush();
             }

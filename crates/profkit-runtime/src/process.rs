@@ -56,8 +56,7 @@ pub fn initialize() {
         }
     }
     if stays {
-        // If another image registers its handler later, that handler calls the handler of this image. So this image
-        // must stay in memory.
+        // A handler of another image may call this one, so this image must stay in memory.
         libc::stay_loaded();
     }
     // The object file that defines the constructor also defines the destructor, so a program has both or none of them.

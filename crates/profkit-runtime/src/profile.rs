@@ -144,8 +144,7 @@ impl Sections {
             }
             at += layout.stride;
         }
-        // An image with bitmaps has records with bitmaps. So a layout that has fields for bitmaps is wrong if it shows
-        // no bitmap in any record.
+        // A layout with fields for bitmaps is wrong if it shows none in any record.
         bitmaps || self.bitmap.length == 0 || self.data.length == 0 || layout.num_bitmap == 0
     }
 
@@ -161,8 +160,7 @@ impl Sections {
                 to as u64
             }
         };
-        // The header contains the address of the counters in version 7, and their distance from the records in later
-        // versions.
+        // The address of the counters in version 7, later their distance from the records.
         let relative = |to: usize| {
             delta(if RAW == 7 {
                 to
@@ -190,8 +188,7 @@ impl Sections {
             push(padding(self.bitmap.length) as u64);
         }
         if RAW >= 11 {
-            // NumUniformCounters, PaddingBytesAfterUniformCounters and UniformCountersDelta. Only code for a GPU has
-            // uniform counters, so all three are 0.
+            // Only code for a GPU has uniform counters, so these three are 0.
             push(0);
             push(0);
             push(0);

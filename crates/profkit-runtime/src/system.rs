@@ -338,8 +338,7 @@ pub fn keep_owner(old: &Facts, new: i32) {
         if (old.user, old.group) != (now.user, now.group) {
             let (user, group) = (old.user as usize, old.group as usize);
             if checked(number::FCHOWN, [new as usize, user, group, 0, 0]).is_err() {
-                // Only the administrator can change the owner of a file. But a member of a group can give a file to
-                // that group.
+                // Only the administrator changes owners, but a member of a group can give a file to it.
                 let _ = call(number::FCHOWN, [new as usize, NOBODY, group, 0, 0]);
             }
         }

@@ -120,7 +120,7 @@
 //!     let hotness = Thresholds::default().hotness(&context.block, hot_hints);
 //!     println!("{} bytes, {hotness:?}", context.block.get(Field::TotalSize));
 //!     for frame in heap.frames(context.stack) {
-//!         println!("  {}", names::display(frame.name.unwrap_or(b"??"), false));
+//!         println!("  {}", names::display(frame.name.unwrap_or(b"??")));
 //!     }
 //! }
 //! # Ok(())
@@ -235,7 +235,9 @@ pub mod heap {
 
 /// Instrumentation profiles of any form.
 pub mod instr {
-    pub use profkit_analysis::instr::{Form, InstrFacts, InstrReader, Share, Totals, ValueTotals};
+    pub use profkit_analysis::instr::{
+        Form, InstrFacts, InstrReader, InstrTable, Share, Totals, ValueTotals,
+    };
 }
 
 /// How much of a profile a build can use.

@@ -21,9 +21,7 @@
 //!
 //! let file = b":ir\nmain\n1234\n2\n90\n10\n";
 //! match open(file, &ReadOptions::new())? {
-//!     Profile::InstrRaw(mut reader) => print(&mut *reader)?,
-//!     Profile::InstrText(mut reader) => print(&mut *reader)?,
-//!     Profile::InstrIndexed(profile) => print(&mut profile.records())?,
+//!     Profile::Instr(mut reader) => print(&mut reader)?,
 //!     _ => println!("another kind: {:?}", profkit::data::detect::detect(file)),
 //! }
 //! # }
@@ -32,33 +30,28 @@
 //!
 //! | variant | how to go on |
 //! |---|---|
-//! | `InstrRaw`, `InstrText` | the reader is an [`InstrSource`](instr::InstrSource) |
-//! | `InstrIndexed` | [`records`](instr::indexed::IndexedProfile::records) returns an [`InstrSource`](instr::InstrSource); [`lookup`](instr::indexed::IndexedProfile::lookup) finds one function |
+//! | `Instr` | an [`InstrReader`](instr::InstrReader) of any form; in an indexed profile, [`lookup`](instr::indexed::IndexedProfile::lookup) finds one function |
 //! | `Sample` | [`read_into`](sample::SampleFile::read_into) a [`SampleProfile`](sample::SampleProfile), then [`functions`](sample::SampleProfile::functions) |
 //! | `MemProf` | [`contexts`](memprof::MemProfile::contexts) |
 //! | `MemProfRaw` | addresses only, in [`dumps`](memprof::raw::RawMemProf::dumps): see [Heap contexts](#heap-contexts) |
 //! | `Mip` | the field [`functions`](mip::MipProfile::functions) |
 //! | `MipRaw`, `MipMap` | no functions with counts yet: [`merge_mip`](crate::merge::mip::merge_mip) adds raw files to a profile |
 //!
-//! Two readers of [`analysis`](crate::analysis) hide these differences. [`InstrReader`](crate::analysis::instr::InstrReader) opens an
-//! instrumentation profile of any form; [`AnyProfile`](crate::analysis::any::AnyProfile) opens every kind of profile that has
-//! functions, but not heap profiles. An indexed profile that holds only a heap profile opens without functions:
+//! [`InstrReader`](instr::InstrReader) opens an instrumentation profile of any form;
+//! [`AnyProfile`](crate::analysis::any::AnyProfile) opens every kind of profile that has functions, but not heap profiles. An indexed profile that holds only a heap profile opens without functions:
 //! [`is_heap_alone`](crate::analysis::heap::is_heap_alone) recognises it. Both read the sound parts of damaged profiles, where
-//! [`open`](crate::open) refuses a file whose sections are cut off. `read_record` then returns an error for each damaged record or
-//! part of the file. Call it again until it returns `Ok(false)`:
+//! [`open`](crate::open) refuses a file whose sections are cut off. `next_record` then returns an error for each damaged record or
+//! part of the file:
 //!
 //! ```
-//! # #[cfg(feature = "analysis")] {
-//! use profkit::analysis::instr::InstrReader;
-//! use profkit::data::instr::{InstrSource, Record};
+//! # #[cfg(feature = "instr")] {
+//! use profkit::data::instr::{InstrReader, InstrSource, Record};
 //!
 //! let mut reader = InstrReader::open(b":ir\nmain\n1234\n2\n90\n10\n")?;
-//! let source = reader.source();
 //! let mut record = Record::default();
-//! loop {
-//!     match source.read_record(&mut record) {
-//!         Ok(true) => println!("{} counters", record.counts.len()),
-//!         Ok(false) => break,
+//! while let Some(read) = reader.next_record(&mut record) {
+//!     match read {
+//!         Ok(()) => println!("{} counters", record.counts.len()),
 //!         Err(error) => eprintln!("{error}"),
 //!     }
 //! }
@@ -66,7 +59,7 @@
 //! # Ok::<(), profkit::Error>(())
 //! ```
 //!
-//! The name of a record is empty if the names are lost. If a raw profile contains only counters, reading it fails with [`ErrorKind::MissingCorrelation`](crate::ErrorKind::MissingCorrelation): [`InstrReader::open_correlated`](crate::analysis::instr::InstrReader::open_correlated)
+//! The name of a record is empty if the names are lost. If a raw profile contains only counters, reading it fails with [`ErrorKind::MissingCorrelation`](crate::ErrorKind::MissingCorrelation): [`InstrReader::open_correlated`](instr::InstrReader::open_correlated)
 //! takes the functions from [`Plan::joined`](crate::analysis::correlate::Plan::joined), see [Correlate](#correlate).
 //! [`names::display`](crate::analysis::names::display) demangles names of functions.
 //!
@@ -85,7 +78,7 @@
 //! | [`binary`](sample::binary), and `write_compact` | error | error |
 //! | [`gcov`](sample::gcov), for GCC | error | the checksums are lost |
 //!
-//! [`nest(&mut profile, false)`](sample::nest) turns contexts into functions inlined into their callers, so that
+//! [`nest`](sample::nest) turns contexts into functions inlined into their callers, so that
 //! every encoding can contain them. [`GcovOptions::new`](sample::gcov::GcovOptions::new) needs a version:
 //! [`GcovVersion::of_gcc`](sample::gcov::GcovVersion::of_gcc) returns the version that a release of GCC reads.
 //! LLVM reads only [`Gcc47`](sample::gcov::GcovVersion::Gcc47), and not versions 1 to 3.
@@ -126,9 +119,9 @@ pub mod ids {
 #[cfg(feature = "instr")]
 pub mod instr {
     pub use profkit_data::instr::{
-        FunctionId, FunctionRef, FunctionTable, InstrKind, InstrProfile, InstrSource, KindValues,
-        Losses, MemProfSection, NewRecord, Record, RecordId, RecordRef, SiteValues, TemporalTrace,
-        TemporalTraces, TraceOptions, TraceSampling, ValueData, ValueEntry,
+        FunctionId, FunctionRef, FunctionTable, InstrKind, InstrProfile, InstrReader, InstrSource,
+        KindValues, Losses, MemProfSection, NewRecord, Record, RecordId, RecordRef, SiteValues,
+        TemporalTrace, TemporalTraces, TraceOptions, TraceSampling, ValueData, ValueEntry,
     };
 
     /// The indexed format (`.profdata`).
@@ -145,7 +138,7 @@ pub mod instr {
         pub use profkit_data::instr::raw::{
             ImplausibleCount, MetadataRecord, PointerWidth, ProgramMetadata, RawDialect, RawForm,
             RawHeader, RawImage, RawImageRecord, RawImageVTable, RawMetadata, RawMetadataSource,
-            RawProfile, RawReadOptions, RawReader, RawWriteOptions, write,
+            RawProfile, RawReadOptions, RawReader, write,
         };
     }
 
@@ -178,7 +171,7 @@ pub mod memprof {
 
     /// YAML.
     pub mod yaml {
-        pub use profkit_data::memprof::yaml::{YamlOptions, parse, write};
+        pub use profkit_data::memprof::yaml::{parse, write};
     }
 }
 
@@ -188,8 +181,7 @@ pub mod mip {
     pub use profkit_data::mip::{
         Block, CallEdge, EntryKind, EntryRecord, Function, FunctionId, Identity, ImageId, Layout,
         Losses, MapEntry, MapReadOptions, MipForm, MipKind, MipMap, MipProfile, MipWriteOptions,
-        Modes, ProfileVersion, RawPart, RawParts, RawWriteOptions, Sample, add_profile, write,
-        write_raw,
+        Modes, ProfileVersion, RawPart, RawParts, Sample, add_profile, write, write_raw,
     };
 
     /// YAML.
@@ -218,13 +210,13 @@ pub mod sample {
         AddOutcome, Extremes, FlatFunction, FormLosses, FormOptions, Frame, Function, Inlined,
         Location, Losses, NameId, ProfileKind, ReadReport, SampleEncoding, SampleFile, SampleForm,
         SampleLayout, SampleName, SampleNames, SampleProfile, SampleReadOptions, Samples, Target,
-        base_discriminator, encoding, flatten, nest, read, read_with, remap, scale, summarize,
-        trim_cold, unify_hashes,
+        base_discriminator, encoding, flatten, nest, nest_keeping_bases, read, read_with, remap,
+        scale, summarize, trim_cold, unify_hashes,
     };
 
     /// The binary encoding.
     pub mod binary {
-        pub use profkit_data::sample::binary::{BinaryOptions, write, write_compact};
+        pub use profkit_data::sample::binary::{write, write_compact};
     }
 
     /// The extensible binary encoding.

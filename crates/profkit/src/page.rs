@@ -1,11 +1,11 @@
 //! A profile as an HTML page, as call stacks for viewers of other tools, and as tables.
 //!
 //! ```
-//! use profkit::analysis::instr::InstrReader;
+//! use profkit::analysis::instr::{InstrReader, InstrTable};
 //! use profkit::page::{DEFAULT_SIZE_LIMIT, Page};
 //!
-//! let mut reader = InstrReader::open(b":ir\nmain\n1\n1\n90\n")?;
-//! let (mut page, faults) = Page::of_instr("app.proftext", 18, &mut reader);
+//! let table = InstrTable::read(InstrReader::open(b":ir\nmain\n1\n1\n90\n")?);
+//! let (mut page, faults) = Page::of_instr("app.proftext", 18, &table);
 //! assert_eq!(faults.count, 0);
 //! assert!(page.html(DEFAULT_SIZE_LIMIT).text.contains("main"));
 //! # Ok::<(), profkit::Error>(())

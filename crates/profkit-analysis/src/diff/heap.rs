@@ -53,10 +53,6 @@ impl Measure {
 
     /// The amount by which the quantity of a context changed, without its sign.
     fn change(self, pair: &Pair) -> f64 {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "the number is only used to sort changes"
-        )]
         let value = |(number, of): (i128, i128)| number as f64 / of as f64;
         match self {
             Measure::Lifetime => {

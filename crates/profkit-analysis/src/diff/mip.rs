@@ -44,7 +44,6 @@ fn ran(function: &Function) -> FxHashSet<u32> {
 
 /// Returns the share of blocks that ran in only one of the two profiles, among the blocks that ran in at least one of
 /// them. The share is from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
 fn blocks_moved(old: &Function, new: &Function) -> f64 {
     let (old, new) = (ran(old), ran(new));
     let (both, either) = (old.intersection(&new).count(), old.union(&new).count());
@@ -66,7 +65,6 @@ fn blocks_moved(old: &Function, new: &Function) -> f64 {
 /// half moves if the function was called earlier or later. The second half moves in proportion to the blocks that ran
 /// in only one profile: if these are a third of the blocks that ran at all, a third of the second half moves. If the
 /// code of the function changed, nothing of the second half moves.
-#[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
 pub(super) fn diff(old: &MipProfile, new: &MipProfile, options: &DiffOptions) -> ProfileDiff {
     let (old, new) = (Side::new(old), Side::new(new));
     let selection = &options.selection;

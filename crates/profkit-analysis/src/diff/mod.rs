@@ -266,7 +266,6 @@ impl Totals {
 
     /// Returns the difference between the share of `old` in the old total and the share of `new` in the new total,
     /// without its sign. The result is exactly 0 if the shares are equal, however large the totals are.
-    #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
     fn distance(self, [old, new]: [u128; 2]) -> f64 {
         let Totals([old_total, new_total]) = self;
         let products = old.checked_mul(new_total).zip(new.checked_mul(old_total));

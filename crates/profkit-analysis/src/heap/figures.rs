@@ -11,7 +11,6 @@ pub fn access_density(block: &MemInfoBlock) -> f64 {
     average(block, Field::TotalLifetimeAccessDensity) / 100.0
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rounded number for display")]
 pub(super) fn to_f64(number: u64) -> f64 {
     number as f64
 }

@@ -4,12 +4,11 @@ use crate::faults::Faults;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::overlap::records;
 use profkit_data::instr::{
-    FunctionId, FunctionRef, FunctionTable, InstrProfile, InstrReader, InstrSource, NewRecord,
-    Record, RecordId, RecordRef,
+    FunctionRef, FunctionTable, InstrProfile, InstrReader, InstrSource, NewRecord, Record,
+    RecordId, RecordRef, TableBuilder,
 };
 use profkit_data::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::hash_map::Entry;
 
 /// The sound records of an instrumentation profile, with the facts of its header and the errors of its file.
 ///
@@ -42,24 +41,17 @@ impl<'data> InstrTable<'data> {
     /// Reads a profile to its end. Records that cannot be read are left out; their errors are in
     /// [`damage`](Self::damage).
     pub fn read(mut reader: InstrReader<'data>) -> Self {
-        let mut table = FunctionTable::new();
-        let mut functions: FxHashMap<NameRef, FunctionId> = FxHashMap::default();
+        let mut builder = TableBuilder::default();
         let mut damage = Faults::default();
         let mut record = Record::default();
-        let mut order = 0;
         while let Some(read) = reader.next_record(&mut record) {
-            let added = read.and_then(|()| {
-                let full = || ErrorKind::LimitExceeded.error("the profile has too many functions");
-                push(&mut table, &mut functions, &record, order).ok_or_else(full)
-            });
-            if let Err(error) = added {
+            if let Err(error) = read.and_then(|()| builder.add(&record)) {
                 damage.push(error);
             }
-            order += 1;
         }
         let mut profile = InstrProfile {
             kind: reader.kind(),
-            tables: vec![table],
+            tables: vec![builder.table],
             ..InstrProfile::default()
         };
         let (mut traces_error, mut ids_error) = (None, None);
@@ -155,30 +147,6 @@ impl<'data> InstrTable<'data> {
             ..self.profile
         }
     }
-}
-
-/// Adds a record at the end. `None` if the table is full.
-fn push(
-    table: &mut FunctionTable,
-    functions: &mut FxHashMap<NameRef, FunctionId>,
-    record: &Record,
-    order: u64,
-) -> Option<RecordId> {
-    let function = match functions.entry(record.name_ref) {
-        Entry::Occupied(known) => *known.get(),
-        Entry::Vacant(free) => {
-            *free.insert(table.push_function(&record.name, record.name_ref, order)?)
-        }
-    };
-    let new = NewRecord {
-        func_hash: record.func_hash,
-        counts: &record.counts,
-        bitmap: &record.bitmap,
-        uniformity: &record.uniformity,
-        values: (!record.values.is_empty()).then_some(&record.values),
-        order,
-    };
-    table.push_record(function, new)
 }
 
 /// The table with one record for each function and hash. It has no more functions than `table`, so it cannot be full.

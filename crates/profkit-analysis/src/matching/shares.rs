@@ -134,7 +134,6 @@ impl MatchShares {
             } += u128::from(one.count);
         }
         let mut before = 0u128;
-        #[allow(clippy::cast_precision_loss, reason = "a share")]
         let hot = by_count.into_iter().take_while(|one| {
             let is_hot = (before as f64) < HOT_SHARE * counts.total as f64 && one.count > 0;
             before += u128::from(one.count);
@@ -300,7 +299,6 @@ fn functions<'b>(
     (functions, new)
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a share")]
 fn percent(part: u128, whole: u128) -> Option<f64> {
     (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
 }

@@ -88,7 +88,6 @@ where
 /// are in the same half.
 #[expect(
     clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
     reason = "LLVM calculates costs in single precision"
 )]
 fn side_cost(count: u32) -> f32 {

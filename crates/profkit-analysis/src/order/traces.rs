@@ -194,7 +194,6 @@ pub fn utilities<F: Copy + Ord + Hash>(traces: &[Trace<F>], leave_out: bool) -> 
 
 #[expect(
     clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
     reason = "the partitioning calculates in single precision"
 )]
 fn relative(weight: u64, least: u64) -> f32 {

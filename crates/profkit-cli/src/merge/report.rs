@@ -42,8 +42,7 @@ pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
     let output = Output::new(path, Content::Text)?;
     match output.write(|sink| sink.put(&json)) {
         Ok(_) => Ok(()),
-        // The program that reads our standard output has ended, because the program needs no more output: this is not
-        // an error.
+        // The program that reads our standard output needs no more: this is not an error.
         Err(error) if is_stdio(path) && error.is_broken_pipe() => Ok(()),
         Err(error) => Err(error.into()),
     }

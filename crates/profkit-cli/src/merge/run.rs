@@ -152,8 +152,7 @@ impl<'a> Run<'a> {
             job.check()?;
         }
         if let Some(path) = &self.args.report {
-            // The path of the report is checked here, so that a bad path stops the command before the profile is
-            // written.
+            // A bad path of the report stops the command before the profile is written.
             Output::new(path, Content::Text)?;
         }
         cancel::watch(self.args.report.as_deref());
@@ -167,8 +166,7 @@ impl<'a> Run<'a> {
             Err(none) => (Err(none.failure), *none.report, !none.says_all),
         };
         name_commands(&mut report);
-        // If an input is also the output, it holds the result of earlier merges, and its counts are meant to be added.
-        // The event which warns that this input may be counted twice is therefore removed.
+        // An input that is also the output holds the result of earlier merges, whose counts are meant to be added.
         report.events.retain(|event| {
             event.reason != Reason::MayCountTwice || !self.sums.contains(&event.file)
         });
@@ -290,8 +288,7 @@ impl<'a> Run<'a> {
             quiet: self.args.quiet,
             dry_run: self.dry_run && failure.is_none(),
         };
-        // A report about a failure does not replace a file that is perhaps a profile: the failure may be that the report
-        // has the path of a profile.
+        // A report about a failure does not replace a file that is perhaps a profile, at a mistaken path of the report.
         let path = self.args.report.as_deref();
         let path = path.filter(|path| failure.is_none() || may_become_report(path));
         report::put(&full, print, path)?;

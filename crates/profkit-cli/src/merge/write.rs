@@ -7,7 +7,7 @@ use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{FunctionRef, InstrProfile};
 use profkit_data::memprof::MemProfile;
 use profkit_data::memprof::indexed::read_section;
-use profkit_data::memprof::yaml::{self, YamlOptions};
+use profkit_data::memprof::yaml::{self};
 use profkit_merge::Threads;
 use profkit_merge::files::{Output, write_indexed};
 use profkit_report::merge::{Written, indexed_losses, text_losses};
@@ -78,7 +78,7 @@ pub fn write_profile(
                 ));
             }
             refuse_losses(&name, &written.losses, strict)?;
-            output.stage(|sink| yaml::write(&heap, &YamlOptions::new(), sink).map(|_| ()))?
+            output.stage(|sink| yaml::write(&heap, sink).map(|_| ()))?
         }
         Encoding::Indexed(options) => {
             let plan =

@@ -24,4 +24,6 @@ pub use reader::{InstrReadOptions, InstrReader, not_an_instr_profile};
 pub use record::{KindValues, Record, SiteValues, ValueData, ValueEntry};
 pub use reservoir::{Reservoir, TraceOptions, TraceSampling};
 pub use source::InstrSource;
-pub use table::{FunctionId, FunctionRef, FunctionTable, NewRecord, RecordId, RecordRef};
+pub use table::{
+    FunctionId, FunctionRef, FunctionTable, NewRecord, RecordId, RecordRef, TableBuilder,
+};

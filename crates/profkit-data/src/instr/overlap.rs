@@ -42,10 +42,6 @@ pub struct CountSums {
     pub values: [f64; value_kind::COUNT],
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "LLVM calculates shares in floating point"
-)]
 fn float(count: u64) -> f64 {
     count as f64
 }

@@ -1,4 +1,5 @@
-use super::{FunctionTable, InstrKind};
+use super::{FunctionTable, InstrKind, InstrSource, Record, TableBuilder};
+use crate::Result;
 use crate::ids::{BuildId, NameRef};
 use crate::names::SymbolTable;
 
@@ -60,6 +61,25 @@ pub struct TemporalTrace {
 }
 
 impl InstrProfile {
+    /// Reads all records, the build ids and the traces of a reader.
+    ///
+    /// # Errors
+    /// The first damage of the file.
+    pub fn read(source: &mut impl InstrSource) -> Result<Self> {
+        let mut builder = TableBuilder::default();
+        let mut record = Record::default();
+        while source.read_record(&mut record)? {
+            builder.add(&record)?;
+        }
+        Ok(InstrProfile {
+            kind: source.kind(),
+            tables: vec![builder.table],
+            binary_ids: source.binary_ids()?,
+            traces: source.temporal_traces()?,
+            ..InstrProfile::default()
+        })
+    }
+
     /// Returns the number of records that have uniformity bits ([`Record::uniformity`](super::Record::uniformity)). Only
     /// indexed version 14 can hold them.
     pub fn uniformity_count(&self) -> usize {

@@ -1,7 +1,9 @@
 //! A table that holds many function records in a few large buffers. Merges build such tables, and writers read them.
-use super::record::ValueData;
+use super::record::{Record, ValueData};
 use crate::ids::{FuncHash, NameRef};
 use crate::summary::is_pseudo;
+use crate::{ErrorKind, Result};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// The index of a function in a [`FunctionTable`]. Each function name has one index.
@@ -335,6 +337,61 @@ impl FunctionTable {
             values: self.values.get(entry.values as usize),
             order: entry.order,
         }
+    }
+}
+
+/// Makes a table of records in the order in which a reader returns them.
+///
+/// ```
+/// use profkit_data::instr::{InstrReader, InstrSource, TableBuilder};
+///
+/// let mut reader = InstrReader::open(b"main\n1\n2\n90\n10\n")?;
+/// let mut builder = TableBuilder::default();
+/// for record in reader.records() {
+///     builder.add(&record?)?;
+/// }
+/// assert_eq!(builder.table.record_count(), 1);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TableBuilder {
+    /// The table. The order of its records are the numbers 0, 1, 2 …
+    pub table: FunctionTable,
+    functions: FxHashMap<NameRef, FunctionId>,
+    order: u64,
+}
+
+impl TableBuilder {
+    /// Adds a record at the end, also if the function has a record with this hash already.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`] if the table is full.
+    pub fn add(&mut self, record: &Record) -> Result<()> {
+        let order = self.order;
+        let added = self.function(record).and_then(|function| {
+            let new = NewRecord {
+                func_hash: record.func_hash,
+                counts: &record.counts,
+                bitmap: &record.bitmap,
+                uniformity: &record.uniformity,
+                values: Some(&record.values),
+                order,
+            };
+            self.table.push_record(function, new)
+        });
+        self.order += 1;
+        let full = || ErrorKind::LimitExceeded.error("the profile has too many functions");
+        added.map(|_| ()).ok_or_else(full)
+    }
+
+    fn function(&mut self, record: &Record) -> Option<FunctionId> {
+        if let Some(&known) = self.functions.get(&record.name_ref) {
+            return Some(known);
+        }
+        let (name, name_ref) = (&record.name, record.name_ref);
+        let function = self.table.push_function(name, name_ref, self.order)?;
+        self.functions.insert(name_ref, function);
+        Some(function)
     }
 }
 

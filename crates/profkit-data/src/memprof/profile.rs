@@ -153,7 +153,7 @@ pub struct Record {
 /// assert_eq!(profile.stack(stack).count(), 1);
 /// profile.record_mut(function);
 /// let mut text = Vec::new();
-/// yaml::write(&profile, &yaml::YamlOptions::new(), &mut text)?;
+/// yaml::write(&profile, &mut text)?;
 /// assert!(text.starts_with(b"---\nHeapProfileRecords:"));
 /// # Ok::<(), profkit_data::Error>(())
 /// ```

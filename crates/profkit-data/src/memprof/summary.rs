@@ -59,10 +59,6 @@ impl Thresholds {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "LLVM also rounds here, and the thresholds are coarse"
-)]
 fn to_f32(number: u64) -> f32 {
     number as f32
 }

@@ -36,7 +36,7 @@ DataAccessProfiles:
 
 fn text(profile: &MemProfile) -> String {
     let mut out = Vec::new();
-    yaml::write(profile, &yaml::YamlOptions::new(), &mut out).unwrap();
+    yaml::write(profile, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -320,18 +320,6 @@ fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
     })
 }
 
-/// Options for writing a raw file. There are no options yet; the version is always 9.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RawWriteOptions {}
-
-impl RawWriteOptions {
-    /// Makes the default options.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 /// One part of a raw file to write: the records of one or several runs of one image.
 #[derive(Clone, Debug)]
 pub struct PartToWrite<'a> {
@@ -352,7 +340,7 @@ pub struct PartToWrite<'a> {
 /// Writes one part of a raw file, as the run-time library of a program does. Nothing is left out.
 ///
 /// ```
-/// use profkit_data::mip::{Modes, PartToWrite, RawParts, RawWriteOptions, Width, write_raw};
+/// use profkit_data::mip::{Modes, PartToWrite, RawParts, Width, write_raw};
 ///
 /// let part = PartToWrite {
 ///     build_id: &[0xab, 0xcd],
@@ -363,7 +351,7 @@ pub struct PartToWrite<'a> {
 ///     samples: &[],
 /// };
 /// let mut file = Vec::new();
-/// write_raw(&part, &RawWriteOptions::new(), &mut file)?;
+/// write_raw(&part, &mut file)?;
 /// for part in RawParts::new(&file) {
 ///     assert_eq!(part?.records, [0, 0xff]);
 /// }
@@ -372,11 +360,7 @@ pub struct PartToWrite<'a> {
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if data are too long for their field, and the errors of the sink.
-pub fn write_raw(
-    part: &PartToWrite<'_>,
-    _options: &RawWriteOptions,
-    sink: &mut dyn Sink,
-) -> Result<Losses> {
+pub fn write_raw(part: &PartToWrite<'_>, sink: &mut dyn Sink) -> Result<Losses> {
     let too_long = || {
         ErrorKind::CannotRepresent
             .error("the build id or the list of samples is too long for a raw file")

@@ -228,10 +228,6 @@ impl Samples {
         if found.is_err() {
             self.inlined.insert(at, Inlined::empty((location, name)));
         }
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "the index was just found or inserted"
-        )]
         &mut self.inlined[at].samples
     }
 

@@ -92,7 +92,6 @@ impl FlatFunction {
         if self.facts.len() <= ordinal {
             self.facts.resize(ordinal + 1, Facts::default());
         }
-        #[expect(clippy::indexing_slicing, reason = "resized above")]
         &mut self.facts[ordinal]
     }
 }

@@ -1,5 +1,5 @@
 //! The encodings in which sample profiles are written.
-use super::binary::{self, BinaryOptions};
+use super::binary::{self};
 use super::ext_binary::{self, ExtBinaryOptions};
 use super::gcov::{self, GcovLosses, GcovOptions, GcovProfile, GcovVersion};
 use super::text::{self, TextOptions};
@@ -122,7 +122,7 @@ impl SampleForm {
         let is_needed =
             !self.holds_contexts() && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
         if is_needed {
-            nest(profile, false);
+            nest(profile);
         }
         is_needed
     }
@@ -141,10 +141,8 @@ impl SampleForm {
         let losses = match self {
             SampleForm::Text => text::write(profile, &options.text, sink),
             SampleForm::ExtBinary => ext_binary::write(profile, &options.ext_binary, sink),
-            SampleForm::Binary => binary::write(profile, &BinaryOptions::new(), sink),
-            SampleForm::CompactBinary => {
-                binary::write_compact(profile, &BinaryOptions::new(), sink)
-            }
+            SampleForm::Binary => binary::write(profile, sink),
+            SampleForm::CompactBinary => binary::write_compact(profile, sink),
             SampleForm::Gcov(version) => {
                 let fresh = GcovOptions::new(version);
                 let options = match &options.gcov_like {

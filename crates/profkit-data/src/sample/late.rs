@@ -132,10 +132,7 @@ impl<T: Entry> Spot<T> {
             list.insert(at, T::empty(key));
         }
         self.hint = at + 1;
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "the index was just found or inserted"
-        )]
+        // The entry at this index was just found or inserted.
         (&mut list[at], found.is_err())
     }
 
@@ -152,10 +149,7 @@ impl<T: Entry> Spot<T> {
         if at == next {
             entries.push(T::empty(key));
         }
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "the index was just found or pushed"
-        )]
+        // The entry at this index was just found or pushed.
         (&mut entries[at], at == next)
     }
 

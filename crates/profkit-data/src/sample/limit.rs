@@ -8,9 +8,7 @@ use rustc_hash::FxHashSet;
 /// The share of functions that is kept is (`limit` / `size`)², and at least one function is dropped. Returns the number
 /// of functions that remain in the profile.
 #[expect(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
     reason = "LLVM calculates in floating point, and profkit must drop the same functions"
 )]
 fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {

@@ -5,7 +5,6 @@
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
-    clippy::indexing_slicing,
     reason = "tests fail by panicking"
 )]
 

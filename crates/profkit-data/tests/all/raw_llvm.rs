@@ -291,33 +291,10 @@ fn fixtures_decode_as(release: u32, at_least: usize) {
 }
 
 #[test]
-fn fixtures_decode_as_llvm_13_shows_them() {
-    fixtures_decode_as(13, 15);
-}
-
-#[test]
-fn fixtures_decode_as_llvm_14_shows_them() {
-    fixtures_decode_as(14, 15);
-}
-
-#[test]
-fn fixtures_decode_as_llvm_15_shows_them() {
-    fixtures_decode_as(15, 15);
-}
-
-#[test]
-fn fixtures_decode_as_llvm_16_shows_them() {
-    fixtures_decode_as(16, 15);
-}
-
-#[test]
-fn fixtures_decode_as_llvm_19_shows_them() {
-    fixtures_decode_as(19, 20);
-}
-
-#[test]
-fn fixtures_decode_as_llvm_22_shows_them() {
-    fixtures_decode_as(22, 20);
+fn fixtures_decode_as_each_llvm_shows_them() {
+    for (release, at_least) in [(13, 15), (14, 15), (15, 15), (16, 15), (19, 20), (22, 20)] {
+        fixtures_decode_as(release, at_least);
+    }
 }
 
 /// Raw profiles of one version, made by our writer. They have all kinds of sections that the releases with this version
@@ -432,31 +409,8 @@ fn written_files_are_read_by(release: u32, version: u32) {
 }
 
 #[test]
-fn version_7_of_our_writer_is_read_by_llvm_13() {
-    written_files_are_read_by(13, 7);
-}
-
-#[test]
-fn version_8_of_our_writer_is_read_by_llvm_14() {
-    written_files_are_read_by(14, 8);
-}
-
-#[test]
-fn version_8_of_our_writer_is_read_by_llvm_15() {
-    written_files_are_read_by(15, 8);
-}
-
-#[test]
-fn version_8_of_our_writer_is_read_by_llvm_16() {
-    written_files_are_read_by(16, 8);
-}
-
-#[test]
-fn version_10_of_our_writer_is_read_by_llvm_19() {
-    written_files_are_read_by(19, 10);
-}
-
-#[test]
-fn version_10_of_our_writer_is_read_by_llvm_22() {
-    written_files_are_read_by(22, 10);
+fn each_version_of_our_writer_is_read_by_llvm() {
+    for (release, version) in [(13, 7), (14, 8), (15, 8), (16, 8), (19, 10), (22, 10)] {
+        written_files_are_read_by(release, version);
+    }
 }

@@ -9,7 +9,7 @@ use profkit_data::instr::raw::{
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrSource, Record, ValueEntry};
 use profkit_data::{Error, ErrorKind};
-use profkit_testkit::{Llvm, require_or_skip};
+use profkit_testkit::{Llvm, require_or_skip, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -48,7 +48,7 @@ fn build(llvm: &Llvm, flags: &[&str], folder: &Path, pattern: &str) -> PathBuf {
     assert!(compile.output().unwrap().status.success(), "{compile:?}");
     let mut run = Command::new(&program);
     run.env("LLVM_PROFILE_FILE", folder.join(pattern));
-    assert!(run.status().unwrap().success());
+    succeed(&mut run);
     folder.join(pattern.replace("%c", ""))
 }
 
@@ -62,12 +62,11 @@ fn compare(llvm: &Llvm, flags: &[&str], pattern: &str) {
     assert_eq!(ours.len(), 2, "{flags:?}");
     ours.sort_by(|a, b| a.name.cmp(&b.name));
 
-    let output = Command::new(llvm.profdata())
-        .args(["merge", "--text", "-o", "-"])
-        .arg(&path)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{flags:?}");
+    let output = succeed(
+        Command::new(llvm.profdata())
+            .args(["merge", "--text", "-o", "-"])
+            .arg(&path),
+    );
     let mut text = TextReader::parse(&output.stdout).unwrap();
     let mut theirs = read_all(&mut text).unwrap();
     theirs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -127,23 +126,8 @@ fn modes_decode_as(release: u32) {
 }
 
 #[test]
-fn more_modes_decode_as_llvm_13_merges_them() {
-    modes_decode_as(13);
-}
-
-#[test]
-fn more_modes_decode_as_llvm_16_merges_them() {
-    modes_decode_as(16);
-}
-
-#[test]
-fn more_modes_decode_as_llvm_19_merges_them() {
-    modes_decode_as(19);
-}
-
-#[test]
-fn more_modes_decode_as_llvm_22_merges_them() {
-    modes_decode_as(22);
+fn more_modes_decode_as_each_llvm_merges_them() {
+    [13, 16, 19, 22].into_iter().for_each(modes_decode_as);
 }
 
 /// In continuous mode, records have value sites but the runtime never writes the values. LLVM refuses such a file.

@@ -89,7 +89,7 @@ fn files_of_llvm_22_come_out_with_its_bytes() {
         if name.ends_with("-text") {
             text::write(&profile, &TextOptions::default(), &mut out).unwrap();
         } else if name.ends_with("-binary") {
-            binary::write(&profile, &binary::BinaryOptions::new(), &mut out).unwrap();
+            binary::write(&profile, &mut out).unwrap();
         } else {
             ext_binary::write(&profile, &options, &mut out).unwrap();
             compare_sections(&name, &file, &out);

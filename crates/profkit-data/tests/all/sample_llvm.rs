@@ -72,7 +72,7 @@ fn write(profile: &SampleProfile, form: Form) -> profkit_data::Result<Vec<u8>> {
             let options = TextOptions::default().llvm_vtables(true);
             text::write(profile, &options, &mut out)
         }
-        Form::Binary => binary::write(profile, &binary::BinaryOptions::new(), &mut out),
+        Form::Binary => binary::write(profile, &mut out),
         Form::Ext(options) => ext_binary::write(profile, &options, &mut out),
     }
     .map(|_| out)
@@ -202,8 +202,7 @@ fn what_is_written_is_read_by_every_release() {
             }
             if llvm.release() < 17 && !shape.contexts && !shape.probes {
                 let mut compact = Vec::new();
-                binary::write_compact(&profile, &binary::BinaryOptions::new(), &mut compact)
-                    .unwrap();
+                binary::write_compact(&profile, &mut compact).unwrap();
                 let theirs = merge(&llvm, "--compbinary", &source).unwrap();
                 let summary_and_size =
                     |bytes: &[u8]| (bytes.len(), bytes.get(..60).map(<[u8]>::to_vec));
@@ -275,7 +274,7 @@ proptest! {
         let source = odd_sample_text(shape, seed);
         let original = read(source.as_bytes());
         let mut file = Vec::new();
-        let written = binary::write_compact(&original, &binary::BinaryOptions::new(), &mut file);
+        let written = binary::write_compact(&original, &mut file);
         prop_assert_eq!(written.is_err(), shape.contexts || shape.probes);
         if written.is_err() {
             return Ok(());
@@ -291,7 +290,7 @@ proptest! {
             String::from_utf8(as_text(&wanted)).unwrap()
         );
         let mut again = Vec::new();
-        binary::write_compact(&found, &binary::BinaryOptions::new(), &mut again).unwrap();
+        binary::write_compact(&found, &mut again).unwrap();
         prop_assert_eq!(read(&again).functions().len(), found.functions().len());
         prop_assert_eq!(as_text(&read(&again)), as_text(&found));
     }

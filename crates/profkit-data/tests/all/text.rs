@@ -1,52 +1,21 @@
 //! Compares the text format with llvm-profdata: real profiles of every mode and release, and features that only
 //! hand-written text has.
 use profkit_data::instr::text::{TextOptions, TextReader};
-use profkit_data::instr::{FunctionTable, InstrProfile, InstrSource, NewRecord, Record};
+use profkit_data::instr::{InstrProfile, InstrSource, Record};
 use profkit_testkit::matrix::{self, Compiler, Unavailable};
-use profkit_testkit::{Llvm, require_or_skip, skip};
+use profkit_testkit::{Llvm, require_or_skip, skip, succeed};
 use std::path::Path;
 use std::process::Command;
 
 fn llvm_text(llvm: &Llvm, inputs: &[&Path]) -> Vec<u8> {
     let mut merge = Command::new(llvm.profdata());
     merge.args(["merge", "--text", "-o", "-"]).args(inputs);
-    let output = merge.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let output = succeed(&mut merge);
     output.stdout
 }
 
-/// Reads text and writes it again. Records of the same name must stand next to each other.
 fn through_profkit(text: &[u8]) -> Vec<u8> {
-    let mut reader = TextReader::parse(text).unwrap();
-    let mut table = FunctionTable::new();
-    let mut record = Record::default();
-    let mut last = None;
-    let mut order = 0;
-    while reader.read_record(&mut record).unwrap() {
-        let function = match last.take() {
-            Some((name, function)) if name == record.name => function,
-            _ => table
-                .push_function(&record.name, record.name_ref, order)
-                .unwrap(),
-        };
-        let new = NewRecord {
-            func_hash: record.func_hash,
-            counts: &record.counts,
-            bitmap: &record.bitmap,
-            uniformity: &record.uniformity,
-            values: Some(&record.values),
-            order,
-        };
-        table.push_record(function, new).unwrap();
-        last = Some((record.name.clone(), function));
-        order += 1;
-    }
-    let profile = InstrProfile {
-        kind: reader.kind(),
-        tables: vec![table],
-        traces: reader.temporal_traces().unwrap(),
-        ..InstrProfile::default()
-    };
+    let profile = InstrProfile::read(&mut TextReader::parse(text).unwrap()).unwrap();
     let mut out = Vec::new();
     profkit_data::instr::text::write(&profile, &TextOptions::default(), &mut out).unwrap();
     out

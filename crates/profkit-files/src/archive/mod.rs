@@ -163,8 +163,7 @@ impl Stream {
             if at == index {
                 return member;
             }
-            // The error of a skipped member is ignored here. If this member is read later, the archive is decompressed
-            // again, and the error is returned then.
+            // If a skipped member is read later, the archive is decompressed again, and its error is returned.
             if let Ok(member) = member {
                 state.keep(at, member);
             }

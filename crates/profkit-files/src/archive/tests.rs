@@ -82,8 +82,7 @@ fn each_compression_is_told_by_its_magic_and_expanded() {
             Some(PROFILE),
             "{compression}"
         );
-        // A file that consists of two compressed files decompresses to the contents of the first and then of the
-        // second. The compression tools handle such a file in the same way.
+        // Two compressed files, one after the other, decompress to both contents, as the tools do it.
         let twice = [bytes.clone(), bytes].concat();
         assert_eq!(
             expand(&twice).unwrap().unwrap(),
@@ -122,9 +121,7 @@ fn damage_is_reported_with_the_bytes_before_it() {
                 }
                 other => panic!("{compression} cut to {cut} bytes: {other:?}"),
             }
-            // The bytes before the cut are returned, and they are right. Exception: the zstd decoder returns nothing
-            // here. It holds back the last bytes of its output, and this file has fewer bytes than the decoder holds
-            // back.
+            // Before the cut, all bytes are right. The zstd decoder holds back more bytes than this file has.
             match profkit_data::stored::expand_front(&bytes[..cut]) {
                 Err(StoredError::Damaged {
                     expanded: 0,
@@ -173,8 +170,7 @@ fn the_members_of_every_archive_are_inputs() {
         let list = listed(&path);
         assert_eq!(list.len(), 3, "{name}");
         assert!(list.notes.is_empty(), "{name}: {:?}", list.notes);
-        // The members are read twice, from the last to the first, so that the compressed tar must be decompressed again
-        // from its start.
+        // From the last to the first, so that the compressed tar must be decompressed from its start again.
         for _ in 0..2 {
             for run in (0..3).rev() {
                 assert_eq!(
@@ -249,8 +245,7 @@ fn a_cut_archive_gives_the_members_before_the_cut() {
     use crate::InputNote;
     let folder = tempfile::tempdir().unwrap();
     let whole = tar(3);
-    // The first part of the archive has four blocks: the header of the folder, the header and the contents of one run,
-    // and the header of the next run.
+    // Four blocks: the header of the folder, the header and the contents of one run, the header of the next.
     let cut = &whole[..512 * 4];
     for (name, bytes) in [("cut.tar", cut.to_vec()), ("cut.tar.gz", gzip(cut))] {
         let list = listed(&write(folder.path(), name, &bytes));

@@ -459,7 +459,7 @@ pub fn show(
         }
     }
     let mut out = Vec::new();
-    yaml::write(&heap, &yaml::YamlOptions::new(), &mut out as &mut dyn Sink).map_err(fault)?;
+    yaml::write(&heap, &mut out as &mut dyn Sink).map_err(fault)?;
     lines.text(&out);
     Ok(())
 }

@@ -79,11 +79,7 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
 
 /// Formats the area under the page fault curve as C's `%e` does. LLVM stores the area in 32 bits, and prints it with
 /// the precision of a `float`.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "LLVM's arithmetic"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "LLVM's arithmetic")]
 fn exponent(area: u64) -> String {
     let text = format!("{:.6e}", f64::from(area as u32 as f32));
     match text.split_once('e') {

@@ -87,10 +87,6 @@ impl ValueStatistics {
 
 /// Prints the detailed summary. For each cutoff (a percentage of the total counts), it states how many of the hottest
 /// blocks together have this percentage. LLVM computes the percentages in single precision.
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "the numbers are rounded as LLVM rounds them"
-)]
 pub fn detailed_summary(lines: &mut Lines<'_>, summary: &Summary) {
     lines.text(b"Detailed summary:\n");
     for entry in &summary.cutoffs {

@@ -148,10 +148,6 @@ impl Files {
 }
 
 /// Prints a warning that states the share that `part` has of `all`. Prints nothing if `part` or `all` is 0.
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "the shares are rounded to two digits"
-)]
 pub fn share(session: &Session<'_>, part: u64, all: u64, text: &str) {
     if part > 0 && all > 0 {
         let share = part.wrapping_mul(100) as f64 / all as f64;

@@ -104,8 +104,7 @@ impl RecordStats {
         self.seen = self.seen.saturating_add(other.seen);
         let differ = self.origin != 0 && other.origin != 0 && self.origin != other.origin;
         self.collided |= other.collided | differ;
-        // If the records come from two programs, the lower program number is kept, so that the result does not depend
-        // on the order of inputs.
+        // The lower program number is kept, so that the result does not depend on the order of inputs.
         self.origin = match (self.origin, other.origin) {
             (0, one) | (one, 0) => one,
             (a, b) => a.min(b),
@@ -349,8 +348,7 @@ impl Accumulator {
         };
         self.crowded.added(&self.table, self.rules, function, id);
         let mut stats = incoming.stats;
-        // LLVM scales the markers of pseudo records like counts. With weight 1, LLVM neither scales counts nor checks
-        // their range.
+        // LLVM scales markers like counts. With weight 1, it neither scales nor checks the range.
         let scale = if self.rules.markers_are_counts {
             !incoming.weight.is_one()
         } else {
@@ -364,8 +362,7 @@ impl Accumulator {
         {
             stats.overflowed |= scale_values(values, incoming.weight);
         }
-        // A text profile may list more values than a value site can have. LLVM's writers cut the list even in the first
-        // record of a function.
+        // A text may list more values than a site can have. LLVM's writers cut the list even in the first record.
         if self.join == SiteRule::LlvmJoin
             && let Some(values) = self.table.values_mut(id)
             && is_long(values)
@@ -478,8 +475,7 @@ impl Accumulator {
         self.refused += other.refused;
         let mut ids = Vec::new();
         let mut functions: Vec<_> = (0..).map(FunctionId).zip(other.table.functions()).collect();
-        // `other` imitates one of LLVM's writers. Its functions are sorted into the order in which that writer received
-        // them.
+        // `other` imitates one of LLVM's writers, so its functions come in the order in which it got them.
         if in_order && !functions.is_sorted_by_key(|(_, function)| function.order()) {
             functions.sort_by_key(|(_, function)| function.order());
         }
@@ -570,8 +566,7 @@ impl Accumulator {
     /// Merges records of one name and hash into the first. Returns those that were merged, and how many inputs were
     /// left out.
     fn drop_other_shapes(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
-        // Conflicts are handled in the order of inputs, so that a log with a limit keeps the same events for any number
-        // of threads.
+        // In the order of inputs, so that a log with a limit keeps the same events for any number of threads.
         let mut conflicts: Vec<(u64, FunctionId, RecordId, RecordId)> = Vec::new();
         let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {

@@ -61,8 +61,7 @@ fn accumulate(records: &[(Record, u64)], place: u64) -> Accumulator {
         let order = order * 4 + place;
         let mut incoming = Incoming::of_record(record, order, Weight::ONE, SiteRule::Canonical);
         incoming.stats = RecordStats::once(u32::try_from(place).unwrap());
-        // If a new record has a different number of counters than an existing one, the two stay separate until the end,
-        // so no fault is reported here. Only a sum that exceeded the largest count is reported at once.
+        // Records of other sizes stay separate until the end; only a sum that is too large is reported at once.
         assert!(matches!(acc.add(incoming), None | Some(Fault::Overflow)));
     }
     acc
@@ -224,8 +223,7 @@ fn a_filter_takes_functions_out_of_the_result() {
 
 #[test]
 fn llvm_weighs_markers_like_counts() {
-    // The expected count is the output of `llvm-profdata-22 merge --weighted-input=2,FILE` for a pseudo-hot record:
-    // 18446744073709551613.
+    // `llvm-profdata-22 merge --weighted-input=2,FILE` of a pseudo-hot record gives 18446744073709551613.
     let mut acc = Accumulator::new(Rules::LLVM);
     let record = plain("f", 1, &[PSEUDO_HOT]);
     acc.add(Incoming::of_record(

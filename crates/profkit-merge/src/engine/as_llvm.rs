@@ -53,8 +53,7 @@ pub(super) fn before_join(workers: &mut [Done<Instr<'_, '_>>]) -> Vec<usize> {
         .map(|(number, _)| number)
         .collect();
     if together && !odd.is_empty() {
-        // The sums of all workers were moved into the first worker. So if one worker must read its inputs again, all
-        // workers must.
+        // The first worker has the sums of all, so if one must read its inputs again, all must.
         (0..workers.len()).collect()
     } else {
         odd
@@ -126,8 +125,7 @@ impl Worker<'_, '_> {
             source => source?,
         };
         let is_raw = matches!(source, InstrReader::Raw(_));
-        // For an indexed profile, LLVM reads the start of the heap profile and the temporal traces together with the
-        // header. For a text profile, it reads the traces together with the records.
+        // LLVM reads the traces of an indexed profile with its header, those of a text with its records.
         let mut early_traces = None;
         if let InstrReader::Indexed(_) = source {
             self.check_memprof(&source)?;
@@ -241,9 +239,8 @@ impl Worker<'_, '_> {
                     if record.name.is_empty() {
                         record.name_ref = NameRef::of(b"");
                     }
-                    // Of a raw file with several profiles, LLVM keeps only the names of virtual tables of the last
-                    // profile. They are collected here, because the reader closes the last profile at the end of the
-                    // file.
+                    // Of several raw profiles, LLVM keeps the names of virtual tables of the last, which the reader
+                    // closes at the end.
                     if keeps_names && is_raw && source.profiles_seen() != profiles {
                         profiles = source.profiles_seen();
                         records.vtable_names = vtables::of_input(source);
@@ -262,8 +259,7 @@ impl Worker<'_, '_> {
         if keeps_names && !is_raw {
             records.vtable_names = vtables::of_input(source);
         }
-        // To find the names of virtual tables, LLVM also collects the names of functions. An error in this step
-        // replaces an error in a record.
+        // LLVM also collects the names of functions. An error in this step replaces one in a record.
         if keeps_names && let Some(error) = source::empty_name(source) {
             records.first_error = Some(error);
         }

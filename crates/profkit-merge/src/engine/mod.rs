@@ -154,8 +154,7 @@ impl<'c, 'i> Context<'c, 'i> {
         strategy: Strategy,
     ) -> Result<Self, Cancelled> {
         Ok(Context {
-            // If the names of virtual tables are kept, LLVM writes them in the order of the inputs. The fast path does
-            // not keep this order, so it is switched off.
+            // LLVM writes names of virtual tables in the order of the inputs, which the fast path does not keep.
             fast: !options.no_fast_path && !options.keep_vtable_names,
             layouts: Layouts::new(options.run.threads.count()),
             driver,
@@ -277,8 +276,7 @@ fn check_inputs(
     let groups = worker.groups.iter();
     let kinds = groups.map(|group| kinds::check(&group.inputs, inputs));
     let kinds = kinds.collect::<Result<_, _>>()?;
-    // If there is one result for each set of build ids, each result is for a different program, and different compilers
-    // may have made these programs. So the compilers are compared only if there is a single result.
+    // With one result for each set of build ids, each is of another program, which another compiler may have made.
     if !context.options.mixed_hashes && !context.options.separate_by_build_id {
         version::check(&worker.generations, inputs)?;
     }

@@ -233,8 +233,7 @@ impl Worker<'_, '_> {
     ) -> (FileStats, EventLog) {
         let ids = profile.binary_ids().unwrap_or_default();
         let group = self.group(&ids);
-        // Each name needs at least 40 bytes of the file. This limits the number of names, whatever number the header
-        // contains.
+        // A name takes at least 40 bytes of the file, whatever number the header contains.
         let most = usize::try_from(profile.table().index_offset() / 40).unwrap_or(0);
         let names = usize::try_from(profile.name_count())
             .unwrap_or(usize::MAX)
@@ -492,8 +491,7 @@ impl FileStats {
             if cut.is_some() {
                 message.push_str(", because the names in this file are cut off");
             }
-            // The names were found in other inputs. One event says so, and replaces the event about the cut-off names.
-            // The new event keeps the offset at which the names are cut off.
+            // One event says that names were found, in place of the one about cut-off names, whose offset it keeps.
             let here = event(Reason::NamesFromSibling, message);
             file.push(match cut {
                 Some(cut) => Event {
@@ -526,8 +524,7 @@ impl FileStats {
 
 fn are_names_cut(event: &Event) -> bool {
     event.error.as_ref().is_some_and(|error| {
-        // If the names section is larger than the rest of the file, the reader reports either `BadHeader` or
-        // `Truncated`: the file may be cut off, but its header may also be wrong.
+        // If the section is larger than the rest of the file, either the file is cut off or the header is wrong.
         matches!(error.kind(), ErrorKind::BadHeader | ErrorKind::Truncated)
             && matches!(error.structures(), [Structure::Names, ..])
     })

@@ -48,8 +48,7 @@ pub(super) fn run<'c, 'i>(
             opened.keep_open();
             driver.close(opened, &mut buffer);
             if first_of_many {
-                // Other inputs may come from the same program as this raw profile. The threads that read them then know
-                // the layout of this program's profiles from the start, and need not parse them.
+                // The threads then know the layout of this program, and need not parse others of it.
                 let outcome = driver.take(kind, worker, part, done, &mut buffer)?;
                 driver.progress(done, outcome);
                 done += 1;
@@ -74,8 +73,7 @@ pub(super) fn run<'c, 'i>(
         driver.close(opened, &mut buffer);
         done += 1;
     }
-    // If functions are renamed, two threads may have functions of the same name, and the results of the threads must be
-    // merged.
+    // Two threads may have functions of the same name after renaming.
     let disjoint = context.options.remapping.is_none();
     for other in others {
         worker.absorb(other, disjoint);

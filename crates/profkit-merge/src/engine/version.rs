@@ -128,8 +128,7 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
         let (mut fitting, ambiguous) = origin.front_end_version();
         if ambiguous {
             let newest = fitting;
-            // `same` is the range of the releases that are possible for every front-end input. If all releases in this
-            // range use the same scheme, the inputs of this origin have this scheme.
+            // If all releases in the range `same` use one scheme, the inputs of this origin have it.
             let schemes = same.map(|(first, last)| (origin.scheme(first), origin.scheme(last)));
             if let Some((_, scheme)) = schemes.filter(|(first, last)| first == last) {
                 fitting = newest_of_scheme(newest, scheme);

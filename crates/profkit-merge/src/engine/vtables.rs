@@ -18,8 +18,7 @@ pub(super) fn of_input(source: &InstrReader<'_>) -> Vec<Vec<u8>> {
             Some(profile) => {
                 let mut names = SymbolTable::new();
                 let section = profile.sections().vtable_names;
-                // Errors are ignored here, because errors in the names of virtual tables were reported when the profile
-                // was read.
+                // Errors in these names were reported when the profile was read.
                 let _ = names.read_blob(section.bytes, section.offset);
                 list(&names)
             }

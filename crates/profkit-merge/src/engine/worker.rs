@@ -84,8 +84,7 @@ impl Group {
                 },
                 site_rule: SiteRule::Canonical,
             };
-            // Under LLVM's rules, the sums of values depend on the order of inputs. The choice of the input that is
-            // reported for a fault depends on this order, too.
+            // Under LLVM's rules, sums of values, and the input of a fault, depend on the order of inputs.
             if context.strategy.rules.sites == SiteRule::Llvm {
                 as_in_order &= values.is_none() || !acc.may_have_values(&incoming);
             }

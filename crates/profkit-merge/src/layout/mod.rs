@@ -54,7 +54,7 @@ struct LayoutRecord {
 
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
-    known: RwLock<Known>,
+    known: RwLock<KnownLayouts>,
     /// A lock for each search key ([`key_of`]). Threads that need the same layout wait for the one that learns it.
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
     /// The threads of the merge, which all help to learn a layout: they would only wait for it.
@@ -62,7 +62,7 @@ pub(crate) struct Layouts {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownLayouts {
     by_key: FxHashMap<u64, Vec<Arc<Layout>>>,
     bytes: usize,
 }
@@ -103,13 +103,12 @@ impl Layouts {
     }
 
     pub(crate) fn count(&self) -> usize {
-        let count = |known: &Known| known.by_key.values().map(Vec::len).sum();
+        let count = |known: &KnownLayouts| known.by_key.values().map(Vec::len).sum();
         self.known.read().map_or(0, |known| count(&known))
     }
 
     fn find(&self, key: u64, profile: &RawProfile<'_>) -> Option<(Arc<Layout>, Slide)> {
-        // A comparison of a profile with a layout reads megabytes. So the candidates are copied, and the lock on the
-        // known layouts is released before they are compared.
+        // A comparison reads megabytes, so the lock is released before it.
         let candidates = self.known.read().ok()?.by_key.get(&key)?.clone();
         candidates
             .iter()

@@ -7,8 +7,7 @@ impl Layout {
     pub(super) fn same(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let sections = profile.sections();
         if let Some(id) = self.metadata {
-            // This kind of raw profile contains only counters. Its records and names were read from the program, and
-            // have an id. The layouts are equal only if this id is the same.
+            // The records of a profile with only counters were read from the program, and must have the same id.
             let same = profile.metadata().is_some_and(|joined| joined.id() == id)
                 && self.header == fixed_header(profile)
                 && *self.binary_ids == *sections.binary_ids.bytes;

@@ -103,14 +103,12 @@ impl LayoutSums {
     pub(crate) fn absorb(&mut self, other: LayoutSums) {
         for theirs in other.sums {
             let same = |sums: &&mut Sums| Arc::ptr_eq(&sums.layout, &theirs.layout);
-            // Two sums that together could exceed the largest count stay separate. The accumulator adds them later,
-            // cuts them, and reports the cut.
+            // Sums that could exceed the largest count stay separate: the accumulator adds, cuts and reports.
             let fits = |sums: &&mut Sums| {
                 let bound = sums.bound.checked_add(theirs.bound);
                 bound.is_some_and(|bound| bound <= indexed::MAX_COUNT)
             };
-            // In profiles with damaged value data, the numbers of value sites may differ. Sums with different numbers
-            // of value sites stay separate; the accumulator decides later which of them came first.
+            // Damaged profiles may have other numbers of sites. The accumulator decides which of them came first.
             let sites = |sums: &&mut Sums| sums.values.fits(theirs.values.records());
             match self.sums.iter_mut().filter(same).filter(sites).find(fits) {
                 Some(mine) => mine.absorb(&theirs, &mut self.scratch),
@@ -198,8 +196,7 @@ impl Sums {
         }
         let (counters, _) = counters.as_chunks::<8>();
         let pairs = self.counts.iter_mut().zip(counters);
-        // `wrapping_add` is used because the compiler can vectorise loops with it. No sum wraps: `add_profile` rejects
-        // a profile if the upper bound of the sums, `bound`, would then exceed the largest count.
+        // Compilers vectorise `wrapping_add`. No sum wraps: `add_profile` keeps them below `bound`.
         match (dialect.endian, weight.is_one()) {
             (Endian::Little, true) => {
                 pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(u64::from_le_bytes(c)))

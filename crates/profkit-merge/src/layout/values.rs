@@ -52,8 +52,7 @@ impl ValueSums {
                 for entry in sites.entries_mut() {
                     bits |= entry.count;
                     if kind != value_kind::MEM_OP_SIZE {
-                        // The value has more bits than an address of this program. The profile is then read record by
-                        // record, which finds no target for such a value either.
+                        // The value has more bits than an address. Read record by record, it has no target either.
                         if entry.value & !mask != 0 {
                             return None;
                         }
@@ -117,8 +116,7 @@ impl ValueSums {
                 places.resize(places.len().max(before + count), 0);
                 let places = places.get_mut(before..before + count).unwrap_or_default();
                 before += count;
-                // The values of the first profile stay in their own order. `merge_kind` sorts them when the second
-                // profile is added.
+                // The values of the first profile keep their order; `merge_kind` sorts them with the second.
                 if profiles == 1 || !add_in_place(mine, theirs, weight, places) {
                     merge_kind(mine, theirs, weight, rule, scratch);
                 }
@@ -182,8 +180,7 @@ fn add_in_place(
                 sums.get(start + index)
                     .is_some_and(|sum| sum.value == entry.value)
             };
-            // If a site has several entries with this value, the count is added to the first of them, which has the
-            // largest count. It still has the largest count after the addition.
+            // Of several entries with this value, the first has the largest count, also after the addition.
             let last = (*place as usize).checked_sub(start);
             let last =
                 last.filter(|&index| index < mine.len() && (index == 0 || !is_there(&(index - 1))));

@@ -134,8 +134,7 @@ impl HeapWorker {
         let may_be_yaml = matches!(input.kind, FileKind::MemProfYaml | FileKind::Empty)
             || yaml::is_yaml(input.bytes());
         if !may_be_yaml {
-            // The YAML reader would report a syntax error at some line. For a file that is not YAML at all, this would
-            // mislead the user.
+            // For a file that is not YAML at all, a syntax error at some line would mislead.
             return Err(Error::new(
                 ErrorKind::UnrecognizedFormat,
                 "the file is not a heap profile",

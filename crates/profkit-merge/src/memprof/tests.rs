@@ -119,7 +119,7 @@ fn sum_of(profiles: &[MemProfile]) -> MemProfile {
 
 fn text(profile: &MemProfile) -> String {
     let mut out = Vec::new();
-    yaml::write(profile, &yaml::YamlOptions::new(), &mut out).unwrap();
+    yaml::write(profile, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -251,8 +251,7 @@ fn a_stack_id_that_stands_for_two_stacks_is_told_and_both_are_kept() {
     let here = dump(&[(1, vec![1; 25]), (2, vec![2; 25])], 0x10000);
     let mut other = here.clone();
     let stacks = usize::try_from(u64::from_le_bytes(other[40..48].try_into().unwrap())).unwrap();
-    // The first address of the first call stack comes after the number of stacks, the stack id, and the number of
-    // addresses.
+    // After the number of stacks, the stack id, and the number of addresses.
     other[stacks + 24] ^= 0x80;
     let mut added = RawContexts::default();
     let mut told = Vec::new();

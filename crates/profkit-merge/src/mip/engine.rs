@@ -42,24 +42,15 @@ impl MipMergeOptions {
         Self::default()
     }
 
-    /// Sets how the merge is run.
-    #[must_use]
-    pub fn run(mut self, run: RunOptions) -> Self {
-        self.run = run;
-        self
+    setters! {
+        run: RunOptions,
+        take_profiles: bool,
     }
 
     /// Sets the number of threads. The default is one per core.
     #[must_use]
     pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
         self.run.threads = Threads::new(threads);
-        self
-    }
-
-    /// Sets whether a profile among the inputs can become a result of its own; see [`MipMergeOptions::take_profiles`].
-    #[must_use]
-    pub fn take_profiles(mut self, take: bool) -> Self {
-        self.take_profiles = take;
         self
     }
 }
@@ -121,8 +112,14 @@ fn merge(
     let mut details = MipDetails::default();
     if options.take_profiles {
         // Raw files can be added only when the profiles that they belong to are known, so profiles are read first.
-        let kind = ProfilesFirst;
-        let (worker, report) = driver.merge(&kind, &all)?;
+        let first = Mip {
+            index: Index::new(&[]),
+            targets: &[],
+            plans: &[],
+            take_profiles: true,
+            profiles_only: true,
+        };
+        let (worker, report) = driver.merge(&first, &all)?;
         part.absorb(report);
         profiles = worker.profiles;
         details = worker.details;
@@ -141,6 +138,7 @@ fn merge(
         targets: &targets,
         plans: &plans,
         take_profiles: options.take_profiles,
+        profiles_only: false,
     };
     let (mut worker, report) = driver.merge(&kind, &all)?;
     part.absorb(report);
@@ -217,70 +215,6 @@ impl Profiles {
     }
 }
 
-/// The first pass of a MIP merge: it adds the profiles among the inputs, and leaves the raw files for the second pass.
-struct ProfilesFirst;
-
-#[derive(Default)]
-struct FirstWorker {
-    profiles: Profiles,
-    details: MipDetails,
-    pending: Vec<usize>,
-}
-
-impl MergeKind for ProfilesFirst {
-    type Worker = FirstWorker;
-    type Error = Cancelled;
-
-    fn schedule(&self) -> Schedule {
-        Schedule::Shared {
-            batch: TAKEN_AT_ONCE,
-        }
-    }
-
-    fn worker(&self) -> FirstWorker {
-        FirstWorker::default()
-    }
-
-    fn take(
-        &self,
-        worker: &mut FirstWorker,
-        input: &OpenedInput<'_>,
-        part: &mut ReportPart,
-    ) -> Outcome {
-        if !is_profile(input.bytes()) {
-            worker.pending.push(input.index);
-            return Outcome::Pending;
-        }
-        let profile = match MipProfile::parse(input.bytes()) {
-            Ok(profile) => profile,
-            Err(error) => {
-                report_error(input.index, Action::Dropped, &error, part);
-                return Outcome::Dropped;
-            }
-        };
-        worker.details.count_profile(&profile);
-        let lost = worker.profiles.add(input.index, &profile, part);
-        worker.profiles.add_base(input.index, profile);
-        outcome_of(1, lost)
-    }
-
-    fn join(
-        &self,
-        (worker, part): (&mut FirstWorker, &mut ReportPart),
-        (later, later_part): (FirstWorker, ReportPart),
-    ) -> Result<(), Cancelled> {
-        part.absorb(later_part);
-        worker.profiles.join(later.profiles, part);
-        worker.details.absorb(&later.details);
-        worker.pending.extend(later.pending);
-        Ok(())
-    }
-}
-
-fn is_profile(data: &[u8]) -> bool {
-    detect(data) == FileKind::MipProfile
-}
-
 /// A target that was made of a map alone has no build id. The first of them gets that of the first raw file.
 fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
@@ -347,18 +281,20 @@ impl Index {
     }
 }
 
-/// The second pass of a MIP merge, as the driver runs it.
 struct Mip<'a> {
     targets: &'a [MipTarget],
     plans: &'a [RecordPlan],
     index: Index,
     take_profiles: bool,
+    /// Whether raw files are left for a second pass, when the profiles among the inputs are known.
+    profiles_only: bool,
 }
 
 struct MipWorker {
     sums: Vec<Option<RecordSums>>,
     profiles: Profiles,
     details: MipDetails,
+    pending: Vec<usize>,
 }
 
 impl MergeKind for Mip<'_> {
@@ -376,6 +312,7 @@ impl MergeKind for Mip<'_> {
             sums: vec![None; self.targets.len()],
             profiles: Profiles::default(),
             details: MipDetails::default(),
+            pending: Vec::new(),
         }
     }
 
@@ -388,6 +325,10 @@ impl MergeKind for Mip<'_> {
         let data = input.bytes();
         match detect(data) {
             FileKind::MipProfile => self.profile(input.index, data, worker, part),
+            _ if self.profiles_only => {
+                worker.pending.push(input.index);
+                Outcome::Pending
+            }
             FileKind::Empty => {
                 self.raw(input.index, data, worker, part);
                 Outcome::Empty
@@ -419,6 +360,7 @@ impl MergeKind for Mip<'_> {
         }
         worker.profiles.join(later.profiles, part);
         worker.details.absorb(&later.details);
+        worker.pending.extend(later.pending);
         Ok(())
     }
 }
@@ -548,6 +490,9 @@ impl Mip<'_> {
         }
         worker.details.count_profile(&profile);
         let lost = worker.profiles.add(input, &profile, part);
+        if self.profiles_only {
+            worker.profiles.add_base(input, profile);
+        }
         outcome_of(1, lost)
     }
 }

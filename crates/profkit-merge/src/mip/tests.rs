@@ -309,8 +309,7 @@ fn samples_become_call_edges() {
         u32::try_from(address.wrapping_sub(MipImage::SECTION) & 0xffff_ffff).unwrap()
     };
     let samples = [
-        // The return addresses of these samples mean: main calls the function `two` at 0x15, and does so twice. The
-        // code of `two` ends with a call of main that never returns. libc calls main.
+        // main calls `two` at 0x15, twice. `two` ends with a call of main that never returns. libc calls main.
         (12, back(MipImage::TEXT + 0x15)),
         (12, back(MipImage::TEXT + 0x15)),
         (0, back(MipImage::TEXT + 0x80)),

@@ -11,7 +11,7 @@ use crate::report::Report;
 use profkit_data::detect::Family;
 use profkit_data::sample::{
     self, AddOutcome, ColdContexts, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten,
-    flatten_as_llvm, nest, trim_cold, unify_hashes,
+    flatten_as_llvm, nest, nest_keeping_bases, trim_cold, unify_hashes,
 };
 use profkit_files::Inputs;
 
@@ -104,13 +104,15 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     }
     match options.layout {
         Some(SampleLayout::Flat) if options.policy == Policy::Llvm => {
-            // When LLVM flattens a profile, it finds functions by the hash of their name. So a function that occurs
-            // both with its name and with only the hash of it must become one function before.
+            // LLVM finds functions by the hash of their name, so a name and its hash must become one function before.
             unify_hashes(profile, &mut outcome);
             outcome.absorb(flatten_as_llvm(profile));
         }
         Some(SampleLayout::Flat) => outcome.absorb(flatten(profile)),
-        Some(SampleLayout::Nest) => outcome.absorb(nest(profile, options.keep_bases)),
+        Some(SampleLayout::Nest) if options.keep_bases => {
+            outcome.absorb(nest_keeping_bases(profile));
+        }
+        Some(SampleLayout::Nest) => outcome.absorb(nest(profile)),
         None => {}
     }
     report.totals.records_overflowed += outcome.overflows;

@@ -38,8 +38,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         let (inputs, is_first_time) = match piece {
             Piece::Sum(sum) => match self.add_sum(sum) {
                 Ok(()) => return Ok(()),
-                // The sum of these inputs could not be added, because their order matters. So they are read again, one
-                // by one.
+                // Their order matters, so they are read again, one by one.
                 Err(inputs) => (inputs, false),
             },
             Piece::Again(inputs) => (inputs, false),

@@ -235,8 +235,7 @@ fn a_hash_and_its_name_are_one_function() {
         "main:60:4\n 1: 20 puts:20\n 3: helper:40\n  1: 40\n"
     );
     assert!(!outcome.profile.kind.contains(ProfileKind::MD5_NAMES));
-    // LLVM merges the two functions, one of which has a name and the other only a hash. It does not merge the functions
-    // that are inlined into them.
+    // LLVM merges a name and its hash, but not the functions that are inlined into them.
     options.policy = Policy::Llvm;
     let outcome = merge_sample(&List(&inputs), &options).unwrap();
     let [function] = outcome.profile.functions() else {

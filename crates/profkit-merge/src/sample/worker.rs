@@ -146,8 +146,7 @@ impl MergeKind for SampleKind<'_, '_> {
                 part.count_unreadable();
                 part.log.push(event);
             }
-            // The input cannot be opened, and the policy ends the merge at such an input. The merge ends when the
-            // inputs are added in order, unless an earlier input ends it.
+            // The merge ends when the inputs are added in order, unless an earlier input ends it.
             Err(_) => worker.later(index),
         }
     }
@@ -176,8 +175,7 @@ impl SampleKind<'_, '_> {
         let mut buffer = Vec::new();
         for &index in &spoilt.inputs {
             let Ok(input) = self.driver.open(index, &mut buffer) else {
-                // The input could be opened before. If it cannot be opened now, the error is reported when the inputs
-                // are read in order.
+                // It could be opened before: the error is reported when the inputs are read in order.
                 worker.pieces.push(Piece::Again(spoilt.inputs));
                 return;
             };

@@ -64,8 +64,7 @@ fn fast_and_ordinary_path_agree_with_any_number_of_threads() {
             let mut expected = whole(&merge(1, true));
             for count in [1, 2, 3] {
                 if policy == Policy::Llvm {
-                    // With LLVM's policy, traces come in the order of LLVM's writers (one for each thread), so the
-                    // result depends on the number of threads.
+                    // With LLVM's policy, traces come in the order of its writers, one for each thread.
                     expected = whole(&merge(count, true));
                 }
                 assert!(
@@ -74,8 +73,7 @@ fn fast_and_ordinary_path_agree_with_any_number_of_threads() {
                 );
             }
         }
-        // With weights and LLVM's policy, the result depends on the order of inputs, so the fast path may give another
-        // result than the ordinary path. So only the tolerant policy is tested here.
+        // With weights, LLVM's result depends on the order of inputs, which the fast path does not keep.
         let files = files.weighted(&[2, 1, 5, 1]);
         let merge = |slow| files.merge(&threads(2).no_fast_path(slow)).unwrap();
         assert!(
@@ -396,8 +394,7 @@ fn contradicting() -> Vec<(&'static str, Vec<u8>)> {
         .merge(&threads(1))
         .unwrap();
     let mut text = text(&outcome.profiles[0].profile);
-    // The first function of the text gets one counter more: both its number of counters and its list of counters
-    // change.
+    // One counter more: both the number and the list of counters change.
     let at = text.find("# Num Counters:\n").unwrap() + "# Num Counters:\n".len();
     let end = at + text[at..].find('\n').unwrap();
     let count: u64 = text[at..end].parse().unwrap();
@@ -417,8 +414,7 @@ fn contradicting() -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn with_the_rules_of_llvm_the_fast_path_says_what_the_ordinary_one_says() {
     let all = contradicting();
-    // The test tries every subset of the inputs, and each subset in several rotations. Which contradictions are found
-    // depends on the subset and on the order.
+    // Every subset in several rotations: which contradictions are found depends on both.
     for choice in 1u32..1 << all.len() {
         let chosen: Vec<_> = (0..all.len())
             .filter(|at| choice >> at & 1 == 1)

@@ -85,8 +85,7 @@ fn with_another_site(bytes: &[u8]) -> Vec<u8> {
         let start = usize::try_from(cursor.offset()).unwrap();
         value_data::decode(&mut cursor, &mut values).unwrap();
         let sites = values.kind(0).unwrap().site_count();
-        // The value data of a record have one byte for each site, and these bytes are padded to a multiple of 8. So
-        // there is room for one more site, unless the number of sites is a multiple of 8.
+        // One byte for each site, padded to a multiple of 8: there is room unless their number is one.
         if sites % 8 != 0 {
             // The number of sites follows TotalSize, NumValueKinds and Kind.
             break (start + 12, u32::try_from(sites).unwrap());
@@ -105,8 +104,7 @@ fn value_data_with_another_number_of_sites_under_one_layout() {
     for order in orders(&files) {
         let files = Files::new(order);
         same_by_every_schedule(&files);
-        // The data records and names of the two files are equal. So a thread that has added the first file by the fast
-        // path rejects the second file only because its value sites differ.
+        // Records and names are equal, so that the fast path rejects the second file only for its value sites.
         let outcome = files.merge(&threads(1)).unwrap();
         let totals = outcome.report.totals;
         assert_eq!((totals.layouts, totals.fast_profiles), (1, 1));

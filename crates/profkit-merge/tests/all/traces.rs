@@ -1,7 +1,7 @@
 //! Temporal traces beyond the size of the reservoir: the sample must be the same as LLVM's.
 use crate::common::{Files, text, threads};
 use profkit_merge::{Policy, TraceOptions, TraceSampling};
-use profkit_testkit::require_or_skip;
+use profkit_testkit::{require_or_skip, succeed};
 use std::fmt::Write;
 use std::process::Command;
 
@@ -40,8 +40,7 @@ fn compare(release: u32) {
             100,
             10_000,
         ),
-        // In these cases, some files are samples of longer streams. They are read before the reservoir is full, or
-        // after it.
+        // Some files are samples of longer streams, read before the reservoir is full, or after it.
         (cut(&[(100, 5_000), (30, 30), (100, 300)]), 100, 10_000),
         (
             cut(&[(30, 30), (100, 5_000), (100, 300), (2, 2)]),
@@ -61,20 +60,18 @@ fn compare(release: u32) {
             writeln!(paths, "{}", path.display()).unwrap();
         }
         std::fs::write(&list, paths).unwrap();
-        // LLVM uses one thread here. With more threads its sample differs from run to run, because its writers compete
-        // for inputs.
+        // With more threads, LLVM's sample differs from run to run.
         let out = folder.path().join("out");
-        let status = Command::new(llvm.profdata())
-            .args(["merge", "--text", "-j", "1"])
-            .arg(format!("--temporal-profile-trace-reservoir-size={size}"))
-            .arg(format!("--temporal-profile-max-trace-length={length}"))
-            .arg("-f")
-            .arg(&list)
-            .arg("-o")
-            .arg(&out)
-            .status()
-            .unwrap();
-        assert!(status.success());
+        succeed(
+            Command::new(llvm.profdata())
+                .args(["merge", "--text", "-j", "1"])
+                .arg(format!("--temporal-profile-trace-reservoir-size={size}"))
+                .arg(format!("--temporal-profile-max-trace-length={length}"))
+                .arg("-f")
+                .arg(&list)
+                .arg("-o")
+                .arg(&out),
+        );
         let theirs = std::fs::read_to_string(&out).unwrap();
         let sampling = TraceOptions {
             reservoir_size: *size,

@@ -37,9 +37,8 @@ impl Tools {
         if clang {
             command.arg(format!("--target={}", self.target));
         } else if memchr::memmem::find(&text, b"\n\t.file\t1 ").is_some() {
-            // GNU as accepts a folder in the directive `.file` only with DWARF 5, so this option selects DWARF 5. The
-            // option is added only if the file has `.file` directives with numbers. In a file without such directives,
-            // the option would make GNU as generate debug info for the lines of the assembly file itself.
+            // GNU as accepts a folder in `.file` only with DWARF 5. Without numbered `.file` directives, the option
+            // would make it generate debug info for the assembly itself.
             command.arg("-Wa,--gdwarf-5");
         }
         let status = command
@@ -64,8 +63,7 @@ pub fn replace_linker(
     objects: Option<&Path>,
 ) -> Result<()> {
     let tools = Tools::of(options);
-    // rustc derives the syntax of the linker's arguments from the linker's file name, so the link has the same file
-    // name as the user's linker.
+    // rustc derives the syntax of the arguments from the linker's file name.
     let name = Path::new(&tools.linker).file_name().unwrap_or_default();
     let link = links.join("linker").join(name);
     link_to_us(&link)?;

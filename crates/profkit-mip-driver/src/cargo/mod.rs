@@ -85,8 +85,7 @@ fn link_to_us(link: &Path) -> Result<()> {
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| std::os::unix::fs::symlink(us, link));
     match made {
-        // Another process has made a link at this path in the meantime. That link is right too, because the path
-        // contains a hash of this program's path.
+        // Another process has made this link, which is right: its path has a hash of this program's path.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made.map_err(Error::file(Doing::Make, link)),
     }
@@ -148,8 +147,7 @@ fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
             SETTINGS,
             join(settings.into_iter().chain(setup.cc.words.iter().cloned())),
         )
-        // Incremental compilation is turned off, because rustc would write no assembly for code that it takes from its
-        // cache.
+        // With incremental compilation, rustc writes no assembly for code from its cache.
         .env("CARGO_INCREMENTAL", "0")
         .env("RUSTDOC", rustdoc);
     if setup.dependencies {

@@ -151,8 +151,7 @@ pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
     if own && let Some(reason) = options.unsupported() {
         return Err(Error::Crate(reason));
     }
-    // With `lto` in the cargo profile, cargo compiles the libraries of a program to bitcode. Such a library has no
-    // machine code to instrument: rustc makes it when it compiles the program.
+    // With `lto`, libraries are bitcode: rustc makes machine code when it compiles the program.
     let has_code = own && options.codegen("linker-plugin-lto").is_none();
     let objects = has_code.then_some(outputs.as_path());
     if options.links() {

@@ -136,8 +136,7 @@ pub fn replace_members(
     options: &Options,
 ) -> Result<()> {
     let bytes = fs::read(library).map_err(Error::file(Doing::Read, library))?;
-    // The new objects define the same symbols as the old ones. So the symbol lists of the old members are used again
-    // for the symbol index of the new library.
+    // The new objects define the same symbols, so the symbol lists of the old members are used again.
     let mut members = objects::members(library, &bytes)?;
     let prefix = format!("{}.", crate_name(outputs));
     let own = |name: &str| {

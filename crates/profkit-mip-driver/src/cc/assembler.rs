@@ -119,8 +119,7 @@ impl AssemblerCall {
                 args.pop_if(|last| last == "-")
             }
             .unwrap_or_else(|| "-".into());
-            // If the input is a file of the user, the assembler's messages must show the name of this file. If the
-            // input is a temporary file of GCC, its name does not matter.
+            // Messages must show the name of a user's file; that of GCC's temporary file does not matter.
             let marked = is_file && !Path::new(&from).starts_with(std::env::temp_dir());
             let to = folder.with_file_name(format!("{}.s", std::process::id()));
             let mut options = options.clone();

@@ -188,8 +188,7 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
         }
         is_output = word == "-o" || word == "--output";
     }
-    // The name of this output contains the name of the temporary folder, so it is unique among processes. This is
-    // needed because lld derives the names of other files from it.
+    // lld derives names of other files from this one, which the temporary folder makes unique.
     let mut output = job.folder.file_name().unwrap_or_default().to_owned();
     output.push(".link");
     let assembly = folder.join("asm");
@@ -215,8 +214,7 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
     if files.is_empty() && links.replaced > 0 {
         return Err(no_assembly("the linker"));
     }
-    // The assembly contains the debug information already. With an option `-g`, the assembler would generate debug
-    // information for the lines of the assembly file instead.
+    // With `-g`, the assembler would generate debug information for the assembly itself.
     let mut parsed = job.parsed.clone();
     parsed.items.retain(|item| {
         !matches!(item, Item::Option { words, .. } if words.iter().any(|word| word.as_bytes().starts_with(b"-g")))
@@ -237,8 +235,7 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let target = || compiler.target(words);
     let objects = objects::make(&files, &folder, job.options, target, assemble)?;
-    // The objects come first in the link. Elsewhere they could come after a library that they need, or between two
-    // options that enclose a group of inputs.
+    // First, because they must not come after a library that they need, or inside a group of inputs.
     let mut all: Vec<OsString> = objects.into_iter().map(OsString::from).collect();
     all.extend(links.second);
     job.run(&all)
@@ -253,8 +250,7 @@ fn assembly_files(folder: &Path) -> Result<Vec<PathBuf>> {
         let Some(number) = name.strip_prefix("asm") else {
             continue;
         };
-        // If all bitcode is ThinLTO bitcode, the linker also writes an empty assembly file for regular LTO, which has
-        // no code then. This file is left out.
+        // If all bitcode is ThinLTO's, the linker also writes an empty file for regular LTO.
         if entry.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             found.push((number.parse().unwrap_or(0), entry.path()));
         }

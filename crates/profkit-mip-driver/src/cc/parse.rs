@@ -513,13 +513,11 @@ impl Parser {
         let compiles = inputs().any(|kind| kind != Kind::Other);
         let assembles = inputs().any(|kind| !matches!(kind, Kind::Other | Kind::Source));
         if lto && (stop == Stop::Assembly || stop == Stop::Object && !assembles && is_clang) {
-            // The compiler writes bitcode (Clang) or bytecode (GCC), which cannot be instrumented. Only the link makes
-            // machine code of it, and instruments that.
+            // The compiler writes bitcode or bytecode. Only the link makes machine code, and instruments that.
             return Ok(Request::PassOn);
         }
         if stop == Stop::Object && !compiles {
-            // No input is a source or assembly file. With `-c`, the compiler precompiles such inputs as headers, ignores
-            // them, or rejects them, so there is nothing to instrument.
+            // With `-c`, the compiler precompiles such inputs as headers, ignores or rejects them.
             return Ok(Request::PassOn);
         }
         if is_clang

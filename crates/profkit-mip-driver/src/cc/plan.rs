@@ -254,8 +254,7 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
             _ => object.clone(),
         };
         if parsed.lto && kind == Kind::Source {
-            // The object contains bitcode, which cannot be instrumented. The link makes assembly of the bitcode, and
-            // this assembly is instrumented (`lto.rs`).
+            // The object is bitcode. The link makes assembly of it, which is instrumented (`lto.rs`).
             group.steps.push(Step::Run(compile_words(
                 parsed, path, language, "-c", &object, links,
             )));
@@ -357,8 +356,7 @@ fn compile_words(
         }
     }
     if links && parsed.dependencies.wanted {
-        // The object has a temporary name that the user never sees, so the dependency file and its target must not be
-        // named after the object. They are named after the program or the source.
+        // The object has a temporary name, so the dependency file and its target get that of the program or source.
         let named_after = parsed.output.clone();
         if !parsed.dependencies.file_named {
             let file = named_after.as_ref().map_or_else(

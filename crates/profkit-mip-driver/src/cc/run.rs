@@ -170,8 +170,7 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         .map_err(Error::file(Doing::MakeFolder, &std::env::temp_dir()))?;
     let cleaner = Cleaner::start(temporary.path())?;
     let links = matches!(parsed.stop, Stop::Link | Stop::PartialLink);
-    // Only Clang needs the two links of `lto.rs`: GCC passes all code through its assembler, with link-time
-    // optimisation too.
+    // GCC passes all code through its assembler, with link-time optimisation too.
     let lto = links && compiler.family == Family::Clang && lto::is_needed(parsed)?;
     let parsed = &Parsed {
         lto: lto || parsed.lto,
@@ -183,8 +182,7 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         Runtime::File(file) => Some(file.clone()),
         Runtime::BuiltIn(variant) => {
             let target = compiler.target(words)?;
-            // Each image of a process needs a raw file of its own, but the small runtime has one file name for all
-            // images. So a shared library gets the full runtime.
+            // The small runtime has one file name for all images of a process, so a library gets the full one.
             let for_library = *variant == Variant::Small && parsed.is_library;
             let variant = if for_library { Variant::Full } else { *variant };
             Some(runtime::place(&target, variant, temporary.path())?)

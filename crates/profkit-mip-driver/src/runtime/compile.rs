@@ -46,8 +46,7 @@ mod tests {
 
     #[test]
     fn a_target_without_a_core_library() {
-        // Every rustc knows this tier 3 target, but no one distributes a core library for it. So the runtime cannot be
-        // compiled for it.
+        // Every rustc knows this tier 3 target, but no one distributes a core library for it.
         let error = failure("msp430-none-elf");
         assert!(matches!(error, Error::NoCore), "{error}");
     }

@@ -87,8 +87,7 @@ impl fmt::Display for Error {
             Error::Compile { target, error, .. } => {
                 write!(f, "the MIP runtime for {target}: ")?;
                 match error {
-                    // `NoCompiler` and `Io` are formatted here, with `system_text`. `CompileError` itself cannot use
-                    // `system_text`, because the build script compiles it too.
+                    // `CompileError` cannot use `system_text`, because the build script compiles it too.
                     CompileError::NoCompiler(name, error) => {
                         write!(f, "cannot start {name}: {}", system_text(error))
                     }

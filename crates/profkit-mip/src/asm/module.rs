@@ -130,8 +130,7 @@ impl<'a> Parser<'a> {
                 }
             }
             _ => {
-                // The branches of `.if` are not evaluated, so the section directives of all branches are followed. In
-                // real code, each branch ends in the same section in which it began.
+                // All branches of `.if` are followed. In real code, each ends in the section in which it began.
                 self.sections.follow(directive);
                 self.context.arm.follow(directive);
             }

@@ -79,8 +79,7 @@ impl Scanner<'_> {
                 b'\'' => self.character(),
                 b'/' if self.at("/*") => {
                     self.block_comment();
-                    // Some comments must stand at the start of a line. Such a comment may follow a block comment that
-                    // began at the start of a line.
+                    // Such a comment may follow a block comment that began at the start of a line.
                     line_start = was_start;
                 }
                 _ if self.at(self.syntax.separator) => {
@@ -197,8 +196,7 @@ impl Scanner<'_> {
             .position(|&byte| byte == b'\n')
             .unwrap_or(rest.len());
         let (comment, _) = rest.split_at(length);
-        // Recognises the comments by which compilers mark inline assembly: `#APP`, `//APP` and `@APP` in GNU style, and
-        // `## InlineAsm Start` in Mach-O.
+        // Marks of inline assembly: `#APP`, `//APP`, `@APP`, and `## InlineAsm Start` in Mach-O.
         let mark_char = comment.first().copied().unwrap_or_default();
         let words = comment.get(mark..).unwrap_or_default();
         let words = match words {

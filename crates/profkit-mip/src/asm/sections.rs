@@ -115,8 +115,7 @@ impl<'a> Sections<'a> {
         let id = match self.by_key.get(&key) {
             Some(&id) => id,
             None => {
-                // The cast loses no bits: a file has fewer sections than bytes, and callers check that it has fewer
-                // than u32::MAX bytes.
+                // A file has fewer sections than bytes, of which callers check that they are fewer than u32::MAX.
                 let id = SectionId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
                 self.list.push(section);
                 self.by_key.insert(key, id);
@@ -170,9 +169,8 @@ fn elf(directive: Directive<'_>) -> Option<Section<'_>> {
         .iter()
         .position(|word| *word == b"unique")
         .and_then(|at| rest.get(at + 1).copied());
-    // The syntax of old versions of clang has the group's name before the linked-to section. The syntax of GNU as and
-    // of new versions of clang has the group's name after that section. If the word "comdat" is present, the name
-    // before that word is the name of the group. Otherwise the first name is.
+    // Old versions of clang have the group before the linked-to section, GNU as and new ones after it. The name before
+    // "comdat" is that of the group, or else the first.
     let group = if flags.contains(&b'G') {
         let comdat = rest.iter().position(|word| *word == b"comdat");
         let name = match comdat {

@@ -51,10 +51,6 @@ impl Backend for Elf {
         matches!(lower.as_slice(), b"nop" | b"nop.n" | b"nop.w")
     }
 
-    fn is_entry_hook(&self, _: &Instruction<'_>) -> bool {
-        false
-    }
-
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
         let state = site
             .module
@@ -66,8 +62,7 @@ impl Backend for Elf {
             return Err("is for a processor before ARMv7, which lacks movw and movt".to_owned());
         }
         let (record, here) = (site.labels.record(), site.labels.other("p"));
-        // The size of the inserted code must be a multiple of 4 bytes, because literal loads in the code after it
-        // depend on their alignment. This holds for both instruction sets, A32 and T32.
+        // The inserted code is a multiple of 4 bytes: literal loads after it depend on their alignment.
         let (ahead, zero) = match state.set {
             Some(ArmSet::A32) => (8, "add r1, pc, r1; mov r0, #0"),
             Some(ArmSet::T32) if state.unified => (4, "add r1, pc; mov.w r0, #0"),

@@ -1,7 +1,7 @@
 //! The interface between the instrumenter and the back ends of the targets.
 use super::functions::Function;
 use super::labels::Labels;
-use super::options::Options;
+use super::options::{Mode, Options};
 use crate::asm::{Instruction, Kind, Module, Syntax};
 use std::fmt;
 
@@ -82,13 +82,22 @@ pub trait Backend: fmt::Debug + Sync {
     fn syntax(&self) -> &'static Syntax;
 
     /// Whether addresses of the target have 64 bits.
-    fn is_64_bit(&self) -> bool;
+    fn is_64_bit(&self) -> bool {
+        true
+    }
 
     /// Checks whether the target supports the mode in the options.
     ///
     /// # Errors
     /// The reason why the target does not support the mode, as a text that can follow the name of the file.
-    fn supports(&self, options: &Options) -> Result<(), String>;
+    fn supports(&self, options: &Options) -> Result<(), String> {
+        match options.mode {
+            Mode::Calls {
+                return_addresses: Some(0),
+            } => Err("cannot have a ring of 0 return addresses".to_owned()),
+            _ => Ok(()),
+        }
+    }
 
     /// Returns the effect of an instruction on the flow of control.
     fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a>;
@@ -101,7 +110,9 @@ pub trait Backend: fmt::Debug + Sync {
     fn is_nop(&self, instruction: &Instruction<'_>) -> bool;
 
     /// Whether the instruction is a profiler's call that must remain at the start of the function (`call __fentry__`).
-    fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool;
+    fn is_entry_hook(&self, _instruction: &Instruction<'_>) -> bool {
+        false
+    }
 
     /// Whether two instructions set up the frame as debuggers recognise it. The probe then comes after them, and must
     /// work there.

@@ -90,8 +90,7 @@ fn items<'a>(
     fixed: &mut Option<&'static str>,
 ) -> Result<Vec<Item<'a>>, &'static str> {
     let mut items: Vec<Item<'a>> = Vec::new();
-    // The statements of the main code begin after the function's own label, because a jump to this label is a recursive
-    // call. The statements of a part begin with the label of the part.
+    // A jump to the function's own label is a recursive call; a part begins with its label.
     let ranges = std::iter::once((function.label + 1, function.end, function.section)).chain(
         function
             .parts
@@ -104,8 +103,7 @@ fn items<'a>(
         let statements = module.statements.get(first..end).unwrap_or_default();
         for (offset, statement) in statements.iter().enumerate() {
             if statement.section != section {
-                // Inline assembly that may jump to labels of the function (`asm goto`) often lists these labels in
-                // another section. These directives stand between the statements of the inline assembly.
+                // `asm goto` often lists its labels in another section, between its statements.
                 if statement.context.inline
                     && let Kind::Directive(directive) = statement.kind
                     && let Some(Item {
@@ -289,8 +287,7 @@ impl Graph {
         leaders: &FxHashSet<usize>,
         backend: &dyn Backend,
     ) {
-        // `begun` is true if a block was already made for the statements since the last leader. `is_table` is true if
-        // the first of these statements that is not a label is data; no probe may be inserted before data.
+        // `begun`: there is a block since the last leader. `is_table`: data come next, before which no probe may be.
         let (mut begun, mut is_table) = (false, false);
         for (index, item) in items.iter().enumerate() {
             if leaders.contains(&index) {
@@ -303,8 +300,7 @@ impl Graph {
                     false
                 }
                 Step::Code(_) => {
-                    // The probe of a block is inserted after a landing instruction. So a landing instruction starts no
-                    // block by itself.
+                    // The probe comes after a landing instruction, which starts no block by itself.
                     !instruction(module, item).is_some_and(|i| !begun && backend.is_landing(&i))
                 }
                 Step::Inline => true,
@@ -335,8 +331,7 @@ impl Graph {
             .enumerate()
             .map(|(block, b)| (b.statement, block))
             .collect();
-        // For each item, the index of the first block that begins at this item or later in the same part of the
-        // function.
+        // For each item, the first block that begins there or later in the same part.
         let mut block_at: Vec<Option<usize>> = vec![None; items.len()];
         let mut next: Option<(usize, usize)> = None;
         for (index, item) in items.iter().enumerate().rev() {
@@ -354,8 +349,7 @@ impl Graph {
         };
         let mut goes_on: Vec<Option<usize>> = vec![None; self.blocks.len()];
         let mut current: Option<usize> = None;
-        // The last block, if control can continue from it to the next statement, and the index of its part of the
-        // function.
+        // The last block, if control can continue after it, and its part of the function.
         let mut open: Option<(usize, usize)> = None;
         let mut table: Option<&Vec<&'a [u8]>> = None;
         for (index, item) in items.iter().enumerate() {
@@ -374,8 +368,7 @@ impl Graph {
             match item.step {
                 Step::Code(flow) => {
                     if let Some(instruction) = instruction(module, item) {
-                        // An indirect jump is assumed to use the jump table whose label is the last one that an operand
-                        // has mentioned.
+                        // An indirect jump is assumed to use the table whose label was mentioned last.
                         table = words(instruction.operands)
                             .filter_map(|word| data.tables.get(word))
                             .find(|entries| entries.iter().any(|entry| places.contains_key(entry)))

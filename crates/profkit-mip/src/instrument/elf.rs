@@ -61,9 +61,8 @@ fn of_section(
             out.push_str(plan.cold.as_deref().unwrap_or_default());
         }
     }
-    // The flag `?` puts a section into the group of the previous section. With `?` the directive does not name the
-    // group. This avoids a difference between assembler releases: they expect the group and the linked-to section in
-    // different orders.
+    // `?` puts the section into the group of the previous one, whose name assembler releases expect at different
+    // places.
     let in_group = module.section(id).is_some_and(|s| s.group.is_some());
     let join = if in_group { "?" } else { "" };
     let linked = first.labels.start();

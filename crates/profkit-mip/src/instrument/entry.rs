@@ -1,13 +1,13 @@
 //! Finds the place for the entry probe of a function.
 use super::backend::Backend;
-use super::functions::{Found, Function, SkipReason, is_data};
+use super::functions::{Function, Functions, SkipReason, is_data};
 use super::options::Options;
 use crate::asm::{Kind, Module, Statement, words};
 
 /// The statement before which the entry probe is inserted, or why there is none.
 pub(super) fn place<'a>(
     module: &Module<'a>,
-    found: &Found<'a>,
+    found: &Functions<'a>,
     function: &Function<'a>,
     backend: &dyn Backend,
     options: &Options,
@@ -23,8 +23,7 @@ pub(super) fn place<'a>(
         }
         match statement.kind {
             Kind::Label(name) => {
-                // A linker optimisation hint refers to the instruction directly after its label, so nothing may be
-                // inserted between the two.
+                // A linker optimisation hint refers to the instruction directly after its label.
                 if name.starts_with(b"Lloh") || is_referenced(module, function, name) {
                     return Ok(index);
                 }

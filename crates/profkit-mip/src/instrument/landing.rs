@@ -46,8 +46,7 @@ fn is_exception_table(section: &Section<'_>) -> bool {
 impl<'a> DataFacts<'a> {
     pub(super) fn gather(module: &Module<'a>) -> Self {
         let mut facts = DataFacts::default();
-        // The last label of each section. The file may leave a section and return to it, and the label then still
-        // applies.
+        // The last label of each section, which still applies when the file returns to it.
         let mut last: FxHashMap<u32, &'a [u8]> = FxHashMap::default();
         for (index, statement) in module.statements.iter().enumerate() {
             let Some(section) = module.section(statement.section) else {
@@ -85,8 +84,7 @@ impl<'a> DataFacts<'a> {
         let Kind::Label(begin) = at(index + 1)? else {
             return None;
         };
-        // An exception table contains two lengths: that of the call-site table and that of the type table. The byte
-        // before a length tells which one it is: here it must be the encoding of call sites.
+        // The byte before each of two lengths tells which it is: here, the encoding of call sites.
         let Kind::Directive(encoding) = at(index.checked_sub(1)?)? else {
             return None;
         };

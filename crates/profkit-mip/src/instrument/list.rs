@@ -107,8 +107,7 @@ impl IgnoreList {
             let subject = match prefix {
                 b"fun" => Subject::Function,
                 b"src" | b"mainfile" => Subject::Source,
-                // A section for all tools may contain entries of other tools, which are ignored. In the section `[mip]`
-                // such an entry is an error.
+                // A section for all tools may have entries of other tools; in `[mip]` they are errors.
                 _ if !named => continue,
                 _ => {
                     return Err(wrong(

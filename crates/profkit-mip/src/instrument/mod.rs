@@ -34,6 +34,7 @@ mod elf;
 mod entry;
 mod error;
 mod functions;
+mod helpers;
 mod labels;
 mod landing;
 mod list;
@@ -100,8 +101,7 @@ pub fn instrument<'t>(
         Some(target) => target,
         None => match detect(text) {
             Some(target) => target,
-            // The text does not show its target. This is no error if it contains no function, because then there is
-            // nothing to instrument: an empty source file compiles to such a text.
+            // A text without a function, as that of an empty source file, need not show its target.
             None if !functions::mentions_function(text) => return Ok(untouched(text, Vec::new())),
             None => {
                 return Err(Error::whole(
@@ -142,8 +142,7 @@ pub fn instrument<'t>(
     if planned.is_empty() {
         return Ok(untouched(text, skipped));
     }
-    // Functions of the same code section share one record section, but only if they are neighbours in the list. So the
-    // list is sorted by section.
+    // Neighbours of one code section share one record section.
     planned.sort_by_key(|plan| plan.section);
     let mut tail = String::new();
     if module.statements.last().is_some_and(|it| it.context.intel) {

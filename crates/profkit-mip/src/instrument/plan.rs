@@ -3,7 +3,7 @@ use super::backend::{Backend, BlockProbes, Sequence, Site};
 use super::blocks::{self, Graph};
 use super::edits::Edits;
 use super::entry;
-use super::functions::{Found, Function, SkipReason, Skipped};
+use super::functions::{Function, Functions, SkipReason, Skipped};
 use super::labels::Labels;
 use super::landing::DataFacts;
 use super::options::{Mode, Options};
@@ -28,7 +28,7 @@ pub(super) struct Planned<'a> {
 #[derive(Debug)]
 pub(super) struct Planner<'m, 'a> {
     module: &'m Module<'a>,
-    found: &'m Found<'a>,
+    found: &'m Functions<'a>,
     data: &'m DataFacts<'a>,
     backend: &'static dyn Backend,
     options: &'m Options,
@@ -51,7 +51,7 @@ struct Range<'a> {
 impl<'m, 'a> Planner<'m, 'a> {
     pub(super) fn new(
         module: &'m Module<'a>,
-        found: &'m Found<'a>,
+        found: &'m Functions<'a>,
         data: &'m DataFacts<'a>,
         backend: &'static dyn Backend,
         options: &'m Options,
@@ -199,8 +199,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             if index == 0 && block.part == 0 {
                 continue;
             }
-            // Nothing in a function may be executed before its entry probe, so no block may begin before the entry
-            // probe.
+            // Nothing in a function may be executed before its entry probe.
             if block.part == 0 && block.statement < entry {
                 return Err("a block of the function begins before the entry probe".to_owned());
             }
@@ -238,8 +237,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             let separator = self.backend.syntax().separator;
             let mut lines: Vec<&str> = stub.lines().map(str::trim).collect();
             if place.context.intel {
-                // Stubs are written in AT&T syntax, so the syntax is switched and switched back. Only clang assembles
-                // Mach-O, and clang accepts only `.intel_syntax noprefix`.
+                // Stubs have AT&T syntax. Only clang assembles Mach-O, and accepts only `.intel_syntax noprefix`.
                 lines.insert(0, ".att_syntax prefix");
                 lines.push(".intel_syntax noprefix");
             }

@@ -86,13 +86,11 @@ impl FromStr for Target {
 
 /// Recognises the target of an assembly file. `None` if the text does not show its target.
 pub fn detect(text: &[u8]) -> Option<Target> {
-    // The number of bytes that are examined. The name of a single register identifies the target, and the first
-    // functions of a file are near its start.
+    // One register identifies the target, and the first functions are near the start of the file.
     const ENOUGH: usize = 1 << 20;
     let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
     let mach_o = macho::shows(head);
-    // 32-bit Arm is tested before AArch64, because some of its instructions look like instructions of AArch64. It has
-    // directives of its own by which it is recognised.
+    // 32-bit Arm comes first: some of its instructions look like AArch64, but it has directives of its own.
     if !mach_o && arm::shows(head) {
         Some(Target::ArmElf)
     } else if x86_64::shows(head) {

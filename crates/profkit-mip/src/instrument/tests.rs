@@ -68,8 +68,7 @@ fn flow_of_control() {
     insta::assert_snapshot!(body(".LB: call g\ncall h\n.LE:\nret\n.LP: call k\nret\n.section .gcc_except_table,\"a\",@progbits\n.byte 0xff\n.byte 0x9b\n.uleb128 .LTT-.LTD\n.LTD: .byte 0x1\n.uleb128 .LCE-.LCB\n.LCB: .uleb128 .LB-f\n.uleb128 .LE-.LB\n.uleb128 .LP-f\n.uleb128 0x1\n.LCE:\n.LTT:\n.text"), @"f: 3[1, 3] 4[2, 3] 6[] 7[] 40255191");
     // Inline assembly belongs to one block, which `asm goto` ends.
     insta::assert_snapshot!(body("nop\n#APP\n1: jmp 1b\njne .L7\n#NO_APP\nnop\n.L7: ret"), @"f: 3[1, 2] 8[2] 9[] 70c9fa27");
-    // In the first four functions, no probe may be inserted into the blocks. In the last three, the flow of control
-    // cannot be determined.
+    // The first four may have no probe in their blocks; the flow of the last three is unknown.
     insta::assert_snapshot!(body("lock\n.L1: incl (%rdi)\nje .L1\nret"), @"f: 3[1] 4[2, 1] 6[] aa4e04c2 a label stands between a prefix and its instruction");
     insta::assert_snapshot!(body(".L1: loop .L1\nret"), @"f: 3[1, 0] 4[] d48210a4 the function has a branch of fixed short range");
     insta::assert_snapshot!(mach_o_body("lock\nL1: incl (%rdi)\nje L1\nret"), @"_f: 3[1] 4[2, 1] 6[] aa4e04c2 a label stands between a prefix and its instruction");
@@ -156,8 +155,7 @@ fn what_is_skipped_is_said() {
     insta::assert_snapshot!(skipped(&format!("{}.org 64\n", function("f", "ret"))), @"0 made, 2: f is in a section with .org");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "ret"), function("f", "ret"))), @"0 made, 2: f has a label that is defined more than once; 6: f has a label that is defined more than once");
     insta::assert_snapshot!(skipped(&function("OUTLINED_FUNCTION_0", "ret")), @"0 made, 2: OUTLINED_FUNCTION_0 is a piece of other functions, outlined by LLVM");
-    // No function is skipped in these three cases: two labels at one place, a jump into the part `f.cold` of a
-    // function, and a function `f.cold.1` that only has a name like a part.
+    // Two labels at one place, a jump into `f.cold`, and a function `f.cold.1` that is no part.
     insta::assert_snapshot!(skipped(&function("f", ".type g,@function\ng: ret")), @"1 made,");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "jmp .Lc"), function("f.cold", ".Lc: ret"))), @"1 made,");
     insta::assert_snapshot!(skipped(&format!("{}{}", function("f", "call f.cold.1\nret"), function("f.cold.1", "ret"))), @"2 made,");
@@ -215,8 +213,7 @@ fn a_large_probe_describes_the_stack_where_the_frame_is_found_by_it() {
             changes == 6
         })
         .collect();
-    // The blocks begin, in this order, after the first branch, at .L1, at the pop, at the ret, at .L2, at .L3 and at
-    // .L4.
+    // The blocks begin after the first branch, at .L1, the pop, the ret, .L2, .L3 and .L4.
     assert_eq!(
         described,
         [true, false, false, true, false, true, false],

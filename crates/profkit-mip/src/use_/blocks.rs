@@ -135,8 +135,7 @@ fn of_function<'p>(
     if first.address != now.address {
         return None;
     }
-    // For each MIP block, the offset of its start in the function, and whether it was executed. The first is the entry
-    // block.
+    // For each MIP block, its offset, and whether it was executed. The first is the entry.
     let mut executed: Vec<(u64, bool)> = vec![(0, true)];
     executed.extend(
         now.blocks
@@ -152,8 +151,7 @@ fn of_function<'p>(
         cold_bytes: 0,
     };
     for block in &map.blocks {
-        // A MIP block may contain several machine blocks, which are executed together. So a machine block that does not
-        // start a MIP block belongs to the last MIP block that starts before it.
+        // A machine block that starts no MIP block belongs to the last one before it.
         let offset = block.address.checked_sub(now.address)?;
         let after = executed.partition_point(|(start, _)| *start <= offset);
         let (_, executed) = executed.get(after.checked_sub(1)?)?;

@@ -53,8 +53,7 @@ pub fn sample_profile(
 ) -> MadeProfile {
     let mut made = MadeProfile::default();
     let address_of = |function: &Function| profile.address_of(function, section);
-    // Finds the function to which a part belongs. Both have the same name (apart from the part's suffix) and the same
-    // signature. The signature is needed because several functions may have the same name.
+    // A part belongs to the function of its name and signature: several may have the name.
     let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
     for function in profile.functions.iter().filter(|one| one.is_covered()) {
         whole.insert((&function.name, function.signature), function);
@@ -135,8 +134,7 @@ impl MadeProfile {
         let weights = weights(function, whole);
         let (mut lines, mut starts) = (0_usize, 0_usize);
         let name = base_name(&function.name);
-        // Many addresses have the same innermost frame. For such a frame, the source lines are set again only if the
-        // new weight is larger.
+        // Many addresses share their innermost frame: only a larger weight is set again.
         let mut done: FxHashMap<_, u64> = FxHashMap::default();
         for offset in 0..function.size {
             let after = weights.partition_point(|(start, _)| *start <= offset);
@@ -160,8 +158,7 @@ impl MadeProfile {
             }
         }
         if function.is_part() {
-            // The head count of a function, and the counts of functions without lines, must contain each function once.
-            // So a part of a function is left out of them.
+            // These counts must contain each function once, so parts are left out.
         } else if starts > 0 {
             if let Some(samples) = self.function(name) {
                 samples.head = samples.head.saturating_add(entry_weight(function));

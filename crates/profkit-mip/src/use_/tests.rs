@@ -68,8 +68,7 @@ fn executed_blocks_are_listed_by_id_and_everything_else_is_counted() {
     for function in &mut new.functions {
         function.called_runs = 0;
         function.blocks.iter_mut().for_each(|block| block.runs = 0);
-        // In the new build, all functions have other addresses. The signature of `changed` and the number of blocks of
-        // `grown` differ, too.
+        // All addresses differ, the signature of `changed`, and the number of blocks of `grown`.
         function.address += 0x10_000;
         if function.name == b"changed" {
             function.signature = 8;
@@ -112,8 +111,7 @@ fn executed_blocks_are_listed_by_id_and_everything_else_is_counted() {
 
 #[test]
 fn base_parts_of_discriminators() {
-    // The encoded discriminators were made by LLVM. They stand for no discriminator, base 1, base 1 with factor 2, base
-    // 0 with factor 2, and a large base.
+    // LLVM's: no discriminator, base 1, base 1 with factor 2, base 0 with factor 2, a large base.
     assert_eq!(
         [0, 2, 2 | 4 << 7, 1 | 4 << 1, 0x7e].map(base_discriminator),
         [0, 1, 1, 0, 0x1f]

@@ -360,9 +360,8 @@ fn programs_print_the_same_and_differ_in_nothing_else() {
                         "{what}"
                     );
                     if linker == "bfd" {
-                        // The probes must not add dynamic relocations. The image without probes may even have two more:
-                        // it has no records, so the two bounds of the record section that `READER` refers to are
-                        // undefined symbols there.
+                        // No dynamic relocations are added. Without records, the bounds of their section are even two
+                        // more.
                         assert!(dynamic_relocations(&image) <= relocations, "{what}");
                     }
                     check_records(&map(&image), &records, &options);
@@ -594,8 +593,7 @@ fn threads_give_each_function_one_ordinal() {
                 "calls" => Some(3),
                 _ => None,
             };
-            // Four threads call `calls` for the first time at once. Each of them may take an ordinal, but only one
-            // ordinal is stored.
+            // Each of four threads may take an ordinal at the first call, but only one is stored.
             if entry.name == "calls" {
                 assert!((3..=6).contains(&ordinal), "calls: {ordinal}");
             } else if let Some(expected) = expected {

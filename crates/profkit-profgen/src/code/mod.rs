@@ -223,8 +223,7 @@ impl<'data> Code<'data> {
         let after = self
             .sections
             .partition_point(|section| section.pieces_before <= number);
-        // A section without pieces has the same `pieces_before` as the next section. The last section of those with
-        // this value is taken, because it has the piece.
+        // A section without pieces has the same `pieces_before` as the next: the last of them has the piece.
         let section = self.sections.get(after.checked_sub(1)?)?;
         let piece = section.pieces.get(number - section.pieces_before)?;
         Some((section, piece))
@@ -311,8 +310,7 @@ mod tests {
 
     #[test]
     fn ranges_over_very_many_pieces_are_checked_in_time() {
-        // Each byte is a piece of code. If results were not remembered, the last loop would look at 20,000,000,000
-        // pieces.
+        // If results were not remembered, the last loop would look at 20,000,000,000 pieces.
         const PIECES: u64 = 200_000;
         let bytes = vec![0x90; usize::try_from(PIECES).unwrap()];
         let symbols: Vec<u64> = (0x1000..0x1000 + PIECES).collect();

@@ -30,8 +30,7 @@ pub fn decode(bits: u32, bytes: &[u8], start: u64, end: u64) -> Box<[Instruction
 
 fn flow(instruction: &iced_x86::Instruction) -> Flow {
     match instruction.flow_control() {
-        // The crate `iced-x86` reports system calls as calls, but after them control continues with the next
-        // instruction.
+        // `iced-x86` reports system calls as calls, but control continues after them.
         FlowControl::Call | FlowControl::IndirectCall
             if instruction.mnemonic() == Mnemonic::Call =>
         {

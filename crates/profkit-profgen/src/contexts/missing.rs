@@ -134,8 +134,7 @@ impl<'m, 'files> Missing<'m, 'files> {
         let Some(called) = self.calls.get(&from) else {
             return;
         };
-        // The call may have called the target directly, or a function that tail-called it. The samples do not tell
-        // which, and a direct call is more likely.
+        // Whether the target was called or tail-called, samples do not tell. A direct call is more likely.
         if called.contains(&target) || !self.tail_called.contains(&target) {
             return;
         }
@@ -166,8 +165,7 @@ impl<'m, 'files> Missing<'m, 'files> {
         if from == to {
             return 1;
         }
-        // A cycle is not a path. This check comes before the known results, because these may come from the current
-        // search.
+        // A cycle is not a path. Known results may come from the current search, so this comes first.
         if self.visiting.contains(&from) {
             return 0;
         }

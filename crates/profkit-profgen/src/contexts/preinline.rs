@@ -95,8 +95,7 @@ impl Preinliner<'_> {
         let options = self.options;
         let own = self.size(base);
         let mut size = own;
-        // The largest size that the function may reach by inlining. LLVM computes it in a 32-bit integer, so only the
-        // low 32 bits are kept.
+        // LLVM computes the largest size in a 32-bit integer, so only the low 32 bits are kept.
         let limit = u64::from(options.growth_limit).wrapping_mul(own) & u64::from(u32::MAX);
         let limit = limit
             .min(options.limit_max.into())

@@ -201,8 +201,7 @@ impl Builder<'_, '_> {
                 self.add_inlined_call(trie, node, probe, count);
             }
         }
-        // All other probes of these copies get the count 0: their code exists but did not run. Probes whose code was
-        // optimised away get no count.
+        // Other probes whose code exists get the count 0; those that were optimised away get none.
         for (copy, node) in sampled {
             let Some(copy) = self.map.copy(copy) else {
                 continue;

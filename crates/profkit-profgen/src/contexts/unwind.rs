@@ -78,8 +78,7 @@ pub fn unwind_samples(
         has_foreign |= state.trie.has_foreign_callers();
         state.trie.collect(&mut |chain, leaf| {
             let (frames, was_inlined) = expanded(program, &stacks, chain, options);
-            // Removing recursion can make two contexts equal, although the innermost function is inlined in only one of
-            // them. The context that comes first then sets `was_inlined` for both.
+            // Removing recursion can make two contexts equal: the first then sets `was_inlined` for both.
             let sum = sums.entry(frames).or_insert_with(|| ContextCounts {
                 was_inlined,
                 ..ContextCounts::default()
@@ -251,8 +250,7 @@ impl Samples {
         add(&mut figures.samples, count);
         match frames.first_mut() {
             Some(leaf) if is_complete(program, *leaf) => {
-                // The innermost frame is moved back from the place of the sample to the target of the newest branch. No
-                // branch was taken between the two, so the callers are the same.
+                // No branch was taken since the target of the newest one, so the callers there are the same.
                 *leaf = arrived;
             }
             _ => {

@@ -160,8 +160,7 @@ struct Join {
 pub fn order_blocks(blocks: &[BlockSize], jumps: &[Jump]) -> Vec<usize> {
     let mut scorer = Scorer::new(blocks, jumps);
     let (mut chains, bundle_of) = bundles(blocks.len(), jumps, &mut scorer);
-    // `owner` has, for each block, the index of its chain. `neighbours` has, for each chain, the chains that a jump
-    // connects with it.
+    // The chain of each block, and for each chain those that a jump connects with it.
     let mut owner = vec![0; blocks.len()];
     for (index, chain) in chains.iter().enumerate() {
         for &block in &chain.blocks {

@@ -184,8 +184,7 @@ impl CodeMap {
         match numbering {
             Numbering::Address => Some(place),
             Numbering::FromBase => self.base().checked_add(place),
-            // Places in the kernel are not converted, because the kernel has no sections of blocks whose order a linker
-            // could change.
+            // The kernel has no sections of blocks whose order a linker could change.
             Numbering::FromText | Numbering::FromStext | Numbering::FromModule => None,
             Numbering::FileOffset => self.segments.iter().find_map(|segment| {
                 let distance = place.checked_sub(segment.offset)?;

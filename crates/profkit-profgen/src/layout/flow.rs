@@ -148,8 +148,7 @@ impl Adder<'_> {
         } else {
             Kind::Branch
         };
-        // A return to the start of a block comes from a call that was the last instruction of the block before. It
-        // counts as a return to that block, which then falls through.
+        // A return to the start of a block is one to the block before, which ended with the call.
         if !is_entry && at_start && (comes_back || !same) {
             let before = sink.checked_sub(1).filter(|_| sink > function.first);
             let before = before.filter(|&before| {

@@ -98,8 +98,7 @@ pub fn order(
         };
         let cluster = |function: usize| cluster_of.get(function).copied().unwrap_or(function);
         let (from, to) = (cluster(caller), cluster(callee));
-        // The cluster of the callee is moved only if the callee is its first function. Every other function has to stay
-        // directly after the function before it.
+        // Every function of a cluster but the first has to stay after the one before it.
         let (Some(source), Some(sink)) = (clusters.get(from), clusters.get(to)) else {
             continue;
         };

@@ -42,8 +42,7 @@ fn the_likely_way_is_straight() {
 
 #[test]
 fn a_loop_is_rotated_so_that_its_likely_edges_fall_through() {
-    // Block 0 enters a loop. Block 1 is the head of the loop, and blocks 2 and 3 are its body. Control leaves the loop
-    // from block 1 to block 4.
+    // Block 0 enters a loop with head 1 and body 2 and 3, which is left from 1 to 4.
     let flow = jumps(&[(0, 1, 1), (1, 2, 100), (2, 3, 100), (3, 1, 100), (1, 4, 1)]);
     let sizes = blocks(&[20; 5]);
     let order = order_blocks(&sizes, &flow);

@@ -412,8 +412,7 @@ impl Tree<'_, '_> {
                 }),
             }
         }
-        // An inlined function comes after the function that contains it, and the last one is taken first. So each
-        // function is complete when it is moved into the function that contains it.
+        // Inlined functions come later and are taken first, so each is complete when it is moved.
         while let Some(mut inner) = samples.pop() {
             inner
                 .inlined

@@ -264,8 +264,7 @@ impl Reader<'_, '_> {
     fn read(&mut self) -> Result<()> {
         // The depth of inlining is limited only by the size of the section, so this uses a loop and not recursion.
         let mut open: Vec<Open> = Vec::new();
-        // Whether an address was already stored whole, and not as a distance. All later addresses are distances from
-        // such an address, so the addresses of functions are then not needed.
+        // Once an address was stored whole, all others are distances, and those of functions are not needed.
         let mut whole_addresses = false;
         loop {
             while open.last().is_some_and(|copy| copy.inlined_left == 0) {
@@ -448,8 +447,7 @@ mod tests {
         probes.extend([1, 1, 1, 0x80, 0x10]);
         probes.push(2);
         probes.extend(9u64.to_le_bytes());
-        // The inlined copy has one probe: a direct call with the discriminator 5. It is 8 bytes before the previous
-        // probe.
+        // The inlined copy has a direct call with discriminator 5, 8 bytes before the previous probe.
         probes.extend([1, 0, 3, 0x80 | 0x40 | 2, 0x78, 5]);
         (descriptions, probes)
     }

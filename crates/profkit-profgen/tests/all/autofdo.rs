@@ -9,7 +9,7 @@ use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, collect};
 use profkit_profgen::{Program, autofdo_profile};
 use profkit_testkit::simulate::Simulation;
-use profkit_testkit::{on_path, require_or_skip, skip};
+use profkit_testkit::{on_path, require_or_skip, skip, succeed};
 use std::path::Path;
 use std::process::Command;
 
@@ -30,14 +30,13 @@ fn run(tool: &str, binary: &Path, recording: &Path, options: &[&str], out: &Path
         ));
         return None;
     };
-    let run = Command::new(tool)
-        .arg(format!("--binary={}", binary.display()))
-        .arg(format!("--profile={}", recording.display()))
-        .args(options)
-        .arg(out)
-        .output()
-        .expect("it runs");
-    assert!(run.status.success(), "{run:?}");
+    succeed(
+        Command::new(tool)
+            .arg(format!("--binary={}", binary.display()))
+            .arg(format!("--profile={}", recording.display()))
+            .args(options)
+            .arg(out),
+    );
     Some(())
 }
 
@@ -113,8 +112,7 @@ fn compare(binary: &Path, recording: &Path, counts: &Counts) {
     let out = folder.path().join("out");
     let text = ["--format=text", "--out"];
     let ours_by_line = ours(binary, counts, true);
-    // create_llvm_prof writes random bytes as the names of some inlined functions. If such a name contains a
-    // line break or begins with a digit, the text cannot be read, so the tool is run again.
+    // create_llvm_prof writes random bytes as some names, which may make the text unreadable.
     let mut runs = (0..20).map_while(|_| {
         run("create_llvm_prof", binary, recording, &text, &out)?;
         let bytes = with_names(&std::fs::read(&out).expect("a profile"));
@@ -137,8 +135,7 @@ fn compare(binary: &Path, recording: &Path, counts: &Counts) {
     if run("create_gcov", binary, recording, &["--gcov"], &out).is_some() {
         let bytes = std::fs::read(&out).expect("a profile");
         let theirs = GcovProfile::parse(&bytes).expect("a profile").profile;
-        // GCC's encoding does not store totals. So our profile is also written in this encoding and read again before
-        // the comparison.
+        // GCC's encoding stores no totals, so ours is written and read again too.
         let mut written = Vec::new();
         let ours = ours(binary, counts, false);
         gcov::write(&ours, &GcovOptions::new(GcovVersion::V1), &mut written).expect("written");
@@ -163,8 +160,7 @@ fn a_recording_of_real_hardware_has_the_profile_of_autofdo() {
 #[test]
 fn simulated_programs_have_the_profiles_of_autofdo() {
     let llvm = require_or_skip!(22);
-    // These options suit autofdo 0.19. It reads only DWARF up to version 4, and it computes the address of an
-    // instruction as the instruction's offset in the file plus the address of the first segment.
+    // autofdo 0.19 reads DWARF up to version 4, and takes addresses as offsets from the first segment.
     const PLAIN: [&str; 6] = [
         "-O2",
         "-gdwarf-4",

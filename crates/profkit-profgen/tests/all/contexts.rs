@@ -311,8 +311,7 @@ fn searches_for_missing_frames_end_when_their_steps_are_used_up() {
     let none = figures(0);
     assert_eq!(none.inferred_frames, 0);
     assert!(none.searches_given_up > 0, "{none:?}");
-    // All searches together may use `search_steps` steps. With some number of steps, the first searches succeed and
-    // later ones are skipped.
+    // With some number of steps, the first searches succeed and later ones are skipped.
     let some = (1..2000)
         .map(figures)
         .find(|figures| figures.inferred_frames > 0);

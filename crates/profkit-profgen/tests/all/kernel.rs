@@ -127,8 +127,7 @@ fn a_kernel_has_the_same_profile_wherever_it_was_loaded() {
         for function in ["step:", "odd:", "even:", "main:"] {
             assert!(text.contains(function), "{text}");
         }
-        // The file of addresses (the counts as text) does not depend on where a machine loaded the kernel, so such
-        // files of several machines can be added up.
+        // The text does not depend on where a machine loaded the kernel, so those of several can be added.
         let mut addresses = Vec::new();
         write_addresses(&moved, &mut addresses).expect("written");
         let read = read_text(&addresses, TextOptions::default()).expect("our own text");

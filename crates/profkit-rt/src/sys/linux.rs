@@ -309,8 +309,7 @@ pub fn pass_three_arguments(signal: i32) -> bool {
         }
         (*place).flags |= SA_SIGINFO;
         if cfg!(target_arch = "arm") {
-            // libc has registered a signal trampoline (`sa_restorer`) that is right only for handlers with one
-            // argument. Without a trampoline in the action, the kernel uses its own for three arguments.
+            // libc's trampoline (`sa_restorer`) is for handlers with one argument; the kernel's own is for three.
             (*place).flags &= !SA_RESTORER;
         }
         call(

@@ -62,8 +62,7 @@ impl State {
             }
             // SAFETY: a `Name` is always zero-terminated.
             let read = unsafe { system::read_link(self.target.as_ptr(), &mut self.buffer) };
-            // If reading fails, the path is usually not a link, or nothing exists there. After any other error, opening
-            // the file fails too and shows the reason.
+            // Usually the path is no link. After any other error, opening the file fails too.
             let link = match read.map(|length| self.buffer.get(..length)) {
                 Ok(Some(link)) => link,
                 _ => return Ok(Target::Named),
@@ -160,8 +159,7 @@ impl State {
             result = first_error(result, system::close_copy(file));
         }
         if result != 0 && system::rewind(file).is_ok() {
-            // The disk may be full, or the file may be larger than the process is allowed to write. A part may have
-            // been written, so the old bytes are restored.
+            // The disk may be full, or the file too large: the old bytes are restored.
             put(file, before.start, before.length);
             let _ = system::set_size(file, before.length);
         }
@@ -179,8 +177,7 @@ impl State {
         if !file.replaceable {
             return self.overwrite(file.descriptor, sections, parts, kept);
         }
-        // While the file is locked, all processes can use the same temporary name. If a killed process has left a file
-        // of this name, it is removed.
+        // The lock protects the temporary name, at which a killed process may have left a file.
         let process = if file.locked { 0 } else { system::process() };
         self.other.temporary_of(&self.target, process);
         // SAFETY: a `Name` is always zero-terminated.
@@ -199,8 +196,7 @@ impl State {
             }
             Err(number) => return number,
         };
-        // The new file is locked too. From the exchange below until the old file is removed, no other process may use
-        // the temporary name.
+        // The new file is locked too: no other process may use the temporary name until the old one is removed.
         let mut result = if file.locked {
             first_error(0, system::lock(new))
         } else {
@@ -210,8 +206,7 @@ impl State {
         if result == 0 {
             result = self.emit(new, sections, parts, kept);
         }
-        // Network file systems report some errors only when a descriptor is closed. This descriptor must stay open and
-        // locked, so a copy of it is closed.
+        // Network file systems report some errors at closing, so a copy of the descriptor is closed.
         result = first_error(result, system::close_copy(new));
         if result == 0 {
             // The two files exchange their names. If a rename replaced the old file, ext4 would write the new file to
@@ -237,9 +232,8 @@ impl State {
         system::unlock(new);
         let _ = system::close(new);
         if result == error::NOT_PERMITTED || result == error::ACCESS || result == error::BUSY {
-            // These errors have two causes: the old file belongs to another user in a folder where only the owner may
-            // replace a file, or something is mounted at its name. In both cases the profile is written to the old
-            // file.
+            // Only the owner may replace files in this folder, or something is mounted at the name: the old file is
+            // written.
             result = self.overwrite(file.descriptor, sections, parts, kept);
         }
         result
@@ -268,8 +262,7 @@ impl State {
             };
         }
         if result != 0 && kept.length != 0 {
-            // The earlier profiles are kept. If a part of the new profile was written, it is removed, because it would
-            // make the whole file unreadable.
+            // A part of the new profile would make the whole file unreadable.
             let _ = system::set_size(file, kept.length);
         }
         result

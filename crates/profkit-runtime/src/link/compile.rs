@@ -43,8 +43,7 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
             "--crate-name=profkit_runtime".to_string(),
             "--cfg=profkit_runtime_object".to_string(),
             format!("--cfg=profkit_raw=\"{version}\""),
-            // In an object file only the C names may be global symbols. If Rust names were global too, the images of
-            // one process would share functions.
+            // If Rust names were global too, the images of one process would share functions.
             format!("-Cpasses=internalize,globaldce,default<O{level}>"),
             format!("-Copt-level={level}"),
             format!(
@@ -56,8 +55,7 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
             flags.push(format!("--cfg=profkit_part=\"{part}\""));
         }
         if target.starts_with("wasm32") {
-            // In position-independent code, the addresses of data would be relative to a base that only dynamic modules
-            // have.
+            // Position-independent addresses would be relative to a base that only dynamic modules have.
             flags.push("-Crelocation-model=static".to_string());
         }
         let mut bytes = compiler.object(&name, "profkit-runtime/src/lib.rs", &flags)?;

@@ -66,8 +66,7 @@ impl Sections {
             if ids_size % 8 != 0 || ids_size > (isize::MAX / 4) as u64 {
                 return None;
             }
-            // The build ids have at most as many bytes as fit into memory, and `CountersDelta` is an address or a
-            // distance between addresses. So the casts to `usize` lose no bits.
+            // Both are addresses, distances or sizes in memory, so the casts lose no bits.
             #[allow(clippy::cast_possible_truncation)]
             Some(OldHeader {
                 ids_size: ids_size as usize,

@@ -93,8 +93,7 @@ fn capture_reset_and_merge() {
     ran(Command::new("./main")
         .current_dir(folder)
         .env("LLVM_PROFILE_FILE", "at-exit.profraw"));
-    // At exit the program also writes its profile to a file, as every program does. That profile contains the merged
-    // counts.
+    // The file that the program writes at exit contains the merged counts.
     for (name, calls) in [
         ("first", 3),
         ("none", 0),

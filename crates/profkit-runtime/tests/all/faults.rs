@@ -1,7 +1,7 @@
 //! What goes wrong around a program that writes its profile: it is killed, the disk is full, the folder is read-only, the
 //! file is a link or of another program. The file is whole or as it was before, and the reason is on stderr.
 use crate::support::{ran, said, Program, ENDS};
-use profkit_testkit::or_skip;
+use profkit_testkit::{or_skip, succeed};
 use std::fs;
 use std::os::unix::fs::{symlink, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -158,8 +158,7 @@ fn a_process_killed_at_any_system_call_leaves_a_whole_file() {
                     let _ = fs::remove_file(&file);
                 }
             });
-            // Some killed runs leave the old profile, some the new profile, and some a temporary file besides. Each of
-            // these must occur.
+            // Runs that leave the old profile, the new one, and a temporary file must all occur.
             let (mut before, mut after, mut temporary) = (0, 0, 0);
             let count = outcomes.len();
             for (at, files) in outcomes.into_iter().enumerate() {
@@ -345,8 +344,7 @@ fn processes_killed_at_random_do_not_harm_the_others() {
             });
         }
     });
-    // The files are the pool (the file to which all runs add their counts), and at most one temporary file of a killed
-    // run.
+    // The pool, and at most one temporary file of a killed run.
     assert!(program.files().len() <= 2, "{:?}", program.files());
     program.run("out/%m.profraw", "", &[]);
     assert_eq!(program.files().len(), 1);
@@ -370,14 +368,13 @@ fn a_file_that_may_not_grow_stays_as_it_was() {
         let before = fs::read(&file).unwrap();
         for (blocks, handling) in [(0, ""), (0, "trap '' XFSZ;"), (1, ""), (9, "")] {
             let script = format!("{handling} ulimit -f {blocks}; exec ./program");
-            let output = Command::new("sh")
-                .args(["-c", &script])
-                .current_dir(program.path(""))
-                .env("LLVM_PROFILE_FILE", name)
-                .env(once.0, once.1)
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{script}: {:?}", output.status);
+            let output = succeed(
+                Command::new("sh")
+                    .args(["-c", &script])
+                    .current_dir(program.path(""))
+                    .env("LLVM_PROFILE_FILE", name)
+                    .env(once.0, once.1),
+            );
             assert_eq!(
                 said(&output),
                 format!(
@@ -458,8 +455,7 @@ fn folders_and_files_of_others() {
         fs::set_permissions(program.path(path), fs::Permissions::from_mode(mode)).unwrap();
     };
     let is_root = fs::metadata(program.path("out")).unwrap().uid() == 0;
-    // The administrator may write everywhere, so if the test runs as the administrator, the program runs as the user
-    // `nobody`.
+    // The administrator may write everywhere, so the program then runs as `nobody`.
     let run = |name: &str| {
         let mut command = program.command(name, "");
         if is_root {
@@ -509,8 +505,7 @@ fn the_file_at_the_end_of_a_link_is_written() {
     let program = or_skip!(Program::new(ENDS, &[]));
     let real = program.path("out/real.profraw");
     let again = [("__LLVM_PROFILE_RT_INIT_ONCE", "link")];
-    // The name leads through two relative links to a file. The file does not exist at the first run; it exists at the
-    // second.
+    // Through two relative links to a file that exists at the second run.
     symlink("out/second", program.path("link")).unwrap();
     symlink("../out/real.profraw", program.path("out/second")).unwrap();
     for runs in 1..3 {
@@ -579,8 +574,7 @@ fn programs_and_builds_do_not_share_pools() {
         program.counts_of(&program.files(), &["work"]),
         "6 [600, 300]"
     );
-    // The pool of another build is copied over the pool of this build. The runtime keeps the copied pool, and writes
-    // this build's profile to another file.
+    // The runtime keeps the pool of another build, and writes to another file.
     for file in program.files() {
         fs::remove_file(file).unwrap();
     }
@@ -610,8 +604,7 @@ fn programs_and_builds_do_not_share_pools() {
 fn two_builds_with_the_same_build_id_do_not_share_a_pool() {
     let id = "-Wl,--build-id=0x000102030405060708090a0b0c0d0e0f10111213";
     let program = or_skip!(Program::new(LARGE, &[id]));
-    // This program has the same number of functions, names and counters as the first one, but its functions have other
-    // hashes.
+    // The same numbers of functions, names and counters, but other hashes.
     let other = LARGE.replace("if (x) sink++;", "while (x) { sink++; break; }");
     program.compile(&other, "other", &[id]);
     let run = |name: &str| {

@@ -167,8 +167,7 @@ fn profiles_are_those_of_llvms_runtime() {
         assert!(merged[0] == merged[1], "{what}: merged profiles differ");
         assert_eq!(raws[0].len(), raws[1].len(), "{what}");
         if mode.contains(&"-fprofile-instr-generate") {
-            // Profiles of this kind are the only ones without value data. Value data contain addresses, so those of two
-            // programs differ.
+            // Value data contain addresses, so those of two programs differ.
             let [theirs, ours] =
                 [0, 1].map(|index| without_addresses(raws[index].clone(), llvm.release()));
             assert!(theirs == ours, "{what}: raw profiles differ");

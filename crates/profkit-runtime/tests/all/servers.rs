@@ -329,8 +329,7 @@ fn sanitizers_have_nothing_to_report() {
         };
         let compiler = llvm.clang().to_str().unwrap().to_owned();
         profkit_testkit::or_skip!(profkit_testkit::links_c(&compiler, &[sanitizer]), continue);
-        // The thread sanitizer allows no fork while other threads run, so with this sanitizer the program does not
-        // fork.
+        // The thread sanitizer allows no fork while other threads run.
         let source = if sanitizer == "-fsanitize=thread" {
             THREADS
                 .replace("pid_t child = fork();", "pid_t child = -1;")

@@ -74,8 +74,7 @@ fn call_targets(program: &Program) -> Vec<Vec<(String, u64)>> {
 #[test]
 fn values_that_threads_record_while_another_writes_are_all_counted_once() {
     let calls = format!("-DCALLS={CALLS}");
-    // The nodes of the value lists come from the compiler's pool in the image. With the second option, the image has no
-    // pool, so the nodes come from memory that the system provides.
+    // With the second option, nodes come from new memory and not from the compiler's pool.
     for nodes in ["-vp-static-alloc=true", "-vp-static-alloc=false"] {
         let options = [
             &*calls,

@@ -6,8 +6,7 @@ use crate::bytes::{Cursor, Endian};
 use crate::hash_table::{Entries, Entry, FileOrder, HashTable, Lengths, Walk};
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{
-    FunctionTable, HeapSection, InstrKind, InstrProfile, InstrSource, MemProfSection, NewRecord,
-    Record, TemporalTraces,
+    HeapSection, InstrKind, InstrProfile, InstrSource, MemProfSection, Record, TemporalTraces,
 };
 use crate::names::SymbolTable;
 use crate::summary::Summary;
@@ -412,44 +411,16 @@ impl<'data> IndexedProfile<'data> {
     /// # Errors
     /// The first error that any section or record gives.
     pub fn to_profile(&self) -> Result<InstrProfile> {
-        let mut table = FunctionTable::new();
-        let mut record = Record::default();
-        let mut reader = self.records();
-        let mut order = 0;
-        while let Some(mut name) = reader.next_name()? {
-            let function = table.push_function(name.name(), name.name_ref(), order);
-            while name.read_record(&mut record)? {
-                let new = NewRecord {
-                    func_hash: record.func_hash,
-                    counts: &record.counts,
-                    bitmap: &record.bitmap,
-                    uniformity: &record.uniformity,
-                    values: Some(&record.values),
-                    order,
-                };
-                function
-                    .and_then(|function| table.push_record(function, new))
-                    .ok_or_else(|| {
-                        ErrorKind::LimitExceeded
-                            .error("there are too many functions")
-                            .at(name.offset())
-                            .within(Structure::IndexedProfile)
-                    })?;
-                order += 1;
-            }
-        }
+        let profile = InstrProfile::read(&mut self.records())?;
         let vtable_names = self.vtable_names()?;
         Ok(InstrProfile {
-            kind: self.kind(),
-            tables: vec![table],
-            binary_ids: self.binary_ids()?,
-            traces: self.temporal_traces()?,
             vtable_names: vtable_names
                 .in_order()
                 .map(|(_, name)| name.to_vec())
                 .collect(),
             symbols: vtable_names,
             memprof: self.memprof().map(HeapSection::Stored),
+            ..profile
         })
     }
 }

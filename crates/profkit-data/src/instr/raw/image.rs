@@ -10,7 +10,7 @@ use crate::instr::ValueData;
 /// ```
 /// use profkit_data::bytes::Endian;
 /// use profkit_data::instr::raw::{
-///     PointerWidth, RawDialect, RawImage, RawImageRecord, RawReader, RawWriteOptions, write,
+///     PointerWidth, RawDialect, RawImage, RawImageRecord, RawReader, write,
 /// };
 /// use profkit_data::instr::{InstrSource, Record};
 ///
@@ -22,7 +22,7 @@ use crate::instr::ValueData;
 ///     ..RawImageRecord::default()
 /// });
 /// let mut file = Vec::new();
-/// write(&image, &RawWriteOptions::new(), &mut file)?;
+/// write(&image, &mut file)?;
 /// let mut record = Record::default();
 /// assert!(RawReader::parse(&file)?.read_record(&mut record)?);
 /// assert_eq!(record.counts, [3, 1]);

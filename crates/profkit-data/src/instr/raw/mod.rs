@@ -48,4 +48,4 @@ pub use profile::RawProfile;
 pub use reader::{ImplausibleCount, RawReadOptions, RawReader};
 pub use record::{RawName, RawRecord, RawVTable};
 pub use sections::{RawSection, RawSections};
-pub use writer::{RawWriteOptions, write};
+pub use writer::write;

@@ -18,25 +18,12 @@ const FIRST_ADDRESS: u64 = 0x1_0000;
 /// The largest page size that the writer accepts; no machine has larger pages.
 const MAX_PAGE: u64 = 1 << 30;
 
-/// Options for writing a raw profile. There are no options yet. Choices of layout belong to the [form](RawImage::form)
-/// of the image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RawWriteOptions {}
-
-impl RawWriteOptions {
-    /// Returns the default options.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 /// Writes a raw profile. Nothing is left out: contents that the version cannot hold give an error.
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if the version or the format cannot hold the contents; nothing is written then.
 /// Otherwise the errors of the sink.
-pub fn write(image: &RawImage, _options: &RawWriteOptions, sink: &mut dyn Sink) -> Result<Losses> {
+pub fn write(image: &RawImage, sink: &mut dyn Sink) -> Result<Losses> {
     let plan = Plan::of(image)?;
     let mut head = Vec::with_capacity(plan.header.len);
     plan.header.encode(&mut head);
@@ -60,7 +47,7 @@ impl RawImage {
     /// The errors of [`write()`], except those of a sink.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        write(self, &RawWriteOptions::new(), &mut bytes)?;
+        write(self, &mut bytes)?;
         Ok(bytes)
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Error;
 use crate::ids::{FuncHash, NameRef};
-use crate::instr::{FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record};
+use crate::instr::{InstrKind, InstrProfile, InstrSource, Record, TableBuilder};
 use proptest::prelude::*;
 
 fn read(text: &[u8]) -> (Vec<Record>, Vec<Error>) {
@@ -44,36 +44,14 @@ fn names(records: &[Record]) -> Vec<&str> {
         .collect()
 }
 
-/// Puts all records into one table, in their order. In `records`, records with the same name must stand next to each
-/// other.
 fn profile(kind: InstrKind, records: &[Record]) -> InstrProfile {
-    let mut table = FunctionTable::new();
-    let mut last: Option<(&[u8], _)> = None;
-    for (order, record) in (0u64..).zip(records) {
-        let function = match last {
-            Some((name, function)) if name == record.name => function,
-            _ => table
-                .push_function(&record.name, record.name_ref, order)
-                .unwrap(),
-        };
-        last = Some((&record.name, function));
-        table
-            .push_record(
-                function,
-                NewRecord {
-                    func_hash: record.func_hash,
-                    counts: &record.counts,
-                    bitmap: &record.bitmap,
-                    uniformity: &record.uniformity,
-                    values: Some(&record.values),
-                    order,
-                },
-            )
-            .unwrap();
+    let mut builder = TableBuilder::default();
+    for record in records {
+        builder.add(record).unwrap();
     }
     InstrProfile {
         kind,
-        tables: vec![table],
+        tables: vec![builder.table],
         ..InstrProfile::default()
     }
 }

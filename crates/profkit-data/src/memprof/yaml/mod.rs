@@ -7,4 +7,4 @@ mod reader;
 mod writer;
 
 pub use reader::{is_yaml, parse};
-pub use writer::{YamlOptions, write};
+pub use writer::{scalar, write};

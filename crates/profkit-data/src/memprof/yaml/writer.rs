@@ -13,22 +13,10 @@ const WRAP_COLUMN: usize = 80;
 /// The column at which the value of a key begins. The column is counted from the start of the key.
 const VALUE_COLUMN: usize = 16;
 
-/// Options for writing YAML. There are no options yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct YamlOptions {}
-
-impl YamlOptions {
-    /// Makes the default options.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 /// Writes a profile as one YAML document, with the same bytes as LLVM. Accessed data are in descending order of access
 /// counts; cold data are sorted. Access histograms and names of functions are left out, because LLVM's YAML cannot hold
 /// them.
-pub fn write(profile: &MemProfile, _options: &YamlOptions, sink: &mut dyn Sink) -> Result<Losses> {
+pub fn write(profile: &MemProfile, sink: &mut dyn Sink) -> Result<Losses> {
     let mut writer = Writer {
         profile,
         out: String::from("---\n"),
@@ -159,7 +147,7 @@ impl Writer<'_> {
         for record in records {
             self.out.push_str("    - ");
             match &record.datum {
-                Datum::Symbol(symbol) => self.field(0, "Symbol", scalar(symbol)),
+                Datum::Symbol(symbol) => self.field(0, "Symbol", text(symbol)),
                 Datum::Literal(hash) => self.field(0, "Hash", hash),
             }
             self.field(6, "AccessCount", record.access_count);
@@ -168,7 +156,7 @@ impl Writer<'_> {
             }
             for (file, line) in &record.locations {
                 self.out.push_str("        - ");
-                self.field(0, "FileName", scalar(file));
+                self.field(0, "FileName", text(file));
                 self.field(10, "Line", line);
             }
         }
@@ -178,7 +166,7 @@ impl Writer<'_> {
             self.out.push_str("  KnownColdSymbols:\n");
         }
         for symbol in symbols {
-            let _ = writeln!(self.out, "    - {}", scalar(symbol));
+            let _ = writeln!(self.out, "    - {}", text(symbol));
         }
         let mut hashes = data.cold_hashes.clone();
         hashes.sort_unstable();
@@ -190,50 +178,77 @@ impl Writer<'_> {
     }
 }
 
-/// Writes a text in the form that LLVM chooses (`yaml::needsQuotes`): without quotes, or in single or double quotes.
-fn scalar(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let control = |c: char| c != '\t' && (c.is_control() || !c.is_ascii());
-    if text.chars().any(control) {
-        let mut out = String::from("\"");
-        for c in text.chars() {
-            let _ = match c {
-                '"' | '\\' => write!(out, "\\{c}"),
-                '\n' => write!(out, "\\n"),
-                '\r' => write!(out, "\\r"),
-                '\t' => write!(out, "\\t"),
-                c if c.is_ascii_control() => write!(out, "\\x{:02X}", u32::from(c)),
-                c => write!(out, "{c}"),
-            };
+fn text(bytes: &[u8]) -> String {
+    let scalar = scalar(String::from_utf8_lossy(bytes).as_bytes());
+    String::from_utf8(scalar).unwrap_or_default()
+}
+
+/// Formats a text as LLVM's `yaml::Output` does. Quotes are added if LLVM adds them (`yaml::needsQuotes`).
+pub fn scalar(text: &[u8]) -> Vec<u8> {
+    match quoting(text) {
+        Quotes::None => text.to_vec(),
+        Quotes::Single => {
+            let mut quoted = vec![b'\''];
+            for &byte in text {
+                quoted.push(byte);
+                if byte == b'\'' {
+                    quoted.push(byte);
+                }
+            }
+            quoted.push(b'\'');
+            quoted
         }
-        out.push('"');
-        return out;
+        Quotes::Double => {
+            let mut quoted = vec![b'"'];
+            for &byte in text {
+                match byte {
+                    b'\\' | b'"' => quoted.extend([b'\\', byte]),
+                    b'\t' => quoted.extend(b"\\t"),
+                    b'\n' => quoted.extend(b"\\n"),
+                    b'\r' => quoted.extend(b"\\r"),
+                    0..=0x1f | 0x7f => quoted.extend(format!("\\x{byte:02X}").bytes()),
+                    _ => quoted.push(byte),
+                }
+            }
+            quoted.push(b'"');
+            quoted
+        }
     }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-^., \t".contains(c);
-    let indicator = |c: char| r#"-?:\,[]{}#&*!|>'"%@`"#.contains(c);
-    let special = matches!(
-        &*text,
-        "" | "~"
-            | "null"
-            | "Null"
-            | "NULL"
-            | "true"
-            | "True"
-            | "TRUE"
-            | "false"
-            | "False"
-            | "FALSE"
-    );
-    if special
-        || text.starts_with([' ', '\t'])
-        || text.ends_with([' ', '\t'])
-        || text.starts_with(indicator)
-        || !text.chars().all(plain)
-        || is_numeric(&text)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Quotes {
+    None,
+    Single,
+    Double,
+}
+
+fn quoting(text: &[u8]) -> Quotes {
+    let Some((&first, &last)) = text.first().zip(text.last()) else {
+        return Quotes::Single;
+    };
+    let blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r');
+    let words: [&[u8]; 10] = [
+        b"null", b"Null", b"NULL", b"~", b"true", b"True", b"TRUE", b"false", b"False", b"FALSE",
+    ];
+    let mut quotes = Quotes::None;
+    if blank(first)
+        || blank(last)
+        || words.contains(&text)
+        || std::str::from_utf8(text).is_ok_and(is_numeric)
+        || b"-?:\\,[]{}#&*!|>'\"%@`".contains(&first)
     {
-        return format!("'{}'", text.replace('\'', "''"));
+        quotes = Quotes::Single;
     }
-    text.into_owned()
+    for &byte in text {
+        quotes = quotes.max(match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => Quotes::None,
+            b'_' | b'-' | b'^' | b'.' | b',' | b' ' | b'\t' => Quotes::None,
+            0..=0x1f | 0x7f.. => Quotes::Double,
+            _ => Quotes::Single,
+        });
+    }
+    quotes
 }
 
 fn is_numeric(text: &str) -> bool {
@@ -271,9 +286,12 @@ mod tests {
             ("it's", "'it''s'"),
             ("with space: #x", "'with space: #x'"),
             ("new\nline", "\"new\\nline\""),
+            ("_ZN1a1bEv", "_ZN1a1bEv"),
+            ("a.c;helper", "'a.c;helper'"),
+            (".nan", "'.nan'"),
         ];
         for (text, expected) in cases {
-            assert_eq!(scalar(text.as_bytes()), expected);
+            assert_eq!(scalar(text.as_bytes()), expected.as_bytes());
         }
     }
 }

@@ -69,7 +69,7 @@ fn the_writer_writes_what_the_builder_builds() {
             return_offset: 9,
         }],
     };
-    write_raw(&part, &RawWriteOptions::new(), &mut written).unwrap();
+    write_raw(&part, &mut written).unwrap();
     assert_eq!(written, image.raw_with(&records, 2, &[(12, 9)]).finish());
 }
 

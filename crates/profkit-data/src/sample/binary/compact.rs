@@ -9,7 +9,6 @@ use super::super::report::ReadReport;
 use super::super::summary::summarize;
 use super::body::{self, Decoder, Encoder};
 use super::names::{Mapping, NamePlan, NameTable};
-use super::options::BinaryOptions;
 use super::plain::{function_by_table, refuse_contexts_and_probes};
 use super::{header, numbers};
 use crate::bytes::{Cursor, Endian, Sink};
@@ -160,11 +159,7 @@ fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Res
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if the profile has calling contexts or pseudo probes (LLVM does not write these in
 /// this encoding either), and the errors of the sink.
-pub fn write(
-    profile: &SampleProfile,
-    _options: &BinaryOptions,
-    sink: &mut dyn Sink,
-) -> Result<Losses> {
+pub fn write(profile: &SampleProfile, sink: &mut dyn Sink) -> Result<Losses> {
     refuse_contexts_and_probes(profile, "compact binary")?;
     let ranks = profile.names.ranks();
     let plan = NamePlan::new(profile, &ranks, false);

@@ -15,12 +15,10 @@ mod compact;
 pub(super) mod header;
 pub(super) mod names;
 pub(super) mod numbers;
-mod options;
 mod plain;
 #[cfg(test)]
 mod tests;
 
 pub use compact::{read as read_compact, read_with as read_compact_with, write as write_compact};
 pub use header::{Header, parse_header};
-pub use options::BinaryOptions;
 pub use plain::{read, read_with, write};

@@ -8,7 +8,6 @@ use super::super::report::ReadReport;
 use super::super::summary::summarize;
 use super::body::{self, Decoder, Encoder};
 use super::names::{Mapping, NamePlan, NameTable};
-use super::options::BinaryOptions;
 use super::{header, numbers};
 use crate::bytes::{Bytes, Cursor, Endian, Sink};
 use crate::{ErrorKind, Result, Structure};
@@ -167,13 +166,13 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 /// name is known, the digits of the hash are written.
 ///
 /// ```
-/// use profkit_data::sample::binary::{self, BinaryOptions};
+/// use profkit_data::sample::binary::{self};
 /// use profkit_data::sample::{SampleEncoding, SampleProfile, encoding, read};
 ///
 /// let mut profile = SampleProfile::new();
 /// read(b"main:100:5\n 1: 100\n", &mut profile, 1).strict()?;
 /// let mut file = Vec::new();
-/// let losses = binary::write(&profile, &BinaryOptions::new(), &mut file)?;
+/// let losses = binary::write(&profile, &mut file)?;
 /// assert!(losses.is_empty());
 /// assert_eq!(encoding(&file), Some(SampleEncoding::Binary));
 /// # Ok::<(), profkit_data::Error>(())
@@ -182,11 +181,7 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if the profile has calling contexts or pseudo probes (LLVM does not write these in
 /// this encoding either), and the errors of the sink.
-pub fn write(
-    profile: &SampleProfile,
-    _options: &BinaryOptions,
-    sink: &mut dyn Sink,
-) -> Result<Losses> {
+pub fn write(profile: &SampleProfile, sink: &mut dyn Sink) -> Result<Losses> {
     refuse_contexts_and_probes(profile, "binary")?;
     let ranks = profile.names.ranks();
     let plan = NamePlan::new(profile, &ranks, false);

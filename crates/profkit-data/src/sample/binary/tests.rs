@@ -32,17 +32,13 @@ fn as_text(profile: &SampleProfile) -> String {
 
 fn binary() -> Vec<u8> {
     let mut file = Vec::new();
-    assert!(
-        write(&profile(TEXT), &BinaryOptions::new(), &mut file)
-            .unwrap()
-            .is_empty()
-    );
+    assert!(write(&profile(TEXT), &mut file).unwrap().is_empty());
     file
 }
 
 fn compact() -> Vec<u8> {
     let mut file = Vec::new();
-    let losses = write_compact(&profile(TEXT), &BinaryOptions::new(), &mut file).unwrap();
+    let losses = write_compact(&profile(TEXT), &mut file).unwrap();
     assert_eq!(losses.names, 6);
     file
 }
@@ -78,7 +74,7 @@ fn compact_files_come_back_with_hashes() {
         "{first}"
     );
     let mut again = Vec::new();
-    write_compact(&found, &BinaryOptions::new(), &mut again).unwrap();
+    write_compact(&found, &mut again).unwrap();
     let (found, _) = attempt(read_compact, &again);
     assert_eq!(as_text(&found), first);
 }
@@ -251,8 +247,8 @@ fn each_damage_has_its_message() {
 #[test]
 fn contexts_and_probes_are_refused() {
     for source in ["[a:1 @ b]:1:1\n 1: 1\n", "b:1:1\n 1: 1\n !CFGChecksum: 7\n"] {
-        let error = write(&profile(source), &BinaryOptions::new(), &mut Vec::new()).unwrap_err();
+        let error = write(&profile(source), &mut Vec::new()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CannotRepresent);
-        assert!(write_compact(&profile(source), &BinaryOptions::new(), &mut Vec::new()).is_err());
+        assert!(write_compact(&profile(source), &mut Vec::new()).is_err());
     }
 }

@@ -376,7 +376,7 @@ fn write(
                 .mark_flat(split);
             text::write(profile, &options, bytes)
         }
-        Form::Binary => binary::write(profile, &binary::BinaryOptions::new(), bytes),
+        Form::Binary => binary::write(profile, bytes),
         _ => ext_binary::write(profile, &options, bytes),
     });
     let encoded = encoded.map_err(|error| match error.kind() {

@@ -441,10 +441,6 @@ impl Show<'_> {
     }
 
     /// Prints the same text as `showHotFunctionList`.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "LLVM calculates shares in floating point"
-    )]
     fn hot(&self, lines: &mut Lines<'_>, profile: &SampleProfile, summary: &Summary, top: u64) {
         const HOT_CUTOFF: u64 = 990_000;
         let entry = summary

@@ -428,8 +428,7 @@ mod tests {
 
     #[test]
     fn registers_of_blocks() {
-        // The first three functions below test one case each: a register that the function never mentions, a register
-        // that is dead at the block, and no free register.
+        // A register that is never mentioned, one that is dead at the block, and no free register.
         insta::assert_snapshot!(elf("cbz x0, .L1\nmov x0, #1\n.L1:\nret"), @r"
         .type f,%function
         f: .Lf0:

@@ -10,7 +10,7 @@ mod registers;
 mod sequences;
 
 use super::backend::{Backend, BlockProbes, Flow, Sequence, Site};
-use super::options::{Mode, Options};
+use super::options::Options;
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use sequences::Addressing;
 
@@ -45,19 +45,6 @@ impl Backend for Aarch64 {
         }
     }
 
-    fn is_64_bit(&self) -> bool {
-        true
-    }
-
-    fn supports(&self, options: &Options) -> Result<(), String> {
-        match options.mode {
-            Mode::Calls {
-                return_addresses: Some(0),
-            } => Err("cannot have a ring of 0 return addresses".to_owned()),
-            _ => Ok(()),
-        }
-    }
-
     fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a> {
         flow::of(instruction)
     }
@@ -68,10 +55,6 @@ impl Backend for Aarch64 {
 
     fn is_nop(&self, instruction: &Instruction<'_>) -> bool {
         flow::is_nop(instruction)
-    }
-
-    fn is_entry_hook(&self, _: &Instruction<'_>) -> bool {
-        false
     }
 
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {

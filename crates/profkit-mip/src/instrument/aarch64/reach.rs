@@ -324,8 +324,7 @@ fn widen(
         let (Some(base), Some(page)) = (operands.next(), operands.next()) else {
             return Err(unknown(index));
         };
-        // The register got its value from the nearest `adrp` with this register before the `add`. Compilers may
-        // schedule other instructions between the `adrp` and the `add`.
+        // The nearest `adrp` set the register. Compilers may schedule other instructions in between.
         let Some(page_at) = (0..index).rev().find(|&at| match pieces.get(at) {
             Some(Piece::Statement { word: "adrp", rest }) => {
                 rest.split(',').next().map(str::trim) == Some(page) && names(rest, table.label)
@@ -506,8 +505,7 @@ mod tests {
 
     #[test]
     fn a_long_branch_makes_others_long() {
-        // The distance of the second branch is four bytes below its reach. When the first branch becomes longer, the
-        // second branch must be replaced too.
+        // Four bytes below its reach: when the first branch becomes longer, it must be replaced too.
         let text = ".L0:\ntbz w0, #3, .L1\n+32756\n.p2align 2\ntbz w1, #4, .L0\n+8\n.L1:";
         assert_eq!(fitted(text, "").unwrap().pieces.len(), 2);
         let text = ".L0:\ntbz w0, #3, .L1\n+32744\ntbz w1, #4, .L0\n.L1:";

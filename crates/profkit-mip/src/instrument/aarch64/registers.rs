@@ -127,10 +127,8 @@ const WRITES_NONE: &[&str] = &[
 pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
     let all = named(operands);
     if matches!(mnemonic, "bl" | "b") {
-        // A call may read any argument register, so every register counts as read, apart from x16 and x17. Those two
-        // hold no arguments, because linkers may overwrite them. No register counts as overwritten, because calling
-        // conventions differ in the registers that they preserve. A jump to a local label stays inside the function, so
-        // it does not make x16 and x17 dead.
+        // A call may read any register but x16 and x17, which linkers may overwrite. None counts as overwritten,
+        // because calling conventions preserve different ones. A local jump does not make x16 and x17 dead.
         let next = if mnemonic == "b" && is_local(operands.trim()) {
             Next::Unknown
         } else {

@@ -3,8 +3,9 @@
 //! [docs/formats/mip-code.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-code.md
 use crate::asm::ObjectFormat;
 use crate::instrument::backend::{Sequence, Site};
+use crate::instrument::helpers::{FIRST, edge_helper, global, helper, hidden, start_of_records};
 use crate::instrument::options::{Counter, Mode, Options};
-use profkit_abi::mip::{record, ring, section, symbol};
+use profkit_abi::mip::{record, ring, symbol};
 use std::fmt::Write as _;
 
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +30,8 @@ impl Addressing {
         }
     }
 
-    /// Returns the name of a global symbol as it is written in assembly.
     fn global(self, name: &str) -> String {
-        match self.format {
-            ObjectFormat::Elf => name.to_owned(),
-            ObjectFormat::MachO => format!("_{name}"),
-        }
+        global(name, self.format)
     }
 
     /// The statements for the upper part of an address, to which [`low`](Self::low) is added. With 64-bit addresses,
@@ -216,36 +213,10 @@ pub(super) fn block(
 /// The bytes below the stack pointer that belong to the function on Apple's systems.
 const RED_ZONE: usize = 128;
 
-/// The helper at the first call of a function: it assigns an ordinal to the record whose address is on the stack.
-const FIRST: &str = "__profkit_mip_first";
-
-fn edge_helper(slots: u32) -> String {
-    format!("__profkit_mip_edge_{slots}")
-}
-
-/// Writes a hidden helper function. If several objects contain it, the linker keeps one copy per image.
-fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String) {
-    let name = addressing.global(name);
-    let _ = match addressing.format {
-        ObjectFormat::Elf => write!(
-            out,
-            "\t.section .text.{name},\"axG\",%progbits,{name},comdat\n\t.p2align 2\n\t.weak {name}\n\t.hidden {name}\n\t.type {name}, %function\n{name}:\n"
-        ),
-        ObjectFormat::MachO => write!(
-            out,
-            "\t.section __TEXT,__text,regular,pure_instructions\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n{name}:\n"
-        ),
-    };
-    // The linker may reach a distant helper by a branch through a register, so the helper begins with `bti c` (`hint
-    // #34`).
-    out.push_str("\thint #34\n");
-    for statement in body {
-        let _ = writeln!(out, "\t{statement}");
-    }
-    out.push_str("\tret\n");
-    if addressing.format == ObjectFormat::Elf {
-        let _ = writeln!(out, "\t.size {name}, .-{name}");
-    }
+fn write_helper(name: &str, body: &[String], addressing: Addressing, out: &mut String) {
+    // A linker may reach the helper by a branch through a register: it begins with `bti c`.
+    let body = format!("\thint #34\n\t{}\n\tret\n", body.join("\n\t"));
+    helper(name, &body, addressing.format, ('%', 2), out);
 }
 
 pub(super) fn once(options: &Options, addressing: Addressing) -> String {
@@ -253,21 +224,13 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     let Mode::Calls { return_addresses } = options.mode else {
         return out;
     };
-    let hidden = |name: &str, out: &mut String| {
-        let name = addressing.global(name);
-        if addressing.format == ObjectFormat::Elf {
-            let _ = writeln!(out, "\t.hidden {name}");
-        }
-        Place::new(name)
-    };
-    let ordinal = hidden(symbol::ORDINAL, &mut out);
+    let ordinal = Place::new(hidden(symbol::ORDINAL, addressing.format, &mut out));
     let line = str::to_owned;
     let mut body = vec![
         line("stp x9, x10, [sp, #-16]!"),
         line("ldr x16, [sp, #16]"),
         format!("ldr w9, [x16, #{}]", record::ORDINAL_OFFSET),
-        // A record that already has an ordinal keeps it. The helper may be called again for the same record: after the
-        // record's count wrapped around, or when two threads make the first call at the same time.
+        // A record keeps its ordinal: the count may wrap around, or two threads make the first call.
         line("cmn w9, #1"),
         line("b.ne 3f"),
     ];
@@ -294,7 +257,7 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
         ]
         .map(str::to_owned),
     );
-    helper(FIRST, &body, addressing, &mut out);
+    write_helper(FIRST, &body, addressing, &mut out);
     if let Some(slots) = return_addresses {
         edge(slots, addressing, &mut out);
     }
@@ -302,20 +265,13 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
 }
 
 fn edge(slots: u32, addressing: Addressing, out: &mut String) {
-    let next = Place::new(addressing.global(symbol::RING_NEXT));
+    let next = Place::new(hidden(symbol::RING_NEXT, addressing.format, out));
     let ring_place =
         Place::new(addressing.global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX)));
-    let start = Place::new(match addressing.format {
-        ObjectFormat::Elf => format!("{}{}", section::ELF_START_PREFIX, section::RECORDS),
-        ObjectFormat::MachO => format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS),
-    });
-    if addressing.format == ObjectFormat::Elf {
-        let _ = writeln!(out, "\t.hidden {}", next.symbol);
-    }
+    let start = Place::new(start_of_records(addressing.format));
     let line = str::to_owned;
     let mut body = vec![line("stp x9, x10, [sp, #-32]!"), line("str x30, [sp, #16]")];
-    // If the function began with `paciasp`, its return address is signed. `xpaclri` (`hint #7`) removes the signature,
-    // but only from x30. Processors without signatures ignore it.
+    // `xpaclri` (`hint #7`) removes the signature of `paciasp`, but only from x30. Other processors ignore it.
     body.extend(
         [
             "ldr x30, [sp, #40]",
@@ -357,5 +313,5 @@ fn edge(slots: u32, addressing: Addressing, out: &mut String) {
         format!("str w10, [x9, #{}]", ring::RETURN_OFFSET),
         line("ldp x9, x10, [sp], #32"),
     ]);
-    helper(&edge_helper(slots), &body, addressing, out);
+    write_helper(&edge_helper(slots), &body, addressing, out);
 }

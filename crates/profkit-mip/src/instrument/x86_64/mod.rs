@@ -35,19 +35,6 @@ impl Backend for X86_64 {
         }
     }
 
-    fn is_64_bit(&self) -> bool {
-        true
-    }
-
-    fn supports(&self, options: &Options) -> Result<(), String> {
-        match options.mode {
-            Mode::Calls {
-                return_addresses: Some(0),
-            } => Err("cannot have a ring of 0 return addresses".to_owned()),
-            _ => Ok(()),
-        }
-    }
-
     fn flow<'a>(&self, instruction: &Instruction<'a>) -> Flow<'a> {
         flow::of(instruction)
     }
@@ -70,8 +57,7 @@ impl Backend for X86_64 {
         second: &Instruction<'_>,
         options: &Options,
     ) -> bool {
-        // Some probes read the return address relative to the stack pointer. Others describe a push to the unwinder.
-        // Both kinds are correct only before the frame setup.
+        // Probes that read the return address or describe a push are correct only before the frame setup.
         let by_stack = options.large_code_model
             || matches!(
                 options.mode,
@@ -83,8 +69,7 @@ impl Backend for X86_64 {
     }
 
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
-        // A return instruction outside of inline assembly shows that the function is not naked. Compilers add no return
-        // instruction to a naked function, whose inline assembly returns by itself.
+        // Compilers add no return to a naked function, whose inline assembly returns by itself.
         flow::is_nop(instruction) || instruction.mnemonic.starts_with(b"ud")
     }
 

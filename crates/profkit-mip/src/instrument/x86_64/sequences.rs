@@ -3,9 +3,10 @@
 //! [docs/formats/mip-code.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-code.md
 use crate::asm::ObjectFormat;
 use crate::instrument::backend::{Sequence, Site};
+use crate::instrument::helpers::{FIRST, edge_helper, global, helper, hidden, start_of_records};
 use crate::instrument::labels::Labels;
 use crate::instrument::options::{Counter, Mode, Options};
-use profkit_abi::mip::{record, ring, section, symbol};
+use profkit_abi::mip::{record, ring, symbol};
 use std::fmt::Write as _;
 
 fn address(record: &str, intel: bool, offset: usize) -> String {
@@ -75,8 +76,7 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
                     )
                 };
             }
-            // The file contains one stub per function, so the stub must be short. It passes no address to the helper.
-            // The helper finds the record by itself.
+            // There is one stub per function, so it is short: the helper finds the record by itself.
             let first = global(FIRST, format);
             Sequence {
                 inline,
@@ -225,16 +225,6 @@ pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
     }
 }
 
-fn global(name: &str, format: ObjectFormat) -> String {
-    match format {
-        ObjectFormat::Elf => name.to_owned(),
-        ObjectFormat::MachO => format!("_{name}"),
-    }
-}
-
-/// The helper at the first call of a function. No register is dead under every calling convention: it saves them.
-const FIRST: &str = "__profkit_mip_first";
-
 /// The part of the helper's assembly code that loads the address of the record into rax. A stub has called the helper,
 /// and the return address of this call is at `32(%rsp)`. The code uses rcx, rdx and rsi.
 ///
@@ -271,33 +261,8 @@ const FIND_RECORD: &str = "\
 \taddq %rdx, %rax
 ";
 
-fn edge_helper(slots: u32) -> String {
-    format!("__profkit_mip_edge_{slots}")
-}
-
-/// Writes a hidden helper function. If several objects contain it, the linker keeps one copy per image.
-fn helper(name: &str, body: &str, format: ObjectFormat, out: &mut String) {
-    let name = global(name, format);
-    if format == ObjectFormat::MachO {
-        let _ = write!(
-            out,
-            "\t.section __TEXT,__text,regular,pure_instructions\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 4\n{name}:\n{body}"
-        );
-        return;
-    }
-    let _ = write!(
-        out,
-        "\t.section .text.{name},\"axG\",@progbits,{name},comdat\n\t.p2align 4\n\t.weak {name}\n\t.hidden {name}\n\t.type {name}, @function\n{name}:\n{body}\t.size {name}, .-{name}\n"
-    );
-}
-
-/// A name that the runtime defines, hidden in ELF. Mach-O does not allow that for other objects' symbols.
-fn hidden(name: &str, format: ObjectFormat, out: &mut String) -> String {
-    if format == ObjectFormat::Elf {
-        let _ = writeln!(out, "\t.hidden {name}");
-    }
-    global(name, format)
-}
+/// The character before types, and the alignment of helpers.
+const HELPER: (char, u8) = ('@', 4);
 
 pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     let mut out = String::new();
@@ -319,18 +284,15 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
                 ),
             ),
             format,
+            HELPER,
             &mut out,
         );
     }
     if let Some(slots) = return_addresses {
         let next = hidden(symbol::RING_NEXT, format, &mut out);
         let ring_name = global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX), format);
-        let start = match format {
-            ObjectFormat::Elf => format!("{}{}", section::ELF_START_PREFIX, section::RECORDS),
-            ObjectFormat::MachO => format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS),
-        };
-        // The stack contains, from the top: rdx, rcx, the return address of this helper, the function's rax, and the
-        // return address of the function, which is to be sampled.
+        let start = start_of_records(format);
+        // The stack, from the top: rdx, rcx, this helper's return address, the function's rax and return address.
         let slot = if slots.is_power_of_two() {
             format!("\tandl ${}, %ecx\n", slots - 1)
         } else {
@@ -344,7 +306,7 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
                 ObjectFormat::MachO => "Lprofkit_mip_here",
             };
             let body = large::helper(&next, &ring_name, &start, &slot, here);
-            helper(&large::large_helper(slots), &body, format, &mut out);
+            helper(&large::large_helper(slots), &body, format, HELPER, &mut out);
             return out;
         }
         helper(
@@ -356,6 +318,7 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
                 caller = ring::RETURN_OFFSET,
             ),
             format,
+            HELPER,
             &mut out,
         );
     }

@@ -112,8 +112,7 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
         String::from_utf8_lossy(&expected)
     );
     let (entries, start) = map(&file);
-    // There may be more map entries than functions, because parts of functions have entries too. There may be fewer
-    // only if the linker drops functions.
+    // Parts have entries too. There are fewer than functions only if the linker drops some.
     let drops = build.link.contains(&"-Wl,--gc-sections");
     assert!(!entries.is_empty() && (drops || entries.len() >= functions));
     let records = std::fs::read(&records_file).unwrap();

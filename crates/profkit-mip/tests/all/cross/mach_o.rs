@@ -94,9 +94,8 @@ fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
             "add w17, w17, #0x1",
             "str w17, [x16, R@PAGEOFF]",
         ],
-        // `R` stands for the label of the record. The disassembler shows `R-1`: one byte (the immediate 0) stands
-        // between the address and the end of the instruction. The relocation's type accounts for this byte, but the
-        // disassembler does not.
+        // The disassembler shows `R-1`: it ignores that one byte (the immediate 0) stands after the address, as the
+        // relocation's type says.
         (false, STORE) => &["movb $0x0, R-1(%rip)"],
         (false, UNARY) => &["shrb R(%rip)"],
         (false, _) => &["incl R(%rip)"],
@@ -154,8 +153,7 @@ fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
             );
             assert_eq!(target(map_entry::FUNCTION_ADDRESS), name);
             let probe = entry_probe(is_arm64, mode, index);
-            // On x86-64, the probe comes after the frame setup. Exception: in a mode that samples return addresses, it
-            // comes first, because it finds the return address by the stack pointer.
+            // On x86-64, the probe is after the frame setup, unless it finds the return address by the stack pointer.
             let by_stack = matches!(
                 mode,
                 Mode::Calls {

@@ -14,7 +14,7 @@ pub(crate) fn names(data: &[u8]) {
     let words = data.split(|byte| !in_symbol(byte));
     for word in words.filter(|word| word.len() > 2).take(MOST_WORDS) {
         for name in [word, &[b"_Z".as_slice(), word].concat()] {
-            let shown = readable::display(name, false);
+            let shown = readable::display(name);
             assert!(!shown.contains(char::is_control), "{shown:?}");
             let _ = (
                 readable::namespace_of(name),

@@ -247,7 +247,7 @@ mod tests {
         let sorted = ranking.into_sorted().into_iter();
         sorted
             .map(|one| {
-                let name = names::display(&one.name, false).into_owned();
+                let name = names::display(&one.name).into_owned();
                 (name, one.instances)
             })
             .collect()

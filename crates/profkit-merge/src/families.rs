@@ -1,11 +1,65 @@
 //! Finds out the family of each input of a merge, before the inputs are merged.
 use crate::files::{InputList, is_stdio};
-use crate::{InputStore, Inputs};
-use profkit_data::Weight;
+use crate::sample::{SampleMergeOptions, SampleOutcome, merge_sample};
+use crate::{InputStore, Inputs, MergeError, MergeOptions, MergeOutcome, merge_instr};
 use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::{Weight, sound_family};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
+
+/// The result of [`merge`], by the family of the inputs.
+#[derive(Debug)]
+pub enum Merged {
+    /// Instrumentation profiles and heap profiles were merged.
+    Instr(MergeOutcome),
+    /// Sample profiles were merged.
+    Sample(SampleOutcome),
+}
+
+/// Merges profiles of any family but MIP ([`merge_mip`](crate::mip::merge_mip) needs the maps of the programs too). The
+/// first sound input decides the family.
+///
+/// ```
+/// use profkit_merge::{MergeOptions, Merged, merge};
+///
+/// let samples = b"main:100:5\n 1: 100\n".as_slice();
+/// let Merged::Sample(merged) = merge(&[samples, samples], &MergeOptions::new())? else {
+///     panic!("these are sample profiles");
+/// };
+/// assert_eq!(merged.profile.functions()[0].samples.total, 200);
+/// # Ok::<(), profkit_merge::MergeError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`merge_instr`] and [`merge_sample`].
+pub fn merge(
+    inputs: &(impl Inputs + ?Sized),
+    options: &MergeOptions,
+) -> Result<Merged, MergeError> {
+    let opened = InputStore::new(&inputs);
+    if !are_samples(&opened) {
+        return merge_instr(&opened, options).map(Merged::Instr);
+    }
+    let options = SampleMergeOptions {
+        policy: options.policy,
+        run: options.run.clone(),
+        remapping: options.remapping.clone(),
+        filter: options.filter.clone(),
+        ..SampleMergeOptions::new()
+    };
+    merge_sample(&opened, &options).map(Merged::Sample)
+}
+
+/// Whether the first sound input is a sample profile, or the first input of any family if none is sound. Inputs that
+/// cannot be read are skipped: the merge reports them.
+pub fn are_samples(inputs: &InputStore<'_>) -> bool {
+    let first = |family: &dyn Fn(&[u8]) -> Option<Family>| {
+        (0..inputs.len()).find_map(|index| inputs.peek(index, family).ok().flatten())
+    };
+    let first = first(&sound_family).or_else(|| first(&|bytes| detect(bytes).family()));
+    first == Some(Family::Sample)
+}
 
 /// Leaves out the profiles of other families than `wanted`. Returns their number. The merge reports other files.
 pub fn keep_family(inputs: &mut InputList, wanted: Family) -> u64 {

@@ -54,6 +54,20 @@
 //! LLVM samples temporal traces into a reservoir of limited size. LLVM 22 uses another method than LLVM 17 to 19
 //! ([`TraceSampling`]): a full reservoir accepts only traces from inputs with more traces than the reservoir holds.
 
+/// Setters of options, each with the name and the type of its field.
+macro_rules! setters {
+    ($($field:ident: $type:ty),* $(,)?) => {
+        $(
+            #[doc = concat!("Sets [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
+            #[must_use]
+            pub fn $field(mut self, $field: $type) -> Self {
+                self.$field = $field;
+                self
+            }
+        )*
+    };
+}
+
 mod accumulate;
 mod driver;
 mod engine;
@@ -73,6 +87,7 @@ pub use driver::{Cancelled, InputStore, Progress, RunOptions, Threads};
 pub use engine::merge_scheduled;
 pub use engine::{MergeOutcome, MergedProfile, merge_instr};
 pub use error::{Difference, GroupConflict, InputGroup, MergeError};
+pub use families::{Merged, merge};
 pub use options::{MergeOptions, NameFilter, Policy, ValueWeights};
 pub use profkit_data::instr::{TraceOptions, TraceSampling};
 pub use profkit_data::{Weight, WeightError};

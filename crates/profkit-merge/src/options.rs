@@ -106,31 +106,24 @@ impl MergeOptions {
         Self::default()
     }
 
-    /// Sets the policy: what to do with damaged inputs, and whether LLVM's rules are followed exactly.
-    #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
+    setters! {
+        policy: Policy,
+        run: RunOptions,
+        normalize: bool,
+        value_weights: ValueWeights,
+        traces: TraceOptions,
+        trace_sampling: TraceSampling,
+        separate_by_build_id: bool,
+        mixed_hashes: bool,
+        keep_vtable_names: bool,
+        read_as: Option<Release>,
+        no_fast_path: bool,
     }
 
     /// Sets the number of threads. The default is one per core, but not more than there are inputs.
     #[must_use]
     pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
         self.run.threads = Threads::new(threads);
-        self
-    }
-
-    /// Sets the threads of the merge, the receiver of its progress, and the flag that cancels it.
-    #[must_use]
-    pub fn run(mut self, run: RunOptions) -> Self {
-        self.run = run;
-        self
-    }
-
-    /// Sets whether all inputs have the same influence on the result; see [`MergeOptions::normalize`].
-    #[must_use]
-    pub fn normalize(mut self, normalize: bool) -> Self {
-        self.normalize = normalize;
         self
     }
 
@@ -148,66 +141,10 @@ impl MergeOptions {
         self
     }
 
-    /// Sets how the weights of inputs apply to value profiles.
-    #[must_use]
-    pub fn value_weights(mut self, weights: ValueWeights) -> Self {
-        self.value_weights = weights;
-        self
-    }
-
-    /// Sets the options for sampling temporal traces: how many are kept, and how long they may be.
-    #[must_use]
-    pub fn traces(mut self, traces: TraceOptions) -> Self {
-        self.traces = traces;
-        self
-    }
-
-    /// Sets the LLVM release whose method of sampling temporal traces is used.
-    #[must_use]
-    pub fn trace_sampling(mut self, sampling: TraceSampling) -> Self {
-        self.trace_sampling = sampling;
-        self
-    }
-
-    /// Sets whether inputs are merged separately by their build ids: one result for each set of build ids.
-    #[must_use]
-    pub fn separate_by_build_id(mut self, separate: bool) -> Self {
-        self.separate_by_build_id = separate;
-        self
-    }
-
-    /// Sets whether profiles are merged although compilers named or hashed functions in different ways.
-    #[must_use]
-    pub fn mixed_hashes(mut self, allowed: bool) -> Self {
-        self.mixed_hashes = allowed;
-        self
-    }
-
-    /// Sets whether LLVM's policy keeps the names of virtual tables; see [`MergeOptions::keep_vtable_names`].
-    #[must_use]
-    pub fn keep_vtable_names(mut self, keep: bool) -> Self {
-        self.keep_vtable_names = keep;
-        self
-    }
-
-    /// Sets the LLVM release whose llvm-profdata decides which versions are rejected; see [`MergeOptions::read_as`].
-    #[must_use]
-    pub fn read_as(mut self, release: Option<Release>) -> Self {
-        self.read_as = release;
-        self
-    }
-
     /// Sets the source of function records and names for raw profiles that contain only counters.
     #[must_use]
     pub fn correlation(mut self, source: Arc<dyn RawMetadataSource + Send>) -> Self {
         self.correlation = Some(source);
-        self
-    }
-
-    /// Sets whether the fast path for raw profiles of the same program is switched off.
-    #[must_use]
-    pub fn no_fast_path(mut self, off: bool) -> Self {
-        self.no_fast_path = off;
         self
     }
 }

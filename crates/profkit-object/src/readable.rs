@@ -4,7 +4,7 @@ use crate::demangle;
 pub use profkit_data::printable;
 use std::borrow::Cow;
 
-/// Returns a function name as it is printed: demangled, unless `mangled` is true. The file before the name of a local
+/// Returns a function name as it is printed: demangled. The file before the name of a local
 /// function is kept. The form is `file.c:name` in front-end profiles, and in all profiles up to LLVM 16. It is
 /// `file.c;name` in IR profiles since LLVM 17. rustc writes the name of a codegen unit instead of a file
 /// (`lib.1a2b-cgu.1;name`); this name is left out. Control characters and bytes that are not UTF-8 are escaped.
@@ -12,16 +12,12 @@ use std::borrow::Cow;
 /// ```
 /// use profkit_object::readable;
 ///
-/// assert_eq!(readable::display(b"_ZN2ns5parseEi", false), "ns::parse(int)");
-/// assert_eq!(readable::display(b"_ZN2ns5parseEi", true), "_ZN2ns5parseEi");
-/// assert_eq!(readable::display(b"lib.1a2b-cgu.1;_RNvC3lib3run", false), "lib::run");
+/// assert_eq!(readable::display(b"_ZN2ns5parseEi"), "ns::parse(int)");
+/// assert_eq!(readable::display(b"lib.1a2b-cgu.1;_RNvC3lib3run"), "lib::run");
 /// assert!(readable::is_named(b"file.cpp;_ZN2ns5parseEi", "ns::parse"));
 /// ```
-pub fn display(name: &[u8], mangled: bool) -> Cow<'_, str> {
-    if !mangled && let Some(demangled) = demangle(name) {
-        return Cow::Owned(demangled);
-    }
-    printable(name)
+pub fn display(name: &[u8]) -> Cow<'_, str> {
+    spelled(name, Spelling::Demangled)
 }
 
 /// How names are printed.
@@ -325,10 +321,10 @@ mod tests {
             ("my-cgu.c;run", "my-cgu.c;run"),
             ("a\u{1b}[2J", "a\\u{1b}[2J"),
         ] {
-            assert_eq!(display(name.as_bytes(), false), shown);
+            assert_eq!(display(name.as_bytes()), shown);
         }
-        assert_eq!(display(b"_Z3fooi", true), "_Z3fooi");
-        assert_eq!(display(b"a\xff", false), "a\\xff");
+        assert_eq!(spelled(b"_Z3fooi", Spelling::Mangled), "_Z3fooi");
+        assert_eq!(display(b"a\xff"), "a\\xff");
     }
 
     #[test]
@@ -400,6 +396,6 @@ mod tests {
         for _ in 0..40 {
             name.push_str("S_I");
         }
-        assert!(display(name.as_bytes(), false).len() <= demangle::MOST);
+        assert!(display(name.as_bytes()).len() <= demangle::MOST);
     }
 }

@@ -84,10 +84,10 @@ impl Page {
             let became = lost
                 .successor
                 .as_ref()
-                .map(|one| format!("; it probably became {}", names::display(&one.name, false)));
+                .map(|one| format!("; it probably became {}", names::display(&one.name)));
             self.note(format!(
                 "The hot function {} {why}{}.",
-                names::display(&lost.name, false),
+                names::display(&lost.name),
                 became.unwrap_or_default()
             ));
         }

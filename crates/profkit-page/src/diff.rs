@@ -127,7 +127,7 @@ impl Page {
 
 fn function(frame: &HeapFrame<'_>) -> String {
     match frame.name {
-        Some(name) => names::display(name, false).into_owned(),
+        Some(name) => names::display(name).into_owned(),
         None => format!("{:#018x}", frame.frame.function),
     }
 }

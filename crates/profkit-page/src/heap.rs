@@ -113,7 +113,7 @@ fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds
 /// Returns a frame as text: the function, and the line in the source file or relative to the function's beginning.
 fn text(frame: &HeapFrame<'_>) -> String {
     let name = match frame.name {
-        Some(name) => names::display(name, false).into_owned(),
+        Some(name) => names::display(name).into_owned(),
         None => format!("{:#018x}", frame.frame.function),
     };
     match frame.location {

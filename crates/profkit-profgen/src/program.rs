@@ -60,7 +60,7 @@ pub(crate) struct FunctionRange {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Named {
+pub(crate) struct FunctionName {
     pub address: u64,
     pub guid: u64,
     /// The MD5 of the symbol without suffixes of parts and copies of functions, as `.cold` and `.part.0`.
@@ -85,7 +85,7 @@ pub struct Program<'files> {
     /// The address of the section `.text`. Places in a kernel module are distances from it.
     text: Option<u64>,
     pub(crate) probes: Option<Sections<'files>>,
-    symbols: Vec<Named>,
+    symbols: Vec<FunctionName>,
     facts: Facts,
 }
 
@@ -206,10 +206,10 @@ impl<'files> Program<'files> {
             .map(|segment| segment.address() & !(PAGE - 1))
             .find(|&address| address != 0)
             .unwrap_or(base);
-        let mut named: Vec<Named> = Vec::new();
+        let mut named: Vec<FunctionName> = Vec::new();
         if probes.is_some() {
             let code = symbols.code.iter();
-            named.extend(code.map(|(address, name)| Named {
+            named.extend(code.map(|(address, name)| FunctionName {
                 address: *address,
                 guid: NameRef::of(name).0,
                 function: NameRef::of(without_suffixes(name)).0,
@@ -242,7 +242,7 @@ impl<'files> Program<'files> {
         self.probes.is_some()
     }
 
-    pub(crate) fn symbols_at(&self, address: u64) -> impl Iterator<Item = &Named> {
+    pub(crate) fn symbols_at(&self, address: u64) -> impl Iterator<Item = &FunctionName> {
         let from = self.symbols.partition_point(|it| it.address < address);
         let found = self.symbols.get(from..).unwrap_or_default();
         found.iter().take_while(move |it| it.address == address)

@@ -105,7 +105,7 @@ pub fn print_folded(
                 shown
                     .entry(frame.function)
                     .or_insert_with(|| match heap.name(frame.function) {
-                        Some(name) => frame_name(&names::display(name, mangled)),
+                        Some(name) => frame_name(&names::spelled(name, mangled.into())),
                         None => format!("{:#018x}", frame.function),
                     });
             write!(out, "{separator}{name}")?;
@@ -136,7 +136,7 @@ pub fn graph_of_heap(
             shown
                 .entry(function)
                 .or_insert_with(|| match heap.name(function) {
-                    Some(name) => names::display(name, mangled).into_owned(),
+                    Some(name) => names::spelled(name, mangled.into()).into_owned(),
                     None => format!("{function:#018x}"),
                 });
         }

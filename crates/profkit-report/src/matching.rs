@@ -117,14 +117,14 @@ impl MatchReport {
         let hot_lost_more = hot_lost.len().saturating_sub(top) as u64;
         let lost = hot_lost.into_iter().take(top).map(|lost| Lost {
             function: String::from_utf8_lossy(&lost.name).into_owned(),
-            demangled: names::display(&lost.name, false).into_owned(),
+            demangled: names::display(&lost.name).into_owned(),
             count: lost.count,
             percent: counts.percent(lost.count.into()),
             outcome: lost.outcome,
             is_name_hash: lost.is_name_hash,
             successor: lost.successor.map(|successor| Succeeding {
                 function: String::from_utf8_lossy(&successor.name).into_owned(),
-                demangled: names::display(&successor.name, false).into_owned(),
+                demangled: names::display(&successor.name).into_owned(),
                 reason: successor.reason,
             }),
         });

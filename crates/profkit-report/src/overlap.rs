@@ -91,7 +91,7 @@ impl FunctionRow {
     fn new(function: &FunctionDifference) -> Self {
         FunctionRow {
             function: String::from_utf8_lossy(&function.name).into_owned(),
-            demangled: names::display(&function.name, false).into_owned(),
+            demangled: names::display(&function.name).into_owned(),
             base_percent: function.base_share.map(percent),
             test_percent: function.test_share.map(percent),
             inner_percent: function.inner.map(percent),

@@ -43,6 +43,6 @@ pub use odd_samples::{OddSamples, odd_sample_text};
 pub use pages::{PAGE, evict, resident};
 pub use perf::{PerfSample, PerfWriter};
 pub use probe::{has_heap_runtime, has_profile_runtime, links_c, links_cxx};
-pub use process::{Measured, measure, with_memory_cap};
+pub use process::{Measured, measure, succeed, with_memory_cap};
 pub use recordings::{REQUIRE_DATA_VARIABLE, perf_recordings};
 pub use slow::{SLOW_VARIABLE, is_slow, short_or_whole, some_or_all};

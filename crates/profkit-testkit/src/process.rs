@@ -2,7 +2,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The output of a child process, and the time and memory that it used.
@@ -63,6 +63,23 @@ pub fn measure(command: &mut Command) -> io::Result<Measured> {
     stderr.rewind()?;
     stderr.read_to_end(&mut measured.stderr)?;
     Ok(measured)
+}
+
+/// Runs a command that must exit with 0, and returns its output.
+///
+/// # Panics
+/// With what it wrote to stderr, if it does not start or fails.
+#[track_caller]
+pub fn succeed(command: &mut Command) -> Output {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{errors}",
+        output.status
+    );
+    output
 }
 
 /// Returns a command that runs `program` with a limited address space, by means of util-linux's `prlimit`. Addresses

@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
         for frame in heap.frames(context.stack) {
             match frame.name {
-                Some(name) => println!("  {}", names::display(name, false)),
+                Some(name) => println!("  {}", names::display(name)),
                 None => println!("  {:#018x}", frame.frame.function),
             }
         }

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => println!("all counts of the profile are 0"),
     }
     for lost in &shares.hot_lost {
-        println!("{:?}: {}", lost.outcome, names::display(&lost.name, false));
+        println!("{:?}: {}", lost.outcome, names::display(&lost.name));
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => println!("one of the profiles counted nothing"),
     }
     for function in &diff.functions {
-        let name = names::display(&function.name, false);
+        let name = names::display(&function.name);
         println!(
             "{:?}: {name}: {:.1} %",
             function.change,

@@ -120,7 +120,7 @@
 //!     let hotness = Thresholds::default().hotness(&context.block, hot_hints);
 //!     println!("{} bytes, {hotness:?}", context.block.get(Field::TotalSize));
 //!     for frame in heap.frames(context.stack) {
-//!         println!("  {}", names::display(frame.name.unwrap_or(b"??"), false));
+//!         println!("  {}", names::display(frame.name.unwrap_or(b"??")));
 //!     }
 //! }
 //! # Ok(())

@@ -78,7 +78,7 @@
 //! | [`binary`](sample::binary), and `write_compact` | error | error |
 //! | [`gcov`](sample::gcov), for GCC | error | the checksums are lost |
 //!
-//! [`nest(&mut profile, false)`](sample::nest) turns contexts into functions inlined into their callers, so that
+//! [`nest`](sample::nest) turns contexts into functions inlined into their callers, so that
 //! every encoding can contain them. [`GcovOptions::new`](sample::gcov::GcovOptions::new) needs a version:
 //! [`GcovVersion::of_gcc`](sample::gcov::GcovVersion::of_gcc) returns the version that a release of GCC reads.
 //! LLVM reads only [`Gcc47`](sample::gcov::GcovVersion::Gcc47), and not versions 1 to 3.
@@ -210,8 +210,8 @@ pub mod sample {
         AddOutcome, Extremes, FlatFunction, FormLosses, FormOptions, Frame, Function, Inlined,
         Location, Losses, NameId, ProfileKind, ReadReport, SampleEncoding, SampleFile, SampleForm,
         SampleLayout, SampleName, SampleNames, SampleProfile, SampleReadOptions, Samples, Target,
-        base_discriminator, encoding, flatten, nest, read, read_with, remap, scale, summarize,
-        trim_cold, unify_hashes,
+        base_discriminator, encoding, flatten, nest, nest_keeping_bases, read, read_with, remap,
+        scale, summarize, trim_cold, unify_hashes,
     };
 
     /// The binary encoding.

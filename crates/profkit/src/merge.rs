@@ -110,8 +110,8 @@
 //! ```
 pub use profkit_merge::{
     Action, Cancelled, Event, InputGroup, Inputs, LlvmCode, LlvmFault, MergeError, MergeOptions,
-    MergeOutcome, MergedProfile, NameFilter, Policy, Progress, Reason, Report, RunOptions, Threads,
-    Totals, ValueWeights, Weight, WeightError, merge_instr,
+    MergeOutcome, Merged, MergedProfile, NameFilter, Policy, Progress, Reason, Report, RunOptions,
+    Threads, Totals, ValueWeights, Weight, WeightError, merge, merge_instr,
 };
 
 /// Inputs and outputs that are files.

@@ -22,7 +22,7 @@
 //! let symbolizer = files.symbolizer(&Options::default())?;
 //! let locations = symbolizer.symbolize(&[0x1139, 0x1150]);
 //! for frame in locations.stack(0) {
-//!     let function = names::display(frame.function.unwrap_or(b"?"), false);
+//!     let function = names::display(frame.function.unwrap_or(b"?"));
 //!     println!("{function} at {}:{}", frame.file_text(), frame.line);
 //! }
 //! # Ok(())

@@ -304,9 +304,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
             match answered(address).and_then(|(answered, place)| answered.symbol(place)) {
                 Some(name) if functions.insert(name) => {
                     if report.functions.len() < MOST_FUNCTIONS {
-                        report
-                            .functions
-                            .push(names::display(name, false).into_owned());
+                        report.functions.push(names::display(name).into_owned());
                     }
                 }
                 Some(_) => {}

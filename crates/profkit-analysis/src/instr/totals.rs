@@ -165,7 +165,7 @@ pub fn sort_records(records: &mut [Record], order: FunctionOrder) {
         FunctionOrder::Max => records.sort_by_key(|record| Reverse(numbers(record).max)),
         FunctionOrder::Entry => records.sort_by_key(|record| Reverse(numbers(record).entry)),
         FunctionOrder::Name => {
-            records.sort_by_cached_key(|record| names::display(&record.name, false).into_owned());
+            records.sort_by_cached_key(|record| names::display(&record.name).into_owned());
         }
     }
 }

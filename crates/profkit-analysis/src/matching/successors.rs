@@ -193,7 +193,7 @@ impl<'a> ByHash<'a> {
 
 /// The demangled name of a function, without the file name of a local function.
 fn demangled(name: &[u8]) -> Demangled {
-    let whole = names::display(symbol_of(name), false).into_owned();
+    let whole = names::display(symbol_of(name)).into_owned();
     let path = names::path(&whole);
     Demangled { whole, path }
 }

@@ -25,7 +25,7 @@ use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
 use profkit_merge::families::{
-    keep_family, not_heap_profiles, program_among, weighted_heap_profile,
+    are_samples, keep_family, not_heap_profiles, program_among, weighted_heap_profile,
 };
 use profkit_merge::files::{InputList, InputNote, Subset, check_outputs, may_become_report};
 use profkit_merge::files::{is_stdio, read_into};
@@ -107,7 +107,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         progress: Some(progress),
         ..Run::new(&args.report, notes)
     };
-    if sample_job::are_samples(&opened) {
+    if are_samples(&opened) {
         args.supplement.refuse()?;
         return merge_samples(&args, format, options, &opened, run);
     }

@@ -4,33 +4,23 @@ use super::run::{MergeJob, NoResult, Remarks, StagedProfile, refuse_losses};
 use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result};
 use crate::print::grouped;
-use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::releases::Release;
 use profkit_data::remap::Remapping;
 use profkit_data::sample::gcov::{GcovProfile, GcovVersion};
 use profkit_data::sample::{
     ColdContexts, FormOptions, SampleForm, SampleLayout, SampleProfile, add_symbols,
 };
-use profkit_data::sound_family;
 use profkit_data::summary::Thresholds;
 use profkit_merge::files::{Content, Output, read_into};
 use profkit_merge::sample::{SampleMergeOptions, merge_sample};
-use profkit_merge::{InputStore, Inputs, NameFilter, Report, RunOptions};
+use profkit_merge::{Inputs, NameFilter, Report, RunOptions};
 use profkit_report::merge::{Written, left_out, sample_losses};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub fn is_sample(data: &[u8]) -> bool {
     detect(data).is_sample()
-}
-
-pub fn are_samples(inputs: &InputStore<'_>) -> bool {
-    // Inputs that cannot be read are skipped here; the merge reports them.
-    let first = |family: &dyn Fn(&[u8]) -> Option<Family>| {
-        (0..inputs.len()).find_map(|index| inputs.peek(index, family).ok().flatten())
-    };
-    let first = first(&sound_family).or_else(|| first(&|bytes| detect(bytes).family()));
-    first == Some(Family::Sample)
 }
 
 /// Returns the encoding that the format, the LLVM release or the GCC release asks for.

@@ -8,7 +8,7 @@ use profkit_analysis::names::printable;
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::{FormOptions, SampleForm};
 use profkit_merge::files::{Content, Output, check_outputs};
-use profkit_mip::use_::binary::{BinaryError, blocks_of, check_build, has_lines, program_files};
+use profkit_mip::use_::binary::{blocks_of, check_build, has_lines, no_debug_info, program_files};
 use profkit_mip::use_::blocks::{BlockList, ListVersion, hot_blocks};
 use profkit_mip::use_::sample::{MadeProfile, sample_profile};
 use profkit_object::binary::BinaryFile;
@@ -106,7 +106,7 @@ pub fn run(args: &UseArgs) -> Result {
 
 fn blocks(args: &UseArgs, profile: &MipProfile, version: ListVersion, output: Output) -> Result {
     let file = open(&args.binary)?;
-    let (current, ids) = blocks_of(&file).map_err(|error| failure(&args.binary, error))?;
+    let (current, ids) = blocks_of(&file).map_err(|error| failure(&args.binary, &error))?;
     let list = hot_blocks(profile, &current, &ids);
     let bytes = list.write(version);
     output.write(|sink| sink.put(&bytes))?;
@@ -187,14 +187,14 @@ fn first_names(names: &[&[u8]]) -> String {
 
 fn sample(args: &UseArgs, profile: &MipProfile, output: Output) -> Result {
     let file = open(&args.binary)?;
-    let records = check_build(&file, profile).map_err(|error| failure(&args.binary, error))?;
+    let records = check_build(&file, profile).map_err(|error| failure(&args.binary, &error))?;
     let files = program_files(&args.binary, args.debug.as_deref())
         .map_err(|(name, error)| Failure::file(name, &error))?;
     let symbolizer = files
         .symbolizer(&Options::default().symbol_names(false))
-        .map_err(|error| failure(&args.binary, error.into()))?;
+        .map_err(|error| failure(&args.binary, &error))?;
     if !has_lines(symbolizer.debug_info()) {
-        return Err(failure(&args.binary, BinaryError::NoDebugInfo));
+        return Err(failure(&args.binary, &no_debug_info()));
     }
     let samples = sample_profile(profile, &symbolizer, records);
     let made = &samples.profile;
@@ -261,10 +261,6 @@ fn open(path: &Path) -> Result<BinaryFile> {
         .map_err(|error| Failure::io("cannot be read", profkit_data::path_text(path), &error))
 }
 
-fn failure(path: &Path, error: BinaryError) -> Failure {
-    let name = profkit_data::path_text(path);
-    match &error {
-        BinaryError::Data(error) => Failure::file(name, error),
-        error => Failure::input(format_args!("{name}: {error}")).with_hints(error.hint()),
-    }
+fn failure(path: &Path, error: &profkit_data::Error) -> Failure {
+    Failure::file(profkit_data::path_text(path), error)
 }

@@ -1,7 +1,7 @@
 //! Tests the correlation of real programs. They are built by clang 16, 19 and 22, with the function records in the
 //! binary or in debug info, as PIE and as shared library, with lld and GNU ld. The result must be the same, byte for
 //! byte, as that of the llvm-profdata of the release.
-use profkit_testkit::{Llvm, has_profile_runtime, or_skip, require_or_skip, skip};
+use profkit_testkit::{Llvm, has_profile_runtime, or_skip, require_or_skip, skip, succeed};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -51,7 +51,7 @@ impl Built {
             command.args(["-O1", "-g", "-fprofile-generate", "-mllvm", option]);
             command.args(["-mllvm", "-disable-vp=true", "-Wl,--build-id=sha1"]);
             command.args([linker]).args(more).args(args);
-            ok(command.current_dir(folder.path()));
+            succeed(command.current_dir(folder.path()));
         };
         clang(&["-shared", "-fPIC", "library.c", "-o", "liblibrary.so"]);
         clang(&[
@@ -66,7 +66,7 @@ impl Built {
         ]);
         let mut run = Command::new(folder.path().join("app"));
         run.env("LLVM_PROFILE_FILE", folder.path().join("%m.profraw"));
-        assert!(run.status().unwrap().success());
+        succeed(&mut run);
         Some(Built {
             folder,
             llvm: llvm.clone(),
@@ -129,13 +129,6 @@ fn profkit(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
     command.args(args).env("XDG_CACHE_HOME", "/nonexistent");
     command
-}
-
-fn ok(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{command:?}: {text}");
-    output
 }
 
 fn id_of(path: &Path) -> profkit_data::ids::BuildId {
@@ -255,16 +248,17 @@ fn dwarf_4_compressed_and_split_debug_info_are_read() {
             let mut show = Command::new(llvm.profdata());
             show.args(["show", "--all-functions", "--counts"])
                 .arg(&file);
-            ok(&mut show).stdout
+            succeed(&mut show).stdout
         };
         let expected = functions(&whole);
         assert_eq!(functions(&split), expected, "{dwarf} in .dwo files");
         // The split debug info is packed into a .dwp file for each binary, and the .dwo files are removed.
         for name in ["app", "liblibrary.so"] {
             let mut dwp = Command::new("/usr/lib/llvm-22/bin/llvm-dwp");
-            ok(dwp
-                .args(["-e", name, "-o", &format!("{name}.dwp")])
-                .current_dir(split.folder.path()));
+            succeed(
+                dwp.args(["-e", name, "-o", &format!("{name}.dwp")])
+                    .current_dir(split.folder.path()),
+            );
         }
         for entry in fs::read_dir(split.folder.path()).unwrap() {
             let path = entry.unwrap().path();
@@ -300,14 +294,18 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     fs::create_dir_all(&tree).unwrap();
     let debug = tree.join(format!("{}.debug", &id[2..]));
     let stripped = store.join("stripped");
-    ok(Command::new(objcopy)
-        .arg("--only-keep-debug")
-        .arg(&binary)
-        .arg(&debug));
-    ok(Command::new(objcopy)
-        .arg("--strip-all")
-        .arg(&binary)
-        .arg(&stripped));
+    succeed(
+        Command::new(objcopy)
+            .arg("--only-keep-debug")
+            .arg(&binary)
+            .arg(&debug),
+    );
+    succeed(
+        Command::new(objcopy)
+            .arg("--strip-all")
+            .arg(&binary)
+            .arg(&stripped),
+    );
     let folders = |folder: &Path| {
         let folder = text(folder).to_owned();
         built.profkit(&[
@@ -373,42 +371,50 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
         all.push_str(&format!("-- {what}\n{}", said(args)));
     };
     fs::write(folder.join("twin.c"), APP.replace("sum(", "total(")).unwrap();
-    ok(Command::new(llvm.clang())
-        .args([
-            "-O1",
-            "-fprofile-generate",
-            "-mllvm",
-            "-profile-correlate=binary",
-        ])
-        .args(["-mllvm", "-disable-vp=true", "-L.", "-llibrary"])
-        .args(["-Wl,--build-id=0x1234", "twin.c", "-o", "twin"])
-        .current_dir(folder));
+    succeed(
+        Command::new(llvm.clang())
+            .args([
+                "-O1",
+                "-fprofile-generate",
+                "-mllvm",
+                "-profile-correlate=binary",
+            ])
+            .args(["-mllvm", "-disable-vp=true", "-L.", "-llibrary"])
+            .args(["-Wl,--build-id=0x1234", "twin.c", "-o", "twin"])
+            .current_dir(folder),
+    );
     told(
         "two programs under one id",
         &["--binaries", "app", "--binaries", "twin"],
     );
     let objcopy = "/usr/lib/llvm-22/bin/llvm-objcopy";
-    ok(Command::new(objcopy)
-        .args(["--strip-all", "app", "stripped"])
-        .current_dir(folder));
+    succeed(
+        Command::new(objcopy)
+            .args(["--strip-all", "app", "stripped"])
+            .current_dir(folder),
+    );
     told("stripped", &["--binaries", "stripped"]);
     fs::write(folder.join("other.c"), "int main(void) { return 0; }").unwrap();
-    ok(Command::new(llvm.clang())
-        .args([
-            "-fprofile-generate",
-            "-Wl,--build-id=0xabcd",
-            "other.c",
-            "-o",
-            "other",
-        ])
-        .current_dir(folder));
+    succeed(
+        Command::new(llvm.clang())
+            .args([
+                "-fprofile-generate",
+                "-Wl,--build-id=0xabcd",
+                "other.c",
+                "-o",
+                "other",
+            ])
+            .current_dir(folder),
+    );
     told("another id", &["--binaries", "other"]);
     fs::copy(folder.join("other"), folder.join("renamed")).unwrap();
     // A binary with the build id of the program, but with different counters.
-    ok(Command::new(llvm.clang())
-        .args(["-fprofile-generate", "-mllvm", "-profile-correlate=binary"])
-        .args(["-Wl,--build-id=0x1234", "other.c", "-o", "wrong"])
-        .current_dir(folder));
+    succeed(
+        Command::new(llvm.clang())
+            .args(["-fprofile-generate", "-mllvm", "-profile-correlate=binary"])
+            .args(["-Wl,--build-id=0x1234", "other.c", "-o", "wrong"])
+            .current_dir(folder),
+    );
     told("another build under the same id", &["--binaries", "wrong"]);
     // A profile without build id: its section of ids is empty.
     let mut bare = bytes[..128].to_vec();
@@ -510,7 +516,7 @@ fn match_counts_what_a_changed_program_loses() {
     let clang = |args: &[&str]| {
         let mut command = Command::new(llvm.clang());
         command.args(["-O1", "-L.", "-llibrary"]).args(args);
-        ok(command.current_dir(folder));
+        succeed(command.current_dir(folder));
     };
     clang(&["-fprofile-generate", "new.c", "-o", "new"]);
     clang(&["app.c", "-o", "plain"]);

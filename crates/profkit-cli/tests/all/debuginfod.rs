@@ -1,11 +1,11 @@
 //! Binaries from debuginfod servers: Debian's real server, and bad servers of our own.
 #![cfg(feature = "debuginfod")]
-use profkit_testkit::{Llvm, require_or_skip, skip};
+use profkit_testkit::{Llvm, require_or_skip, skip, succeed};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -38,12 +38,12 @@ impl Program {
         clang.args(["-O1", "-g", "-fprofile-generate", "-Wl,--build-id=sha1"]);
         clang.args(["-mllvm", "-profile-correlate=binary"]);
         clang.args(["-mllvm", "-disable-vp=true", "app.c", "-o", "served/app"]);
-        ok(clang.current_dir(dir));
+        succeed(clang.current_dir(dir));
         let mut run = Command::new(dir.join("served/app"));
-        ok(run.env("LLVM_PROFILE_FILE", dir.join("raw")));
+        succeed(run.env("LLVM_PROFILE_FILE", dir.join("raw")));
         let mut merge = Command::new(llvm.profdata());
         merge.args(["merge", "--binary-file=served/app", "raw", "-o", "expected"]);
-        ok(merge.current_dir(dir));
+        succeed(merge.current_dir(dir));
         let file = profkit_object::binary::BinaryFile::open(&dir.join("served/app")).unwrap();
         let image = file.image(|_| true).unwrap();
         let id = profkit_object::build_id::build_id(&image).unwrap().unwrap();
@@ -99,13 +99,6 @@ impl Program {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (fs::read(out).unwrap_or_default(), said)
     }
-}
-
-fn ok(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{command:?}: {text}");
-    output
 }
 
 /// A running server, Debian's debuginfod. It ends when this value is dropped, or when the test program is killed.
@@ -206,9 +199,11 @@ fn debians_server_and_client_work_with_profkit() {
 
     // If the given binary is stripped, profkit still asks the server.
     let mut objcopy = Command::new("/usr/lib/llvm-22/bin/llvm-objcopy");
-    ok(objcopy
-        .args(["--strip-all", "served/app", "stripped"])
-        .current_dir(program.folder.path()));
+    succeed(
+        objcopy
+            .args(["--strip-all", "served/app", "stripped"])
+            .current_dir(program.folder.path()),
+    );
     let (ours, said) = program.merge(&url, "cache-2", &["--binaries", "stripped"]);
     assert_eq!(ours, program.expected, "{said}");
     let mut correlate = program.profkit(&url, "cache-2");
@@ -313,9 +308,11 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
     let dir = program.folder.path();
     fs::write(dir.join("other.c"), "int main(void) { return 0; }").unwrap();
     let mut clang = Command::new(llvm.clang());
-    ok(clang
-        .args(["-Wl,--build-id=0xabcd", "other.c", "-o", "other"])
-        .current_dir(dir));
+    succeed(
+        clang
+            .args(["-Wl,--build-id=0xabcd", "other.c", "-o", "other"])
+            .current_dir(dir),
+    );
     let other = fs::read(dir.join("other")).unwrap();
 
     let good = Bad::saying("200 OK", &app, app.len());

@@ -3,7 +3,7 @@
 use object::{Object, ObjectSection};
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
 use profkit_object::functions::Origin;
-use profkit_testkit::{on_path, skip};
+use profkit_testkit::{on_path, skip, succeed};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,11 +44,7 @@ fn build(clang: &Path, folder: &Path, name: &str, options: &[&str]) -> Option<(P
         return None;
     }
     let (program, raw) = (folder.join(name), folder.join(format!("{name}.profraw")));
-    let ran = Command::new(&program)
-        .env("LLVM_PROFILE_FILE", &raw)
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "{name}: {ran:?}");
+    succeed(Command::new(&program).env("LLVM_PROFILE_FILE", &raw));
     Some((program, raw))
 }
 
@@ -210,8 +206,7 @@ fn json(profile: &Path, binary: &Path) -> serde_json::Value {
         .arg(profile)
         .arg(binary)
         .args(["--format", "json"]);
-    let ran = command.output().unwrap();
-    assert!(ran.status.success(), "{ran:?}");
+    let ran = succeed(command);
     serde_json::from_slice(&ran.stdout).unwrap()
 }
 

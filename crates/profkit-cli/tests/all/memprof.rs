@@ -3,6 +3,7 @@
 use profkit_testkit::heap::{contexts_of_llvm, contexts_of_profkit, same_contexts};
 use profkit_testkit::{
     HEAP_FLAGS, HEAP_LINK_FLAGS, Llvm, has_heap_runtime, heap_dump, or_skip, require_or_skip, skip,
+    succeed,
 };
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -12,16 +13,6 @@ mod more_programs;
 
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs")
-}
-
-fn run(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
 }
 
 /// `profkit` with arguments, in a folder.
@@ -75,10 +66,12 @@ impl Heap {
     /// Writes `theirs`.
     fn llvm_merge(&self, dump: &str, binary: &str, more: &[&str]) {
         let raw = format!("{dump}.memprofraw");
-        run(Command::new(self.llvm.profdata())
-            .args(["merge", &raw, "--profiled-binary", binary, "-o", "theirs"])
-            .args(more)
-            .current_dir(self.folder()));
+        succeed(
+            Command::new(self.llvm.profdata())
+                .args(["merge", &raw, "--profiled-binary", binary, "-o", "theirs"])
+                .args(more)
+                .current_dir(self.folder()),
+        );
     }
 
     /// Writes `ours`.
@@ -103,14 +96,16 @@ fn heap_llvm(release: u32) -> Result<Llvm, String> {
 
 /// Compiles `heap_contexts.cpp`.
 fn build(llvm: &Llvm, folder: &Path, name: &str, more: &[&str]) {
-    run(Command::new(llvm.clangxx())
-        .args(HEAP_FLAGS)
-        .args(HEAP_LINK_FLAGS)
-        .args(more)
-        .arg(programs().join("heap_contexts.cpp"))
-        .arg("-o")
-        .arg(name)
-        .current_dir(folder));
+    succeed(
+        Command::new(llvm.clangxx())
+            .args(HEAP_FLAGS)
+            .args(HEAP_LINK_FLAGS)
+            .args(more)
+            .arg(programs().join("heap_contexts.cpp"))
+            .arg("-o")
+            .arg(name)
+            .current_dir(folder),
+    );
 }
 
 fn build_and_run(llvm: &Llvm, folder: &Path, name: &str, more: &[&str]) {
@@ -175,9 +170,11 @@ fn dumps_of_older_releases_are_symbolised_without_build_ids() {
             // The tools of LLVM 15 and 16 cannot read dumps of position-independent programs. The tool of LLVM 14
             // symbolises no dump at all, so the tool of LLVM 15 takes its place.
             if kind == "fixed" {
-                let theirs = run(Command::new(tool.profdata())
-                    .args(["show", "--memory", &raw, "--profiled-binary", kind])
-                    .current_dir(folder));
+                let theirs = succeed(
+                    Command::new(tool.profdata())
+                        .args(["show", "--memory", &raw, "--profiled-binary", kind])
+                        .current_dir(folder),
+                );
                 let args = ["show", &raw, "--binaries", kind, "--format=json"];
                 let ours = profkit(folder, &[args.as_slice(), &["--top=1000"]].concat());
                 same_contexts(
@@ -297,16 +294,18 @@ fn two_dumps_add_up_and_go_with_counters_and_yaml() {
     let counters = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/fixtures/raw/clang-22-ir-plain.profraw");
     let counters = counters.to_str().unwrap();
-    run(Command::new(llvm.profdata())
-        .args([
-            "merge",
-            "first.memprofraw",
-            counters,
-            "--profiled-binary=one",
-            "-o",
-            "theirs",
-        ])
-        .current_dir(folder));
+    succeed(
+        Command::new(llvm.profdata())
+            .args([
+                "merge",
+                "first.memprofraw",
+                counters,
+                "--profiled-binary=one",
+                "-o",
+                "theirs",
+            ])
+            .current_dir(folder),
+    );
     profkit_ok(
         folder,
         &[
@@ -330,39 +329,47 @@ fn libraries_are_symbolised_each_with_its_own_debug_info() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for library in ["library", "second"] {
-        run(Command::new(llvm.clang())
+        succeed(
+            Command::new(llvm.clang())
+                .args(HEAP_FLAGS)
+                .args(HEAP_LINK_FLAGS)
+                .args(["-shared", "-fPIC"])
+                .arg(programs().join(format!("heap_{library}.c")))
+                .args(["-o", &format!("lib{library}.so")])
+                .current_dir(folder),
+        );
+    }
+    succeed(
+        Command::new(llvm.clang())
             .args(HEAP_FLAGS)
             .args(HEAP_LINK_FLAGS)
-            .args(["-shared", "-fPIC"])
-            .arg(programs().join(format!("heap_{library}.c")))
-            .args(["-o", &format!("lib{library}.so")])
-            .current_dir(folder));
-    }
-    run(Command::new(llvm.clang())
-        .args(HEAP_FLAGS)
-        .args(HEAP_LINK_FLAGS)
-        .arg(programs().join("heap_host.c"))
-        .args(["-o", "host", "-L.", "-llibrary", "-lsecond"])
-        .args(["-L", "."])
-        .current_dir(folder)
-        .env("LIBRARY_PATH", folder));
+            .arg(programs().join("heap_host.c"))
+            .args(["-o", "host", "-L.", "-llibrary", "-lsecond"])
+            .args(["-L", "."])
+            .current_dir(folder)
+            .env("LIBRARY_PATH", folder),
+    );
     run_profiled(folder, "host", "host");
     // In this test, the debug info of one of the libraries is in a separate file.
     std::fs::create_dir_all(folder.join(".debug")).unwrap();
-    run(Command::new("objcopy")
-        .args([
-            "--only-keep-debug",
-            "libsecond.so",
-            ".debug/libsecond.so.debug",
-        ])
-        .current_dir(folder));
-    run(Command::new("objcopy")
-        .args([
-            "--strip-debug",
-            "--add-gnu-debuglink=.debug/libsecond.so.debug",
-            "libsecond.so",
-        ])
-        .current_dir(folder));
+    succeed(
+        Command::new("objcopy")
+            .args([
+                "--only-keep-debug",
+                "libsecond.so",
+                ".debug/libsecond.so.debug",
+            ])
+            .current_dir(folder),
+    );
+    succeed(
+        Command::new("objcopy")
+            .args([
+                "--strip-debug",
+                "--add-gnu-debuglink=.debug/libsecond.so.debug",
+                "libsecond.so",
+            ])
+            .current_dir(folder),
+    );
     let output = profkit(
         folder,
         &[
@@ -446,28 +453,30 @@ fn the_compiler_makes_the_same_of_our_profile_as_of_llvm_s() {
     heap.profkit_merge("one", "one", &[]);
     let ir = |profile: &str| {
         std::fs::copy(folder.join(profile), folder.join("used.profdata")).unwrap();
-        let output = run(Command::new(llvm.clangxx())
-            .args([
-                "-O2",
-                "-gmlt",
-                "-fdebug-info-for-profiling",
-                "-fno-optimize-sibling-calls",
-            ])
-            .args([
-                "-fmemory-profile-use=used.profdata",
-                "-emit-llvm",
-                "-S",
-                "-o",
-                "-",
-            ])
-            // With these thresholds, every context with a lifetime above 0 counts as cold, so that the IR has hints.
-            .args([
-                "-mllvm",
-                "-memprof-lifetime-access-density-cold-threshold=1000000000",
-            ])
-            .args(["-mllvm", "-memprof-ave-lifetime-cold-threshold=0"])
-            .arg(programs().join("heap_contexts.cpp"))
-            .current_dir(folder));
+        let output = succeed(
+            Command::new(llvm.clangxx())
+                .args([
+                    "-O2",
+                    "-gmlt",
+                    "-fdebug-info-for-profiling",
+                    "-fno-optimize-sibling-calls",
+                ])
+                .args([
+                    "-fmemory-profile-use=used.profdata",
+                    "-emit-llvm",
+                    "-S",
+                    "-o",
+                    "-",
+                ])
+                // With these thresholds, every context with a lifetime above 0 counts as cold, so that the IR has hints.
+                .args([
+                    "-mllvm",
+                    "-memprof-lifetime-access-density-cold-threshold=1000000000",
+                ])
+                .args(["-mllvm", "-memprof-ave-lifetime-cold-threshold=0"])
+                .arg(programs().join("heap_contexts.cpp"))
+                .current_dir(folder),
+        );
         String::from_utf8(output.stdout).unwrap()
     };
     let ours = ir("ours");
@@ -554,9 +563,11 @@ fn the_personality_says_and_writes_what_llvm_22_does() {
     build_and_run(&llvm, folder, "fixed", &["-no-pie", "-fno-pie"]);
     build_and_run(&oldest, folder, "old", &[]);
     build_and_run(&older, folder, "before", &[]);
-    run(Command::new("strip")
-        .args(["-g", "one", "-o", "stripped"])
-        .current_dir(folder));
+    succeed(
+        Command::new("strip")
+            .args(["-g", "one", "-o", "stripped"])
+            .current_dir(folder),
+    );
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
     let good = std::fs::read(folder.join("one.memprofraw")).unwrap();
     let word = |at: usize| {
@@ -597,29 +608,35 @@ fn the_personality_says_and_writes_what_llvm_22_does() {
         ("v4", ["--memprof-version=4", "-f", "/dev/null"]),
         ("full", ["--memprof-full-schema", "-f", "/dev/null"]),
     ] {
-        run(Command::new(llvm.profdata())
+        succeed(
+            Command::new(llvm.profdata())
+                .args([
+                    "merge",
+                    "one.memprofraw",
+                    "--profiled-binary=one",
+                    "-o",
+                    &format!("{name}.profdata"),
+                ])
+                .args(options)
+                .current_dir(folder),
+        );
+    }
+    succeed(
+        Command::new(older.profdata())
             .args([
                 "merge",
-                "one.memprofraw",
-                "--profiled-binary=one",
+                "before.memprofraw",
+                "--profiled-binary=before",
                 "-o",
-                &format!("{name}.profdata"),
+                "v0.profdata",
             ])
-            .args(options)
-            .current_dir(folder));
-    }
-    run(Command::new(older.profdata())
-        .args([
-            "merge",
-            "before.memprofraw",
-            "--profiled-binary=before",
-            "-o",
-            "v0.profdata",
-        ])
-        .current_dir(folder));
-    let shown = run(Command::new(llvm.profdata())
-        .args(["show", "--memory", "v3.profdata"])
-        .current_dir(folder));
+            .current_dir(folder),
+    );
+    let shown = succeed(
+        Command::new(llvm.profdata())
+            .args(["show", "--memory", "v3.profdata"])
+            .current_dir(folder),
+    );
     let shown = String::from_utf8(shown.stdout).unwrap();
     write(
         "one.yaml",

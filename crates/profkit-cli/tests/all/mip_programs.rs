@@ -4,7 +4,7 @@ use profkit_testkit::program::counts::{self, Counts};
 use profkit_testkit::program::{
     MIP_MODES, MipMode, Program, Setting, Size, WEAK_FUNCTION, compare, outcome,
 };
-use profkit_testkit::{Llvm, links_c, on_path, require_or_skip, skip};
+use profkit_testkit::{Llvm, links_c, on_path, require_or_skip, skip, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -119,12 +119,7 @@ fn mip_counts(folder: &Path, binary: &Path, raw: &Path) -> Counts {
 }
 
 fn run(command: &mut Command) -> String {
-    let made = command.output().expect("it starts");
-    assert!(
-        made.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&made.stderr)
-    );
+    let made = succeed(command);
     String::from_utf8_lossy(&made.stdout).into_owned()
 }
 

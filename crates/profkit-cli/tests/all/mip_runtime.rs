@@ -2,7 +2,7 @@
 //! the exit status of the program does not change.
 use object::read::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profkit_abi::mip::{raw_header, record};
-use profkit_testkit::{links_c, on_path, or_skip, repo_root, skip};
+use profkit_testkit::{links_c, on_path, or_skip, repo_root, skip, succeed};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -29,17 +29,16 @@ fn programs() -> Option<&'static Programs> {
         fs::create_dir_all(&folder).unwrap();
         let sources = repo_root().join("tests/programs/mip");
         let build = |options: &[&str], words: &[&str], source: &str, output: &str| {
-            let made = Command::new(PROFKIT)
-                .args(["mip", "cc"])
-                .args(options)
-                .args(["--", "gcc-12", "-O1", "-pthread"])
-                .args(words)
-                .arg(sources.join(source))
-                .arg("-o")
-                .arg(folder.join(output))
-                .output()
-                .unwrap();
-            assert!(made.status.success(), "{output}: {}", text(&made.stderr));
+            succeed(
+                Command::new(PROFKIT)
+                    .args(["mip", "cc"])
+                    .args(options)
+                    .args(["--", "gcc-12", "-O1", "-pthread"])
+                    .args(words)
+                    .arg(sources.join(source))
+                    .arg("-o")
+                    .arg(folder.join(output)),
+            );
         };
         build(&["--mode", "calls"], &[], "runtime.c", "calls");
         build(&["--mode", "calls"], &["-static"], "runtime.c", "static");
@@ -272,13 +271,12 @@ fn a_handler_of_three_arguments_that_was_there_before_gets_them() {
     let Some(programs) = programs() else { return };
     let place = Place::new();
     let library = programs.folder.join("handler.so");
-    let made = Command::new("gcc-12")
-        .args(["-O1", "-shared", "-fPIC", "-o"])
-        .arg(&library)
-        .arg(repo_root().join("tests/programs/mip/handler.c"))
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", text(&made.stderr));
+    succeed(
+        Command::new("gcc-12")
+            .args(["-O1", "-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(repo_root().join("tests/programs/mip/handler.c")),
+    );
     let output = place
         .command(programs, "calls", &["first", "raise", "second", "_exit"])
         .env("LD_PRELOAD", &library)
@@ -636,12 +634,7 @@ fn object_for(target: Option<&str>, rustc: Option<&Path>) -> Vec<u8> {
     if let Some(rustc) = rustc {
         command.env("RUSTC", rustc);
     }
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{target:?}: {}",
-        text(&output.stderr)
-    );
+    succeed(&mut command);
     fs::read(file).unwrap()
 }
 
@@ -718,19 +711,14 @@ fn rust_1_63_compiles_it_for_every_architecture_and_it_runs_on_arm() {
         } else {
             "calls"
         };
-        let compiled = Command::new(PROFKIT)
-            .args(["mip", "cc", "--mode", mode, "--runtime"])
-            .arg(place.path().join("rt.o"))
-            .args(["--", "clang-22", &target, "-O1", "-static", "-pthread"])
-            .arg(sources.join("runtime.c"))
-            .arg("-o")
-            .arg(&program)
-            .output()
-            .unwrap();
-        assert!(
-            compiled.status.success(),
-            "{triple}: {}",
-            text(&compiled.stderr)
+        succeed(
+            Command::new(PROFKIT)
+                .args(["mip", "cc", "--mode", mode, "--runtime"])
+                .arg(place.path().join("rt.o"))
+                .args(["--", "clang-22", &target, "-O1", "-static", "-pthread"])
+                .arg(sources.join("runtime.c"))
+                .arg("-o")
+                .arg(&program),
         );
         fs::remove_file(place.path().join("rt.o")).unwrap();
         let run = Command::new(emulator)

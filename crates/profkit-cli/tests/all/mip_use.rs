@@ -8,21 +8,9 @@ use profkit_data::mip::{
 use profkit_merge::mip::{RecordPlan, RecordSums};
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
-use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip};
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, succeed};
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn run(command: &mut Command) -> Output {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(
-        output.status.success(),
-        "{command:?}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
-}
+use std::process::Command;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -36,21 +24,25 @@ fn profkit(folder: &Path) -> Command {
 
 /// Compiles `paths.c` with profkit.
 fn instrumented(llvm: &Llvm, folder: &Path, options: &[&str], output: &str) {
-    run(profkit(folder)
-        .args(["cc", "--mode", "calls,block", "--"])
-        .arg(llvm.clang())
-        .args(["-O2", "-Wl,--build-id"])
-        .args(options)
-        .arg(repo_root().join("tests/programs/paths.c"))
-        .args(["-o", output]));
+    succeed(
+        profkit(folder)
+            .args(["cc", "--mode", "calls,block", "--"])
+            .arg(llvm.clang())
+            .args(["-O2", "-Wl,--build-id"])
+            .args(options)
+            .arg(repo_root().join("tests/programs/paths.c"))
+            .args(["-o", output]),
+    );
 }
 
 /// Runs an instrumented program and makes a profile of it.
 fn profile(folder: &Path, program: &str, arguments: &[&str], output: &str) {
     let raw = folder.join("run.mipraw");
-    run(Command::new(folder.join(program))
-        .args(arguments)
-        .env("LLVM_MIP_PROFILE_FILENAME", &raw));
+    succeed(
+        Command::new(folder.join(program))
+            .args(arguments)
+            .env("LLVM_MIP_PROFILE_FILENAME", &raw),
+    );
     let file = BinaryFile::open(&folder.join(program)).expect("the program");
     let images = file.images().expect("one image");
     let image = images.first().expect("one image");
@@ -81,9 +73,11 @@ fn profile(folder: &Path, program: &str, arguments: &[&str], output: &str) {
 
 /// For each call of a function of the test program: the symbol that contains the call.
 fn calls(program: &Path) -> Vec<String> {
-    let listing = run(Command::new("llvm-objdump-22")
-        .args(["-d", "--no-show-raw-insn"])
-        .arg(program));
+    let listing = succeed(
+        Command::new("llvm-objdump-22")
+            .args(["-d", "--no-show-raw-insn"])
+            .arg(program),
+    );
     let mut function = String::new();
     let mut calls = Vec::new();
     for line in text(&listing.stdout).lines() {
@@ -125,18 +119,22 @@ fn blocks_that_never_ran_are_split_out_by_clang() {
             &["12 34 5", "99 8"],
             "program.mip",
         );
-        let made = run(profkit(folder.path())
-            .args(["use", "--blocks", "--llvm", &release.to_string()])
-            .args(["program.mip", "program", "-o", "list.txt"]));
+        let made = succeed(
+            profkit(folder.path())
+                .args(["use", "--blocks", "--llvm", &release.to_string()])
+                .args(["program.mip", "program", "-o", "list.txt"]),
+        );
         assert!(
             text(&made.stderr).starts_with("2 functions split: "),
             "{}",
             text(&made.stderr)
         );
-        run(Command::new(llvm.clang())
-            .args(["-O2", "-fbasic-block-sections=list=list.txt", "-o", "split"])
-            .arg(repo_root().join("tests/programs/paths.c"))
-            .current_dir(folder.path()));
+        succeed(
+            Command::new(llvm.clang())
+                .args(["-O2", "-fbasic-block-sections=list=list.txt", "-o", "split"])
+                .arg(repo_root().join("tests/programs/paths.c"))
+                .current_dir(folder.path()),
+        );
         assert_eq!(
             calls(&folder.path().join("split")),
             [
@@ -150,9 +148,11 @@ fn blocks_that_never_ran_are_split_out_by_clang() {
         );
         let answer = |program: &str| {
             text(
-                &run(Command::new(folder.path().join(program))
-                    .args(["7a-", "123"])
-                    .current_dir(folder.path()))
+                &succeed(
+                    Command::new(folder.path().join(program))
+                        .args(["7a-", "123"])
+                        .current_dir(folder.path()),
+                )
                 .stdout,
             )
         };
@@ -172,8 +172,9 @@ fn a_list_of_another_build_leaves_out_what_changed() {
         &["-fbasic-block-address-map", "-O0"],
         "new",
     );
-    let made =
-        run(profkit(folder.path()).args(["use", "--blocks", "old.mip", "new", "-o", "list.txt"]));
+    let made = succeed(
+        profkit(folder.path()).args(["use", "--blocks", "old.mip", "new", "-o", "list.txt"]),
+    );
     assert!(
         text(&made.stderr).contains("stale: their blocks differ from those in the profile: "),
         "{}",
@@ -216,7 +217,7 @@ fn clang_takes_the_sample_profile() {
         &["12 34 5", "99 8"],
         "program.mip",
     );
-    run(profkit(folder.path()).args([
+    succeed(profkit(folder.path()).args([
         "use",
         "--sample",
         "program.mip",
@@ -232,9 +233,11 @@ fn clang_takes_the_sample_profile() {
     );
     // Lines that never ran are in the profile, with the count 0.
     assert!(samples.contains("\n 12: 0\n"), "{samples}");
-    let shown = run(Command::new(llvm.profdata())
-        .args(["show", "--sample", "program.prof"])
-        .current_dir(folder.path()));
+    let shown = succeed(
+        Command::new(llvm.profdata())
+            .args(["show", "--sample", "program.prof"])
+            .current_dir(folder.path()),
+    );
     assert!(
         text(&shown.stdout).contains("Function: parse: "),
         "{}",
@@ -244,7 +247,7 @@ fn clang_takes_the_sample_profile() {
     // has hashes in place of names.
     for encoding in ["text", "binary", "extbinary", "compbinary"] {
         let made = format!("program.{encoding}");
-        let used = run(profkit(folder.path()).args([
+        let used = succeed(profkit(folder.path()).args([
             "use",
             "--sample",
             "--to",
@@ -258,23 +261,27 @@ fn clang_takes_the_sample_profile() {
             text(&used.stderr).contains("names: the output holds only their hashes");
         assert_eq!(names_are_lost, encoding == "compbinary", "{encoding}");
         let as_text = |llvm: &Llvm, file: &str| {
-            let ran = run(Command::new(llvm.profdata())
-                .args(["merge", "--sample", "--text", file, "-o", "-"])
-                .current_dir(folder.path()));
+            let ran = succeed(
+                Command::new(llvm.profdata())
+                    .args(["merge", "--sample", "--text", file, "-o", "-"])
+                    .current_dir(folder.path()),
+            );
             text(&ran.stdout).to_owned()
         };
         if encoding == "compbinary" {
             let reader = require_or_skip!(16, continue);
-            run(Command::new(reader.profdata())
-                .args([
-                    "merge",
-                    "--sample",
-                    "--compbinary",
-                    "program.prof",
-                    "-o",
-                    "theirs",
-                ])
-                .current_dir(folder.path()));
+            succeed(
+                Command::new(reader.profdata())
+                    .args([
+                        "merge",
+                        "--sample",
+                        "--compbinary",
+                        "program.prof",
+                        "-o",
+                        "theirs",
+                    ])
+                    .current_dir(folder.path()),
+            );
             let found = as_text(&reader, &made);
             assert!(!found.is_empty());
             assert_eq!(found, as_text(&reader, "theirs"));
@@ -286,18 +293,20 @@ fn clang_takes_the_sample_profile() {
             );
         }
     }
-    let compiled = run(Command::new(llvm.clang())
-        .args([
-            "-O2",
-            "-fprofile-sample-use=program.prof",
-            "-S",
-            "-emit-llvm",
-            "-o",
-            "-",
-        ])
-        .args(debug)
-        .arg(repo_root().join("tests/programs/paths.c"))
-        .current_dir(folder.path()));
+    let compiled = succeed(
+        Command::new(llvm.clang())
+            .args([
+                "-O2",
+                "-fprofile-sample-use=program.prof",
+                "-S",
+                "-emit-llvm",
+                "-o",
+                "-",
+            ])
+            .args(debug)
+            .arg(repo_root().join("tests/programs/paths.c"))
+            .current_dir(folder.path()),
+    );
     let ir = text(&compiled.stdout);
     // The entry counts are the numbers of calls: 8 for digits, 3 for spaces, 2 for texts, and 1 for the start.
     for count in [8, 3, 2, 1] {
@@ -326,24 +335,26 @@ fn linkers_take_the_order_and_profiles_are_compared() {
     let folder = tempfile::tempdir().expect("a folder");
     instrumented(&llvm, folder.path(), &["-ffunction-sections"], "program");
     profile(folder.path(), "program", &["12 34 5"], "program.mip");
-    let made = run(profkit(folder.path()).args(["order", "program.mip", "-o", "order.txt"]));
+    let made = succeed(profkit(folder.path()).args(["order", "program.mip", "-o", "order.txt"]));
     let order = std::fs::read_to_string(folder.path().join("order.txt")).expect("an order");
     assert_eq!(order, "main\nsetup\nparse\nhot_digit\nhot_space\n");
     assert!(
         text(&made.stderr)
             .starts_with("5 of 9 functions ordered for lld's --symbol-ordering-file: ")
     );
-    run(Command::new(llvm.clang())
-        .args([
-            "-O2",
-            "-ffunction-sections",
-            "-fuse-ld=lld",
-            "-Wl,--symbol-ordering-file=order.txt",
-            "-o",
-            "ordered",
-        ])
-        .arg(repo_root().join("tests/programs/paths.c"))
-        .current_dir(folder.path()));
+    succeed(
+        Command::new(llvm.clang())
+            .args([
+                "-O2",
+                "-ffunction-sections",
+                "-fuse-ld=lld",
+                "-Wl,--symbol-ordering-file=order.txt",
+                "-o",
+                "ordered",
+            ])
+            .arg(repo_root().join("tests/programs/paths.c"))
+            .current_dir(folder.path()),
+    );
     let bytes = std::fs::read(folder.path().join("ordered")).expect("the program");
     let file = object::File::parse(&*bytes).expect("an object file");
     let mut placed: Vec<(u64, String)> = file
@@ -357,7 +368,7 @@ fn linkers_take_the_order_and_profiles_are_compared() {
     assert_eq!(placed.join("\n") + "\n", order);
 
     // Balanced partitioning also works with a single run. The runs are given as raw files.
-    let balanced = run(profkit(folder.path()).args([
+    let balanced = succeed(profkit(folder.path()).args([
         "order",
         "program.mip",
         "run.mipraw",
@@ -367,14 +378,20 @@ fn linkers_take_the_order_and_profiles_are_compared() {
     let mut names: Vec<String> = text(&balanced.stdout).lines().map(str::to_owned).collect();
     names.sort();
     assert_eq!(names, ["hot_digit", "hot_space", "main", "parse", "setup"]);
-    let chosen =
-        run(profkit(folder.path()).args(["order", "program.mip", "-r", "^hot", "--for", "gold"]));
+    let chosen = succeed(profkit(folder.path()).args([
+        "order",
+        "program.mip",
+        "-r",
+        "^hot",
+        "--for",
+        "gold",
+    ]));
     assert!(
         text(&chosen.stdout).starts_with(".text.hot_digit\n"),
         "{}",
         text(&chosen.stdout)
     );
-    let json = run(profkit(folder.path()).args(["order", "program.mip", "--format", "json"]));
+    let json = succeed(profkit(folder.path()).args(["order", "program.mip", "--format", "json"]));
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(
         json["order"],
@@ -383,7 +400,7 @@ fn linkers_take_the_order_and_profiles_are_compared() {
 
     // A profile of another run, which reads letters instead of spaces.
     profile(folder.path(), "program", &["a12"], "letters.mip");
-    let difference = run(profkit(folder.path()).args(["diff", "program.mip", "letters.mip"]));
+    let difference = succeed(profkit(folder.path()).args(["diff", "program.mip", "letters.mip"]));
     let shown = text(&difference.stdout);
     for line in [
         "newly called      cold_letter\n",
@@ -391,7 +408,7 @@ fn linkers_take_the_order_and_profiles_are_compared() {
     ] {
         assert!(shown.contains(line), "{shown}");
     }
-    let json = run(profkit(folder.path()).args([
+    let json = succeed(profkit(folder.path()).args([
         "diff",
         "letters.mip",
         "program.mip",
@@ -456,13 +473,15 @@ fn an_ordered_program_starts_with_fewer_page_faults() {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("scattered.c"), scattered()).expect("written");
     let compile = ["-O2", "-ffunction-sections", "-fuse-ld=lld"];
-    run(profkit(folder.path())
-        .args(["cc", "--mode", "calls", "--"])
-        .arg(llvm.clang())
-        .args(compile)
-        .args(["scattered.c", "-o", "instrumented"]));
+    succeed(
+        profkit(folder.path())
+            .args(["cc", "--mode", "calls", "--"])
+            .arg(llvm.clang())
+            .args(compile)
+            .args(["scattered.c", "-o", "instrumented"]),
+    );
     profile(folder.path(), "instrumented", &[], "start.mip");
-    let made = run(profkit(folder.path()).args([
+    let made = succeed(profkit(folder.path()).args([
         "order",
         "start.mip",
         "--format",
@@ -472,12 +491,14 @@ fn an_ordered_program_starts_with_fewer_page_faults() {
     ]));
     let told: serde_json::Value = serde_json::from_slice(&made.stderr).expect("JSON");
     let faults = |options: &[&str]| -> u64 {
-        run(Command::new(llvm.clang())
-            .args(compile)
-            .args(options)
-            .args(["scattered.c", "-o", "program"])
-            .current_dir(folder.path()));
-        let ran = run(Command::new(path("program")).current_dir(folder.path()));
+        succeed(
+            Command::new(llvm.clang())
+                .args(compile)
+                .args(options)
+                .args(["scattered.c", "-o", "program"])
+                .current_dir(folder.path()),
+        );
+        let ran = succeed(Command::new(path("program")).current_dir(folder.path()));
         text(&ran.stdout).trim().parse().expect("a number")
     };
     let before = faults(&[]);
@@ -502,14 +523,16 @@ fn an_ordered_program_starts_with_fewer_page_faults() {
 fn parts_count_with_their_function() {
     or_skip!(links_c("gcc", &[]));
     let folder = tempfile::tempdir().expect("a folder");
-    run(profkit(folder.path())
-        .args(["cc", "--mode", "calls,block", "--", "gcc"])
-        .args(["-O2", "-g", "-Wl,--build-id"])
-        .arg(repo_root().join("tests/programs/cold_parts.c"))
-        .args(["-o", "program"]));
+    succeed(
+        profkit(folder.path())
+            .args(["cc", "--mode", "calls,block", "--", "gcc"])
+            .args(["-O2", "-g", "-Wl,--build-id"])
+            .arg(repo_root().join("tests/programs/cold_parts.c"))
+            .args(["-o", "program"]),
+    );
     profile(folder.path(), "program", &[], "program.mip");
     let said = |arguments: &[&str]| {
-        let made = run(profkit(folder.path()).args(arguments));
+        let made = succeed(profkit(folder.path()).args(arguments));
         text(&made.stdout)
     };
     let info = said(&["info", "-p", "program.mip"]);

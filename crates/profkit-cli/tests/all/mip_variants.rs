@@ -1,7 +1,7 @@
 //! Tests the small variants of the MIP runtime: they write the same profile as the full runtime, and lack what they are
 //! documented to leave out.
 use object::read::{Object as _, ObjectSection as _, ObjectSymbol as _};
-use profkit_testkit::{links_c, on_path, or_skip, repo_root, skip};
+use profkit_testkit::{links_c, on_path, or_skip, repo_root, skip, succeed};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -52,16 +52,7 @@ fn run(folder: &Path, program: &str, name: &str, words: &[&str]) -> Output {
 /// What `profkit mip show` says about the functions in a raw file of a program.
 fn profile(folder: &Path, program: &str, raw: &str) -> serde_json::Value {
     let profkit = |words: &[&str]| {
-        let output = Command::new(PROFKIT)
-            .args(words)
-            .current_dir(folder)
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{words:?}: {}",
-            text(&output.stderr)
-        );
+        let output = succeed(Command::new(PROFKIT).args(words).current_dir(folder));
         output.stdout
     };
     profkit(&["mip", "create", "-p", "x.mip", program]);
@@ -293,20 +284,19 @@ fn old_rustc() -> Option<PathBuf> {
 
 /// Runs `profkit mip cc` with clang for 64-bit Arm. The runtime is compiled by the old Rust.
 fn cc_for_arm(folder: &Path, rustc: &Path, options: &[&str], words: &[&str], source: &str) {
-    let made = Command::new(PROFKIT)
-        .args(["mip", "cc"])
-        .args(options)
-        .args(["--", "clang-22", "-O1"])
-        .args(words)
-        .arg(repo_root().join("tests/programs/mip").join(source))
-        .args(["-o", "program"])
-        .env("RUSTC", rustc)
-        // With an empty cache folder, the runtime is compiled again in each run of the test.
-        .env("XDG_CACHE_HOME", folder)
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{source}: {}", text(&made.stderr));
+    succeed(
+        Command::new(PROFKIT)
+            .args(["mip", "cc"])
+            .args(options)
+            .args(["--", "clang-22", "-O1"])
+            .args(words)
+            .arg(repo_root().join("tests/programs/mip").join(source))
+            .args(["-o", "program"])
+            .env("RUSTC", rustc)
+            // With an empty cache folder, the runtime is compiled again in each run of the test.
+            .env("XDG_CACHE_HOME", folder)
+            .current_dir(folder),
+    );
 }
 
 /// Names and calls of the functions of the program that were called, in the order of their names.
@@ -350,14 +340,13 @@ fn a_machine_without_an_operating_system_has_a_profile() {
         cc_for_arm(folder, &rustc, &options, &words, "bare.c");
         // If the program reads a number at an address that is not aligned for it, the machine stops and qemu never
         // ends. So there is a time limit.
-        let output = Command::new("timeout")
-            .args(["60", "qemu-system-aarch64", "-M", "virt", "-cpu"])
-            .args(["cortex-a53", "-nographic", "-nic", "none"])
-            .args(["-semihosting", "-kernel", "program"])
-            .current_dir(folder)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{mode}: {output:?}");
+        succeed(
+            Command::new("timeout")
+                .args(["60", "qemu-system-aarch64", "-M", "virt", "-cpu"])
+                .args(["cortex-a53", "-nographic", "-nic", "none"])
+                .args(["-semihosting", "-kernel", "program"])
+                .current_dir(folder),
+        );
         assert_eq!(called(folder, "bare.raw"), [("used".to_owned(), 3)]);
         assert_eq!(files(folder), ["bare.raw", "copy.raw"]);
         if mode == "calls" {
@@ -416,12 +405,11 @@ fn the_small_runtime_runs_on_64_bit_arm() {
 fn object_of(kind: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rt.o");
-    let output = Command::new(PROFKIT)
-        .args(["mip", "runtime", "--kind", kind, "-o"])
-        .arg(&file)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{kind}: {}", text(&output.stderr));
+    succeed(
+        Command::new(PROFKIT)
+            .args(["mip", "runtime", "--kind", kind, "-o"])
+            .arg(&file),
+    );
     fs::read(file).unwrap()
 }
 

@@ -1,5 +1,5 @@
 //! Compilers make the same object file with a sample profile that profkit merged as with one that LLVM's tool merged.
-use profkit_testkit::{Llvm, on_path, require_or_skip, skip};
+use profkit_testkit::{Llvm, on_path, require_or_skip, skip, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -53,8 +53,7 @@ fn merged(
     let run = |program: &Path, before: &[&str], output: &str| {
         let mut command = Command::new(program);
         command.args(before).args(["one", "two", "-o", output]);
-        let ran = command.current_dir(folder).output().unwrap();
-        assert!(ran.status.success(), "{ran:?}");
+        succeed(command.current_dir(folder));
         folder.join(output)
     };
     let profkit = Path::new(env!("CARGO_BIN_EXE_profkit"));
@@ -95,8 +94,7 @@ fn clang(llvm: &Llvm, folder: &Path, more: &[&str], profile: Option<&Path>) -> V
     if let Some(profile) = profile {
         command.arg(format!("-fprofile-sample-use={}", profile.display()));
     }
-    let ran = command.current_dir(folder).output().unwrap();
-    assert!(ran.status.success(), "{ran:?}");
+    let ran = succeed(command.current_dir(folder));
     assert!(ran.stderr.is_empty(), "{ran:?}");
     std::fs::read(folder.join("program.o")).unwrap()
 }
@@ -189,8 +187,7 @@ fn rustc_compiles_the_same() {
         if let Some(profile) = profile {
             command.arg(format!("-Zprofile-sample-use={}", profile.display()));
         }
-        let ran = command.current_dir(folder.path()).output().unwrap();
-        assert!(ran.status.success(), "{ran:?}");
+        succeed(command.current_dir(folder.path()));
         std::fs::read(folder.path().join("program.o")).unwrap()
     };
     for form in FORMS.into_iter().take(2) {

@@ -1,33 +1,34 @@
 //! Tests sample profiles of real runs. `tests/programs/station` ran under `perf record` without branch stacks, and
 //! autofdo's `create_gcov` converted the recordings to GCC's encoding. LLVM's tool, clang and gcc must give the same
 //! results with profkit's output as with the output of LLVM's tool.
-use profkit_testkit::{Llvm, fixture_path, links_cxx, or_skip, repo_root, require_or_skip};
+use profkit_testkit::{
+    Llvm, fixture_path, links_cxx, or_skip, repo_root, require_or_skip, succeed,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
 const PROFILES: [&str; 2] = ["gcov/perf-one-v407.afdo", "gcov/perf-two-v407.afdo"];
 
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {output:?}");
-}
-
 /// Makes the same merge with LLVM's tool and with `profkit llvm-profdata`.
 fn merged(llvm: &Llvm, folder: &Path, form: &str, inputs: &[PathBuf]) -> [PathBuf; 2] {
     let [theirs, ours] = ["theirs", "ours"].map(|name| folder.join(name));
     let words = ["merge", "--sample", form];
-    run(Command::new(llvm.profdata())
-        .args(words)
-        .args(inputs)
-        .arg("-o")
-        .arg(&theirs));
-    run(Command::new(env!("CARGO_BIN_EXE_profkit"))
-        .arg("llvm-profdata")
-        .args(words)
-        .args(inputs)
-        .arg("-o")
-        .arg(&ours));
+    succeed(
+        Command::new(llvm.profdata())
+            .args(words)
+            .args(inputs)
+            .arg("-o")
+            .arg(&theirs),
+    );
+    succeed(
+        Command::new(env!("CARGO_BIN_EXE_profkit"))
+            .arg("llvm-profdata")
+            .args(words)
+            .args(inputs)
+            .arg("-o")
+            .arg(&ours),
+    );
     [theirs, ours]
 }
 
@@ -85,7 +86,7 @@ fn clang_22_compiles_the_same() {
         if let Some(profile) = profile {
             command.arg(format!("-fprofile-sample-use={}", profile.display()));
         }
-        run(&mut command);
+        succeed(&mut command);
         std::fs::read(&object).unwrap()
     };
     let [theirs, ours] = profiles.map(|profile| compile(Some(&profile)));
@@ -99,10 +100,12 @@ fn gcc_12_takes_the_profile_in_its_own_version() {
     or_skip!(links_cxx(gcc, &[]));
     let folder = TempDir::new().unwrap();
     let profile = folder.path().join("merged.afdo");
-    run(Command::new(env!("CARGO_BIN_EXE_profkit"))
-        .args(["merge", "--gcc", "12", "-o"])
-        .arg(&profile)
-        .args(PROFILES.map(fixture_path)));
+    succeed(
+        Command::new(env!("CARGO_BIN_EXE_profkit"))
+            .args(["merge", "--gcc", "12", "-o"])
+            .arg(&profile)
+            .args(PROFILES.map(fixture_path)),
+    );
     let object = folder.path().join("object.o");
     let compile = |profile: Option<&Path>| {
         let mut command = Command::new(gcc);
@@ -112,7 +115,7 @@ fn gcc_12_takes_the_profile_in_its_own_version() {
         if let Some(profile) = profile {
             command.arg(format!("-fauto-profile={}", profile.display()));
         }
-        run(&mut command);
+        succeed(&mut command);
         std::fs::read(&object).unwrap()
     };
     let with = compile(Some(&profile));

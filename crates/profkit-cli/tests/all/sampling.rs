@@ -3,17 +3,10 @@
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
 use profkit_testkit::simulate::{Program, Simulation, Step};
-use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip};
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, succeed};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use tempfile::TempDir;
-
-fn run(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {text}");
-    output
-}
 
 struct Machine {
     folder: TempDir,
@@ -37,13 +30,15 @@ impl Machine {
         let mut binaries = Vec::new();
         for (source, output, arguments) in builds {
             let output = folder.path().join(output);
-            run(Command::new(llvm.clang())
-                .args(["-O2", "-g", "-fdebug-info-for-profiling"])
-                .arg("-Wl,--build-id=sha1")
-                .args(arguments)
-                .arg(repo_root().join("tests/programs").join(source))
-                .arg("-o")
-                .arg(&output));
+            succeed(
+                Command::new(llvm.clang())
+                    .args(["-O2", "-g", "-fdebug-info-for-profiling"])
+                    .arg("-Wl,--build-id=sha1")
+                    .args(arguments)
+                    .arg(repo_root().join("tests/programs").join(source))
+                    .arg("-o")
+                    .arg(&output),
+            );
             binaries.push(output);
         }
         Machine { folder, binaries }
@@ -98,7 +93,7 @@ impl Machine {
     fn sample(&self, arguments: &[&str]) -> String {
         let mut command = self.profkit();
         command.arg("sample").args(arguments);
-        run(command.args(["--to", "text", "-o", "out"]));
+        succeed(command.args(["--to", "text", "-o", "out"]));
         std::fs::read_to_string(self.path("out")).unwrap()
     }
 }
@@ -132,7 +127,7 @@ fn all_binaries_of_a_folder_are_found_at_once() {
     // In a folder, each binary has a profile of its own.
     let mut each = machine.profkit();
     each.args(["sample", "perf.data", "--binaries", "builds"]);
-    run(each.args(["--to", "text", "-o", "each/"]));
+    succeed(each.args(["--to", "text", "-o", "each/"]));
     for (index, name) in ["app", "other", "walked.so"].into_iter().enumerate() {
         let read = |name: &str| std::fs::read_to_string(machine.path(name)).unwrap();
         assert_eq!(
@@ -141,7 +136,7 @@ fn all_binaries_of_a_folder_are_found_at_once() {
         );
     }
     assert_eq!(std::fs::read_dir(machine.path("each")).unwrap().count(), 3);
-    run(merge.args(["--text", "-o", "merged"]));
+    succeed(merge.args(["--text", "-o", "merged"]));
     // The samples of functions with the same name in several binaries are added up.
     assert_eq!(
         std::fs::read_to_string(machine.path("merged")).unwrap(),
@@ -161,12 +156,14 @@ fn binaries_and_debug_info_come_from_debuginfod() {
         let folder = machine.path("served").join(id_of(binary));
         std::fs::create_dir_all(&folder).unwrap();
         let debug = folder.join("debuginfo");
-        run(Command::new("objcopy")
-            .arg("--only-keep-debug")
-            .arg(binary)
-            .arg(debug));
+        succeed(
+            Command::new("objcopy")
+                .arg("--only-keep-debug")
+                .arg(binary)
+                .arg(debug),
+        );
         let stripped = folder.join("executable");
-        run(Command::new("strip").arg(binary).arg("-o").arg(stripped));
+        succeed(Command::new("strip").arg(binary).arg("-o").arg(stripped));
     }
     std::fs::remove_dir_all(machine.path("builds")).unwrap();
     assert_eq!(machine.sample(&["perf.data", "--debuginfod"]), expected);
@@ -192,9 +189,11 @@ fn counts_of_several_machines_are_those_of_their_recordings() {
     for (name, seed) in names.into_iter().zip(1..) {
         machine.record(seed, name);
         let counts = format!("{name}.addresses");
-        run(machine
-            .profkit()
-            .args(["sample", name, "--addresses", &counts]));
+        succeed(
+            machine
+                .profkit()
+                .args(["sample", name, "--addresses", &counts]),
+        );
         let size = |name: &str| std::fs::metadata(machine.path(name)).unwrap().len();
         assert!(
             size(&counts) * 3 < size(name),
@@ -211,11 +210,11 @@ fn counts_of_several_machines_are_those_of_their_recordings() {
     // Sums of sums.
     let mut sum = machine.profkit();
     sum.args(["sample", "monday.addresses", "friday.addresses"]);
-    run(sum.args(["--addresses", "two"]));
+    succeed(sum.args(["--addresses", "two"]));
     assert_eq!(with(&["two", "tuesday.addresses"]), expected);
     let mut sum = machine.profkit();
     sum.args(["sample", "two", "tuesday", "--addresses", "all"]);
-    run(&mut sum);
+    succeed(&mut sum);
     let mut again = machine.profkit();
     again.args([
         "sample",
@@ -225,7 +224,7 @@ fn counts_of_several_machines_are_those_of_their_recordings() {
         "--addresses",
         "same",
     ]);
-    run(&mut again);
+    succeed(&mut again);
     let read = |name: &str| std::fs::read(machine.path(name)).unwrap();
     assert_eq!(read("all"), read("same"));
 }

@@ -1,6 +1,7 @@
 //! Tests what is printed on a terminal and what is not. The tests use the master side of a pseudo terminal as a
 //! terminal.
 #![cfg(target_os = "linux")]
+use profkit_testkit::succeed;
 use std::fs::File;
 use std::process::{Command, Stdio};
 
@@ -69,11 +70,7 @@ fn no_binary_profile_goes_to_a_terminal() {
 
 #[test]
 fn text_does() {
-    let status = profkit(&["merge", "--text", "--quiet", PROFILE, "-o", "-"])
-        .stdout(terminal())
-        .status()
-        .expect("profkit runs");
-    assert!(status.success());
+    succeed(profkit(&["merge", "--text", "--quiet", PROFILE, "-o", "-"]).stdout(terminal()));
 }
 
 /// Control characters in names are escaped on a terminal. In files and pipes they stay as they are.

@@ -122,7 +122,7 @@ impl SampleForm {
         let is_needed =
             !self.holds_contexts() && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
         if is_needed {
-            nest(profile, false);
+            nest(profile);
         }
         is_needed
     }

@@ -156,23 +156,30 @@ impl Flattening<'_> {
 /// of the base profile, and the profile no longer states who called it. So no calling context is left in any case, and
 /// an encoding that cannot hold contexts accepts the profile.
 ///
-/// With `keep_bases`, the samples of a moved function are also added to the base profile (the function without
-/// callers), and the moved function is marked as duplicated (`-generate-merged-base-profiles`).
-///
 /// ```
 /// use profkit_data::sample::{SampleProfile, nest, read};
 ///
 /// let mut profile = SampleProfile::new();
 /// let text = b"[main:1 @ f]:30:3\n 1: 30\n[main]:10:1\n 1: 10 f:3\n[gone:2 @ g]:5:1\n 1: 5\n";
 /// assert!(read(text, &mut profile, 1).faults.is_empty());
-/// nest(&mut profile, false);
+/// nest(&mut profile);
 /// // `f` is now inlined into `main`. `gone` has no samples, so `g` has no caller any more.
 /// let names: Vec<_> = profile.functions().iter().map(|one| profile.names.get(one.samples.name).to_string()).collect();
 /// assert_eq!(names, ["g", "main"]);
 /// assert!(profile.functions().iter().all(|one| one.callers.is_empty()));
 /// # Ok::<(), profkit_data::Error>(())
 /// ```
-pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
+pub fn nest(profile: &mut SampleProfile) -> AddOutcome {
+    move_into_callers(profile, false)
+}
+
+/// Does the same as [`nest`], and also adds the samples of each moved function to the base profile (the function without
+/// callers). The moved function is marked as duplicated (`-generate-merged-base-profiles`).
+pub fn nest_keeping_bases(profile: &mut SampleProfile) -> AddOutcome {
+    move_into_callers(profile, true)
+}
+
+fn move_into_callers(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     if !profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
         return outcome;

@@ -38,7 +38,9 @@ pub use combine::{Extremes, absorb, checksums_differ, context_name, scale};
 pub use discriminator::{base_discriminator, duplication_factor};
 pub use flat::{Additions, Facts, FlatFunction, Step};
 pub use form::{FormLosses, FormOptions, SampleForm};
-pub use layout::{SampleLayout, call_site_hash, flatten, flatten_as_llvm, head_estimate, nest};
+pub use layout::{
+    SampleLayout, call_site_hash, flatten, flatten_as_llvm, head_estimate, nest, nest_keeping_bases,
+};
 pub use limit::{Limited, add_symbols, encode_within};
 pub use losses::Losses;
 pub use model::{

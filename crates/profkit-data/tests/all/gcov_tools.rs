@@ -1,6 +1,8 @@
 //! Tests GCC's sample profiles with the tools that write and read them: gcc 12, Debian's autofdo package, LLVM.
 use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
-use profkit_testkit::{fixture, links_c, on_path, or_skip, repo_root, require_or_skip, skip};
+use profkit_testkit::{
+    fixture, links_c, on_path, or_skip, repo_root, require_or_skip, skip, succeed,
+};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -15,9 +17,7 @@ fn written(folder: &TempDir, version: GcovVersion) -> PathBuf {
 }
 
 fn run(program: &Path, args: &[&str]) -> Output {
-    let output = Command::new(program).args(args).output().unwrap();
-    assert!(output.status.success(), "{program:?} {args:?}: {output:?}");
-    output
+    succeed(Command::new(program).args(args))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use profkit_data::instr::{FunctionTable, InstrKind, InstrProfile, InstrSource, N
 use profkit_data::releases::Release;
 use profkit_testkit::matrix::{self, Compiler, RawSet, Unavailable};
 use profkit_testkit::{
-    Llvm, fixture, fixtures, require_or_skip, short_or_whole, skip, some_or_all,
+    Llvm, fixture, fixtures, require_or_skip, short_or_whole, skip, some_or_all, succeed,
 };
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -58,15 +58,14 @@ impl Both {
 }
 
 fn merge(llvm: &Llvm, input: &Path, output: &Path, more: &[&str]) -> Vec<u8> {
-    let run = Command::new(llvm.profdata())
-        .arg("merge")
-        .args(more)
-        .arg(input)
-        .arg("-o")
-        .arg(output)
-        .output()
-        .unwrap();
-    assert!(run.status.success(), "{run:?}");
+    succeed(
+        Command::new(llvm.profdata())
+            .arg("merge")
+            .args(more)
+            .arg(input)
+            .arg("-o")
+            .arg(output),
+    );
     std::fs::read(output).unwrap()
 }
 
@@ -206,7 +205,7 @@ fn real_profiles_of_every_mode_and_release_have_the_same_bytes() {
     for (built, release, llvm) in built_sets() {
         let mut all = Command::new(llvm.profdata());
         all.args(["merge", "-text", "-o"]).arg(path("text"));
-        assert!(all.args(&built.raws).status().unwrap().success());
+        succeed(all.args(&built.raws));
         let text = std::fs::read(path("text")).unwrap();
         for sparse in [false, true] {
             let more: &[&str] = if sparse { &["-sparse"] } else { &[] };
@@ -235,7 +234,7 @@ fn merged_raw_profiles_are_written_as_they_were_read() {
         let mut all = Command::new(llvm.profdata());
         all.args(["merge", "-o"]).arg(path("out"));
         all.arg(format!("-weighted-input=7,{}", built.raws[0].display()));
-        assert!(all.args(&built.raws[1..]).status().unwrap().success());
+        succeed(all.args(&built.raws[1..]));
         let file = std::fs::read(path("out")).unwrap();
         let profile = IndexedProfile::parse(&file).unwrap().to_profile().unwrap();
         let options = IndexedWriteOptions::for_llvm(Release::new(release));
@@ -348,8 +347,7 @@ fn memprof_sections_of_every_version_move_as_llvm_writes_them() {
             .arg("merge")
             .args(inputs.iter().map(|name| path(name)));
         merge.arg(format!("--memprof-version={version}"));
-        let run = merge.arg("-o").arg(path(output)).output().unwrap();
-        assert!(run.status.success(), "{run:?}");
+        succeed(merge.arg("-o").arg(path(output)));
         std::fs::read(path(output)).unwrap()
     };
     let few = ":ir\nmain\n1\n2\n3\n4\n\n";
@@ -401,7 +399,7 @@ fn vtable_names_are_kept() {
         let mut all = Command::new(llvm.profdata());
         all.args(["merge", "--keep-vtable-symbols", "-o"])
             .arg(&output);
-        assert!(all.args(&built.raws).status().unwrap().success());
+        succeed(all.args(&built.raws));
         let file = std::fs::read(&output).unwrap();
         let profile = IndexedProfile::parse(&file).unwrap().to_profile().unwrap();
         assert!(

@@ -4,7 +4,7 @@ use profkit_data::instr::{HeapSection, InstrProfile};
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions};
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_data::releases::Release;
-use profkit_testkit::{Llvm, skip};
+use profkit_testkit::{Llvm, skip, succeed};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -28,15 +28,14 @@ fn file_of(profile: &MemProfile, options: &IndexedMemProfOptions) -> Vec<u8> {
 
 fn merged_by_llvm(llvm: &Llvm, input: &Path, more: &[&str]) -> Vec<u8> {
     let output = input.with_extension("profdata");
-    let status = Command::new(llvm.profdata())
-        .arg("merge")
-        .arg(input)
-        .args(more)
-        .arg("-o")
-        .arg(&output)
-        .output()
-        .unwrap();
-    assert!(status.status.success(), "{status:?}");
+    succeed(
+        Command::new(llvm.profdata())
+            .arg("merge")
+            .arg(input)
+            .args(more)
+            .arg("-o")
+            .arg(&output),
+    );
     std::fs::read(output).unwrap()
 }
 

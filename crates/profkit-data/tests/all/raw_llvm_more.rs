@@ -9,7 +9,7 @@ use profkit_data::instr::raw::{
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrSource, Record, ValueEntry};
 use profkit_data::{Error, ErrorKind};
-use profkit_testkit::{Llvm, require_or_skip};
+use profkit_testkit::{Llvm, require_or_skip, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -48,7 +48,7 @@ fn build(llvm: &Llvm, flags: &[&str], folder: &Path, pattern: &str) -> PathBuf {
     assert!(compile.output().unwrap().status.success(), "{compile:?}");
     let mut run = Command::new(&program);
     run.env("LLVM_PROFILE_FILE", folder.join(pattern));
-    assert!(run.status().unwrap().success());
+    succeed(&mut run);
     folder.join(pattern.replace("%c", ""))
 }
 
@@ -62,12 +62,11 @@ fn compare(llvm: &Llvm, flags: &[&str], pattern: &str) {
     assert_eq!(ours.len(), 2, "{flags:?}");
     ours.sort_by(|a, b| a.name.cmp(&b.name));
 
-    let output = Command::new(llvm.profdata())
-        .args(["merge", "--text", "-o", "-"])
-        .arg(&path)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{flags:?}");
+    let output = succeed(
+        Command::new(llvm.profdata())
+            .args(["merge", "--text", "-o", "-"])
+            .arg(&path),
+    );
     let mut text = TextReader::parse(&output.stdout).unwrap();
     let mut theirs = read_all(&mut text).unwrap();
     theirs.sort_by(|a, b| a.name.cmp(&b.name));

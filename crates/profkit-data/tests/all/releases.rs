@@ -1,7 +1,7 @@
 //! Compares the table of releases with the installed tools.
 use profkit_data::releases::Release;
 use profkit_testkit::matrix::{Compiler, Mode, Set};
-use profkit_testkit::{Llvm, RELEASES, require_or_skip, skip};
+use profkit_testkit::{Llvm, RELEASES, require_or_skip, skip, succeed};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -27,7 +27,7 @@ fn indexed_versions_that_are_written_and_read() {
         let file = folder.path().join(format!("{writer}.profdata"));
         let mut merge = Command::new(llvm.profdata());
         merge.arg("merge").arg(&text).arg("-o").arg(&file);
-        assert!(merge.status().unwrap().success());
+        succeed(&mut merge);
         let version = u32::try_from(word(&file, 1)).unwrap();
         let facts = |release: u32| {
             Release::new(u8::try_from(release).unwrap())

@@ -3,15 +3,14 @@
 use profkit_data::instr::text::{TextOptions, TextReader};
 use profkit_data::instr::{InstrProfile, InstrSource, Record};
 use profkit_testkit::matrix::{self, Compiler, Unavailable};
-use profkit_testkit::{Llvm, require_or_skip, skip};
+use profkit_testkit::{Llvm, require_or_skip, skip, succeed};
 use std::path::Path;
 use std::process::Command;
 
 fn llvm_text(llvm: &Llvm, inputs: &[&Path]) -> Vec<u8> {
     let mut merge = Command::new(llvm.profdata());
     merge.args(["merge", "--text", "-o", "-"]).args(inputs);
-    let output = merge.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let output = succeed(&mut merge);
     output.stdout
 }
 

@@ -49,11 +49,8 @@ impl RunOptions {
         Self::default()
     }
 
-    /// Sets the threads that the merge runs on.
-    #[must_use]
-    pub fn threads(mut self, threads: Threads) -> Self {
-        self.threads = threads;
-        self
+    setters! {
+        threads: Threads,
     }
 
     /// Sets the receiver of progress.

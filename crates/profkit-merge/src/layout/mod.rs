@@ -54,7 +54,7 @@ struct LayoutRecord {
 
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
-    known: RwLock<Known>,
+    known: RwLock<KnownLayouts>,
     /// A lock for each search key ([`key_of`]). Threads that need the same layout wait for the one that learns it.
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
     /// The threads of the merge, which all help to learn a layout: they would only wait for it.
@@ -62,7 +62,7 @@ pub(crate) struct Layouts {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownLayouts {
     by_key: FxHashMap<u64, Vec<Arc<Layout>>>,
     bytes: usize,
 }
@@ -103,7 +103,7 @@ impl Layouts {
     }
 
     pub(crate) fn count(&self) -> usize {
-        let count = |known: &Known| known.by_key.values().map(Vec::len).sum();
+        let count = |known: &KnownLayouts| known.by_key.values().map(Vec::len).sum();
         self.known.read().map_or(0, |known| count(&known))
     }
 

@@ -29,25 +29,10 @@ impl SectionChoice {
         Self::default()
     }
 
-    /// Sets the version of the MemProf section.
-    #[must_use]
-    pub fn version(mut self, version: Option<u32>) -> Self {
-        self.version = version;
-        self
-    }
-
-    /// Sets whether the memory statistics in the section have all fields; see [`SectionChoice::full_schema`].
-    #[must_use]
-    pub fn full_schema(mut self, full: bool) -> Self {
-        self.full_schema = full;
-        self
-    }
-
-    /// Sets the LLVM release that must be able to read the section.
-    #[must_use]
-    pub fn release(mut self, release: Option<Release>) -> Self {
-        self.release = release;
-        self
+    setters! {
+        version: Option<u32>,
+        full_schema: bool,
+        release: Option<Release>,
     }
 
     /// `None` if an indexed file of this version cannot contain heap profiles.

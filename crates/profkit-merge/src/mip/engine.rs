@@ -42,24 +42,15 @@ impl MipMergeOptions {
         Self::default()
     }
 
-    /// Sets how the merge is run.
-    #[must_use]
-    pub fn run(mut self, run: RunOptions) -> Self {
-        self.run = run;
-        self
+    setters! {
+        run: RunOptions,
+        take_profiles: bool,
     }
 
     /// Sets the number of threads. The default is one per core.
     #[must_use]
     pub fn threads(mut self, threads: Option<NonZeroUsize>) -> Self {
         self.run.threads = Threads::new(threads);
-        self
-    }
-
-    /// Sets whether a profile among the inputs can become a result of its own; see [`MipMergeOptions::take_profiles`].
-    #[must_use]
-    pub fn take_profiles(mut self, take: bool) -> Self {
-        self.take_profiles = take;
         self
     }
 }

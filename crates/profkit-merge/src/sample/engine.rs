@@ -11,7 +11,7 @@ use crate::report::Report;
 use profkit_data::detect::Family;
 use profkit_data::sample::{
     self, AddOutcome, ColdContexts, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten,
-    flatten_as_llvm, nest, trim_cold, unify_hashes,
+    flatten_as_llvm, nest, nest_keeping_bases, trim_cold, unify_hashes,
 };
 use profkit_files::Inputs;
 
@@ -109,7 +109,10 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
             outcome.absorb(flatten_as_llvm(profile));
         }
         Some(SampleLayout::Flat) => outcome.absorb(flatten(profile)),
-        Some(SampleLayout::Nest) => outcome.absorb(nest(profile, options.keep_bases)),
+        Some(SampleLayout::Nest) if options.keep_bases => {
+            outcome.absorb(nest_keeping_bases(profile));
+        }
+        Some(SampleLayout::Nest) => outcome.absorb(nest(profile)),
         None => {}
     }
     report.totals.records_overflowed += outcome.overflows;

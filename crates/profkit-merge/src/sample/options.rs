@@ -46,11 +46,8 @@ impl SampleMergeOptions {
         Self::default()
     }
 
-    /// Sets how the merge is run.
-    #[must_use]
-    pub fn run(mut self, run: RunOptions) -> Self {
-        self.run = run;
-        self
+    setters! {
+        run: RunOptions,
     }
 
     /// Sets the number of threads. The default is one per core, but not more than there are inputs.

@@ -3,7 +3,7 @@ use crate::common::{Files, indexed, text, threads};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_merge::{Policy, ValueWeights};
 use profkit_testkit::matrix::{Compiler, Mode, Set, Unavailable};
-use profkit_testkit::{Llvm, fixture, require_or_skip, skip, some_or_all};
+use profkit_testkit::{Llvm, fixture, require_or_skip, skip, some_or_all, succeed};
 use std::path::Path;
 use std::process::Command;
 
@@ -29,12 +29,7 @@ fn tool(llvm: &Llvm, folder: &Path, files: &Files, extra: &[&str]) -> Vec<u8> {
         std::fs::write(&path, bytes).unwrap();
         command.arg(format!("--weighted-input={weight},{}", path.display()));
     }
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    succeed(&mut command);
     std::fs::read(out).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Temporal traces beyond the size of the reservoir: the sample must be the same as LLVM's.
 use crate::common::{Files, text, threads};
 use profkit_merge::{Policy, TraceOptions, TraceSampling};
-use profkit_testkit::require_or_skip;
+use profkit_testkit::{require_or_skip, succeed};
 use std::fmt::Write;
 use std::process::Command;
 
@@ -62,17 +62,16 @@ fn compare(release: u32) {
         std::fs::write(&list, paths).unwrap();
         // With more threads, LLVM's sample differs from run to run.
         let out = folder.path().join("out");
-        let status = Command::new(llvm.profdata())
-            .args(["merge", "--text", "-j", "1"])
-            .arg(format!("--temporal-profile-trace-reservoir-size={size}"))
-            .arg(format!("--temporal-profile-max-trace-length={length}"))
-            .arg("-f")
-            .arg(&list)
-            .arg("-o")
-            .arg(&out)
-            .status()
-            .unwrap();
-        assert!(status.success());
+        succeed(
+            Command::new(llvm.profdata())
+                .args(["merge", "--text", "-j", "1"])
+                .arg(format!("--temporal-profile-trace-reservoir-size={size}"))
+                .arg(format!("--temporal-profile-max-trace-length={length}"))
+                .arg("-f")
+                .arg(&list)
+                .arg("-o")
+                .arg(&out),
+        );
         let theirs = std::fs::read_to_string(&out).unwrap();
         let sampling = TraceOptions {
             reservoir_size: *size,

@@ -1,13 +1,13 @@
 //! Finds the place for the entry probe of a function.
 use super::backend::Backend;
-use super::functions::{Found, Function, SkipReason, is_data};
+use super::functions::{Function, Functions, SkipReason, is_data};
 use super::options::Options;
 use crate::asm::{Kind, Module, Statement, words};
 
 /// The statement before which the entry probe is inserted, or why there is none.
 pub(super) fn place<'a>(
     module: &Module<'a>,
-    found: &Found<'a>,
+    found: &Functions<'a>,
     function: &Function<'a>,
     backend: &dyn Backend,
     options: &Options,

@@ -167,12 +167,12 @@ struct Facts<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct Functions<'a> {
     pub(super) functions: Vec<Function<'a>>,
     pub(super) patchable: FxHashSet<&'a [u8]>,
 }
 
-pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
+pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Functions<'a> {
     let facts = facts(module);
     let mut functions: Vec<Function<'a>> = Vec::new();
     let mut parts: Vec<(&[u8], Part<'a>)> = Vec::new();
@@ -263,7 +263,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
             function.parts.push(part);
         }
     }
-    Found {
+    Functions {
         functions,
         patchable: facts.patchable,
     }

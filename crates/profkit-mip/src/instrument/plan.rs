@@ -3,7 +3,7 @@ use super::backend::{Backend, BlockProbes, Sequence, Site};
 use super::blocks::{self, Graph};
 use super::edits::Edits;
 use super::entry;
-use super::functions::{Found, Function, SkipReason, Skipped};
+use super::functions::{Function, Functions, SkipReason, Skipped};
 use super::labels::Labels;
 use super::landing::DataFacts;
 use super::options::{Mode, Options};
@@ -28,7 +28,7 @@ pub(super) struct Planned<'a> {
 #[derive(Debug)]
 pub(super) struct Planner<'m, 'a> {
     module: &'m Module<'a>,
-    found: &'m Found<'a>,
+    found: &'m Functions<'a>,
     data: &'m DataFacts<'a>,
     backend: &'static dyn Backend,
     options: &'m Options,
@@ -51,7 +51,7 @@ struct Range<'a> {
 impl<'m, 'a> Planner<'m, 'a> {
     pub(super) fn new(
         module: &'m Module<'a>,
-        found: &'m Found<'a>,
+        found: &'m Functions<'a>,
         data: &'m DataFacts<'a>,
         backend: &'static dyn Backend,
         options: &'m Options,

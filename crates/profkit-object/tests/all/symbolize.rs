@@ -4,7 +4,9 @@ use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::{
     DebugInfo, Frame, Inputs, Locations, Options, ProgramFiles, Symbolizer,
 };
-use profkit_testkit::{Llvm, RELEASES, fixture, links_cxx, or_skip, repo_root, require_or_skip};
+use profkit_testkit::{
+    Llvm, RELEASES, fixture, links_cxx, or_skip, repo_root, require_or_skip, succeed,
+};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -129,17 +131,6 @@ fn check(program: &Path) {
     assert_like_llvm(program, &locations, &addresses, &[]);
 }
 
-fn run(command: &mut Command) {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(
-        output.status.success(),
-        "{command:?}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
 fn programs() -> PathBuf {
     repo_root().join("tests/programs")
 }
@@ -148,12 +139,14 @@ fn programs() -> PathBuf {
 fn build(compiler: &Path, folder: &Path, name: &str, options: &[&str]) -> PathBuf {
     let program = folder.join(name);
     let sources = ["shapes.cpp", "shapes_more.cpp"].map(|source| programs().join(source));
-    run(Command::new(compiler)
-        .args(options)
-        .args(sources)
-        .arg("-o")
-        .arg(&program)
-        .current_dir(folder));
+    succeed(
+        Command::new(compiler)
+            .args(options)
+            .args(sources)
+            .arg("-o")
+            .arg(&program)
+            .current_dir(folder),
+    );
     program
 }
 
@@ -218,10 +211,12 @@ fn rustc() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("traits");
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    run(Command::new(compiler)
-        .args(["-O", "-g", "--edition", "2021", "-o"])
-        .arg(&program)
-        .arg(programs().join("traits.rs")));
+    succeed(
+        Command::new(compiler)
+            .args(["-O", "-g", "--edition", "2021", "-o"])
+            .arg(&program)
+            .arg(programs().join("traits.rs")),
+    );
     check(&program);
 }
 
@@ -229,17 +224,21 @@ fn rustc() {
 fn build_split(llvm: &Llvm, folder: &Path, version: &str) -> PathBuf {
     std::fs::create_dir(folder).expect("a folder");
     for source in ["shapes", "shapes_more"] {
-        run(Command::new(llvm.clangxx())
-            .args(["-O2", "-gsplit-dwarf", version, "-c", "-o"])
-            .arg(format!("{source}.o"))
-            .arg(programs().join(format!("{source}.cpp")))
-            .current_dir(folder));
+        succeed(
+            Command::new(llvm.clangxx())
+                .args(["-O2", "-gsplit-dwarf", version, "-c", "-o"])
+                .arg(format!("{source}.o"))
+                .arg(programs().join(format!("{source}.cpp")))
+                .current_dir(folder),
+        );
     }
     let program = folder.join("program");
-    run(Command::new(llvm.clangxx())
-        .args(["shapes.o", "shapes_more.o", "-o"])
-        .arg(&program)
-        .current_dir(folder));
+    succeed(
+        Command::new(llvm.clangxx())
+            .args(["shapes.o", "shapes_more.o", "-o"])
+            .arg(&program)
+            .current_dir(folder),
+    );
     program
 }
 
@@ -251,11 +250,13 @@ fn split_debug_info() {
         let folder = root.path().join(version);
         let program = build_split(&llvm, &folder, version);
         check(&program);
-        run(Command::new("llvm-dwp-22")
-            .arg("-e")
-            .arg(&program)
-            .arg("-o")
-            .arg(folder.join("program.dwp")));
+        succeed(
+            Command::new("llvm-dwp-22")
+                .arg("-e")
+                .arg(&program)
+                .arg("-o")
+                .arg(folder.join("program.dwp")),
+        );
         let dwo = ["shapes.dwo", "shapes_more.dwo"].map(|name| folder.join(name));
         for file in &dwo {
             std::fs::remove_file(file).expect("a .dwo file");
@@ -322,21 +323,27 @@ fn separate_debug_files() {
         &["-O2", "-g", "-Wl,--build-id"],
     );
     let objcopy = || Command::new("llvm-objcopy-22");
-    run(objcopy()
-        .arg("--only-keep-debug")
-        .arg(&whole)
-        .arg(path("app.debug")));
-    run(objcopy()
-        .arg("--strip-debug")
-        .arg(&whole)
-        .arg(path("stripped")));
-    run(objcopy()
-        .arg(format!(
-            "--add-gnu-debuglink={}",
-            path("app.debug").display()
-        ))
-        .arg(path("stripped"))
-        .arg(path("app")));
+    succeed(
+        objcopy()
+            .arg("--only-keep-debug")
+            .arg(&whole)
+            .arg(path("app.debug")),
+    );
+    succeed(
+        objcopy()
+            .arg("--strip-debug")
+            .arg(&whole)
+            .arg(path("stripped")),
+    );
+    succeed(
+        objcopy()
+            .arg(format!(
+                "--add-gnu-debuglink={}",
+                path("app.debug").display()
+            ))
+            .arg(path("stripped"))
+            .arg(path("app")),
+    );
     let addresses = code_addresses(&whole);
     let like_whole = |program: &str, folders: &DebugFolders| {
         let files = ProgramFiles::open(&path(program), folders).expect("files");

@@ -7,8 +7,8 @@ use crate::checked::Figures;
 use crate::finish::{density, drop_ambiguous};
 use crate::lines::{FinishedProfile, raise_lines_to_targets, total_of_lines};
 use profkit_data::sample::{
-    AddOutcome, ColdContexts, Frame, Function, ProfileKind, SampleProfile, nest, summarize,
-    trim_cold,
+    AddOutcome, ColdContexts, Frame, Function, ProfileKind, SampleProfile, nest,
+    nest_keeping_bases, summarize, trim_cold,
 };
 use profkit_data::summary::Summary;
 
@@ -45,7 +45,11 @@ pub fn finish(
     }
     trim(&mut profile, &summary, options);
     if options.nest {
-        nest(&mut profile, options.keep_bases);
+        if options.keep_bases {
+            nest_keeping_bases(&mut profile);
+        } else {
+            nest(&mut profile);
+        }
     }
     drop_ambiguous(&mut profile);
     let density = density(&profile, options.density_cutoff);

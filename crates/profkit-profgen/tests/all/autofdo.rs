@@ -9,7 +9,7 @@ use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, collect};
 use profkit_profgen::{Program, autofdo_profile};
 use profkit_testkit::simulate::Simulation;
-use profkit_testkit::{on_path, require_or_skip, skip};
+use profkit_testkit::{on_path, require_or_skip, skip, succeed};
 use std::path::Path;
 use std::process::Command;
 
@@ -30,14 +30,13 @@ fn run(tool: &str, binary: &Path, recording: &Path, options: &[&str], out: &Path
         ));
         return None;
     };
-    let run = Command::new(tool)
-        .arg(format!("--binary={}", binary.display()))
-        .arg(format!("--profile={}", recording.display()))
-        .args(options)
-        .arg(out)
-        .output()
-        .expect("it runs");
-    assert!(run.status.success(), "{run:?}");
+    succeed(
+        Command::new(tool)
+            .arg(format!("--binary={}", binary.display()))
+            .arg(format!("--profile={}", recording.display()))
+            .args(options)
+            .arg(out),
+    );
     Some(())
 }
 

@@ -6,7 +6,7 @@ use profkit_perf::Recording;
 use profkit_perf::collect::{BinaryCounts, CollectOptions, Counts, collect};
 use profkit_profgen::layout::{CodeMap, Flow, FunctionOrder, Layout, LayoutOptions};
 use profkit_testkit::simulate::{Program, Simulation, Step};
-use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip};
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, succeed};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -65,8 +65,7 @@ fn addresses(program: &Path) -> BTreeMap<String, u64> {
 }
 
 fn output(program: &Path) -> String {
-    let output = Command::new(program).arg("50").output().expect("it runs");
-    assert!(output.status.success());
+    let output = succeed(Command::new(program).arg("50"));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 

@@ -9,7 +9,7 @@ use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, collect};
 use profkit_profgen::{LineOptions, Program, make_profile};
 use profkit_testkit::simulate::{self, Simulation, Step};
-use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip};
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, succeed};
 use std::path::Path;
 use std::process::Command;
 
@@ -125,12 +125,6 @@ fn simulated_programs_for_aarch64_have_the_profiles_of_llvm_profgen() {
     check(&program, &Simulation::new(1).depth(32));
 }
 
-fn run(command: &mut Command) {
-    let output = command.output().expect("it runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}\n{errors}");
-}
-
 fn with_counts(llvm: &Llvm, folder: &Path, more: &[&str]) -> (simulate::Program, Counts) {
     let arguments = [&["-O2", "-g", "-Wl,--build-id"][..], more].concat();
     let program = compiled(llvm, "walked.c", &arguments, &folder.join("app"));
@@ -154,20 +148,24 @@ fn debug_info_in_a_file_of_its_own_is_found_by_the_build_id() {
     let id = profkit_data::ids::BuildId(id.to_vec());
     let debug = DebugFolders::build_id_path(&folder.join("debug"), &id, ".debug").expect("a path");
     std::fs::create_dir_all(debug.parent().expect("a folder")).expect("made");
-    run(Command::new(&objcopy)
-        .arg("--only-keep-debug")
-        .arg(&program.path)
-        .arg(&debug));
+    succeed(
+        Command::new(&objcopy)
+            .arg("--only-keep-debug")
+            .arg(&program.path)
+            .arg(&debug),
+    );
     let folders = DebugFolders {
         folders: vec![folder.join("debug")],
     };
     for how in ["--strip-debug", "--strip-all"] {
         let stripped = folder.join(how).join("app");
         std::fs::create_dir_all(folder.join(how)).expect("made");
-        run(Command::new(&objcopy)
-            .arg(how)
-            .arg(&program.path)
-            .arg(&stripped));
+        succeed(
+            Command::new(&objcopy)
+                .arg(how)
+                .arg(&program.path)
+                .arg(&stripped),
+        );
         let found = ours_with(&stripped, &counts, &folders, &LineOptions::default());
         assert_eq!(found.expect("a profile"), expected, "{how}");
         let none = DebugFolders {
@@ -191,20 +189,22 @@ fn split_debug_info_is_read_or_named_as_what_is_missing() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let object = folder.join("walked.o");
-    run(Command::new(llvm.clang())
-        .args([
-            "-O2",
-            "-g",
-            "-gsplit-dwarf",
-            "-fdebug-info-for-profiling",
-            "-c",
-        ])
-        .arg(repo_root().join("tests/programs/walked.c"))
-        .arg("-o")
-        .arg(&object)
-        .current_dir(folder));
+    succeed(
+        Command::new(llvm.clang())
+            .args([
+                "-O2",
+                "-g",
+                "-gsplit-dwarf",
+                "-fdebug-info-for-profiling",
+                "-c",
+            ])
+            .arg(repo_root().join("tests/programs/walked.c"))
+            .arg("-o")
+            .arg(&object)
+            .current_dir(folder),
+    );
     let app = folder.join("app");
-    run(Command::new(llvm.clang()).arg(&object).arg("-o").arg(&app));
+    succeed(Command::new(llvm.clang()).arg(&object).arg("-o").arg(&app));
     let program = simulate::Program::open(&app);
     let bytes = recorded(&program, &Simulation::new(3).depth(16));
     let counts = counts_of(&bytes);
@@ -229,10 +229,12 @@ fn programs_of_rustc_have_the_profiles_of_llvm_profgen() {
     let output = folder.path().join("traits");
     let source = repo_root().join("tests/programs/traits.rs");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    run(Command::new(rustc)
-        .args(["--edition=2024", "-Copt-level=3", "-Cdebuginfo=2", "-o"])
-        .arg(&output)
-        .arg(source));
+    succeed(
+        Command::new(rustc)
+            .args(["--edition=2024", "-Copt-level=3", "-Cdebuginfo=2", "-o"])
+            .arg(&output)
+            .arg(source),
+    );
     let program = simulate::Program::open(&output);
     check(&program, &Simulation::new(5).depth(16));
 }
@@ -292,12 +294,14 @@ fn clang_compiles_the_same_object_with_our_profile() {
     let object = |profile: Option<&Path>| {
         let output = folder.join("walked.o");
         let profile = profile.map(|path| format!("-fprofile-sample-use={}", path.display()));
-        run(Command::new(llvm.clang())
-            .args(["-O2", "-gmlt", "-fdebug-info-for-profiling", "-c"])
-            .args(profile)
-            .arg(repo_root().join("tests/programs/walked.c"))
-            .arg("-o")
-            .arg(&output));
+        succeed(
+            Command::new(llvm.clang())
+                .args(["-O2", "-gmlt", "-fdebug-info-for-profiling", "-c"])
+                .args(profile)
+                .arg(repo_root().join("tests/programs/walked.c"))
+                .arg("-o")
+                .arg(&output),
+        );
         std::fs::read(output).expect("an object file")
     };
     let with_ours = object(Some(&one));

@@ -12,7 +12,7 @@ use profkit_perf::collect::Numbering;
 use profkit_perf::text::{TextOptions, read_text, write_addresses};
 use profkit_profgen::{MakeOptions, Sampling};
 use profkit_testkit::simulate::{PerfEvent, PerfMap, PerfSink, Program, Simulation};
-use profkit_testkit::{PerfWriter, links_c, on_path, or_skip, require_or_skip};
+use profkit_testkit::{PerfWriter, links_c, on_path, or_skip, require_or_skip, succeed};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -70,42 +70,39 @@ struct Built {
     program: PathBuf,
 }
 
-fn run(command: &mut Command) {
-    let output = command.output().expect("runs");
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
 fn built(clang: &Path, linker: &str, arguments: &[&str]) -> Built {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     let mut objects = Vec::new();
     for (name, source) in [("probe", SOURCE), ("other", OTHER)] {
         std::fs::write(at(&format!("{name}.c")), source).expect("written");
-        run(Command::new(clang)
-            .args(["-O2", "-g", "-fdebug-info-for-profiling", "-fno-pic", "-c"])
-            .args(["-ffreestanding", "-fno-asynchronous-unwind-tables"])
-            .args(arguments)
-            .arg(at(&format!("{name}.c")))
-            .arg("-o")
-            .arg(at(&format!("{name}.o"))));
+        succeed(
+            Command::new(clang)
+                .args(["-O2", "-g", "-fdebug-info-for-profiling", "-fno-pic", "-c"])
+                .args(["-ffreestanding", "-fno-asynchronous-unwind-tables"])
+                .args(arguments)
+                .arg(at(&format!("{name}.c")))
+                .arg("-o")
+                .arg(at(&format!("{name}.o"))),
+        );
         objects.push(at(&format!("{name}.o")));
     }
     let (module, program) = (at("probe-fs.ko"), at("linked"));
-    run(Command::new(linker)
-        .args(["-r", "--build-id=sha1", "-o"])
-        .arg(&module)
-        .args(&objects));
+    succeed(
+        Command::new(linker)
+            .args(["-r", "--build-id=sha1", "-o"])
+            .arg(&module)
+            .args(&objects),
+    );
     std::fs::write(at("script"), SCRIPT).expect("written");
-    run(Command::new(linker)
-        .args(["-static", "--build-id=none", "-T"])
-        .arg(at("script"))
-        .arg("-o")
-        .arg(&program)
-        .args(&objects));
+    succeed(
+        Command::new(linker)
+            .args(["-static", "--build-id=none", "-T"])
+            .arg(at("script"))
+            .arg("-o")
+            .arg(&program)
+            .args(&objects),
+    );
     Built {
         folder,
         module,
@@ -265,15 +262,19 @@ fn a_stripped_module_has_its_profile_with_its_debug_file() {
     let debug = built.folder.path().join("probe-fs.ko.debug");
     let stripped = built.folder.path().join("stripped").join("probe-fs.ko");
     std::fs::create_dir(stripped.parent().expect("a folder")).expect("made");
-    run(Command::new("objcopy")
-        .arg("--only-keep-debug")
-        .arg(&built.module)
-        .arg(&debug));
+    succeed(
+        Command::new("objcopy")
+            .arg("--only-keep-debug")
+            .arg(&built.module)
+            .arg(&debug),
+    );
     // Remove the debug info as distributions do. The symbols stay, because the kernel needs them for relocations.
-    run(Command::new("objcopy")
-        .arg("--strip-debug")
-        .arg(&built.module)
-        .arg(&stripped));
+    succeed(
+        Command::new("objcopy")
+            .arg("--strip-debug")
+            .arg(&built.module)
+            .arg(&stripped),
+    );
     let counts = counts(&recording(&program, "[probe_fs]", &[]));
     let files = ProgramFiles::open(&stripped, &DebugFolders::default()).expect("the module");
     let options = MakeOptions::default();

@@ -1,6 +1,6 @@
 //! The output of `profkit mip covered`: the functions that a run entered.
 use super::place;
-use profkit_analysis::names::display;
+use profkit_analysis::names::{printable, spelled};
 use profkit_data::mip::{Function, MipProfile};
 use profkit_data::tables::Frame;
 use std::fmt;
@@ -72,7 +72,7 @@ impl MipCovered<'_> {
             }
             counts.without_location += u64::from(self.form != CoveredForm::Names);
             if matches!(self.form, CoveredForm::Names | CoveredForm::Frames) {
-                writeln!(out, "{}", display(&function.name, self.mangled))?;
+                writeln!(out, "{}", spelled(&function.name, self.mangled.into()))?;
             }
         }
         Ok(counts)
@@ -83,9 +83,9 @@ impl MipCovered<'_> {
             CoveredForm::Lines => place(frame),
             CoveredForm::Paths => {
                 let path = frame.path.as_deref().unwrap_or(b"??");
-                display(path, true).into_owned()
+                printable(path).into_owned()
             }
-            _ => display(frame.function, self.mangled).into_owned(),
+            _ => spelled(frame.function, self.mangled.into()).into_owned(),
         }
     }
 }

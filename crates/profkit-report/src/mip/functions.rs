@@ -4,7 +4,7 @@ use crate::document::write_json;
 use crate::rows::{GROUP_COLUMNS, group_json, group_word};
 use crate::show::text::add_groups;
 use crate::{Answer, Cell, Document, Grouping, RowForm, Rows, Style, grouped, percent};
-use profkit_analysis::names::{self, display};
+use profkit_analysis::names::{self, printable, spelled};
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
 use profkit_data::mip::{
     CallEdge, EntryKind, Function, FunctionId, MipProfile, Modes, ProfileVersion,
@@ -78,7 +78,7 @@ impl MipFunctions<'_> {
     }
 
     fn add_function(&self, document: &mut Document, id: FunctionId, function: &Function) {
-        document.section(display(&function.name, self.mangled));
+        document.section(spelled(&function.name, self.mangled.into()));
         if let Some(frame) = self.frames(id).first() {
             document.fact("source", place(frame));
         }
@@ -111,7 +111,7 @@ impl MipFunctions<'_> {
     fn caller(&self, edge: &CallEdge) -> String {
         match edge.caller {
             Some(caller) => {
-                let name = display(&self.profile.functions[caller].name, self.mangled);
+                let name = spelled(&self.profile.functions[caller].name, self.mangled.into());
                 format!("{name}+{:#x}: {}", edge.call_site, edge.weight)
             }
             None => format!("elsewhere: {}", edge.weight),
@@ -261,7 +261,7 @@ fn add_blocks(document: &mut Document, function: &Function) {
 /// The text `file:line` for a frame.
 pub fn place(frame: &Frame<'_>) -> String {
     let path = frame.path.as_deref().unwrap_or(b"??");
-    format!("{}:{}", display(path, true), frame.line)
+    format!("{}:{}", printable(path), frame.line)
 }
 
 /// The mean ordinal of a function's first call in a run, with one decimal, rounded down.

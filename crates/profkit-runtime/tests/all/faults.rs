@@ -1,7 +1,7 @@
 //! What goes wrong around a program that writes its profile: it is killed, the disk is full, the folder is read-only, the
 //! file is a link or of another program. The file is whole or as it was before, and the reason is on stderr.
 use crate::support::{ran, said, Program, ENDS};
-use profkit_testkit::or_skip;
+use profkit_testkit::{or_skip, succeed};
 use std::fs;
 use std::os::unix::fs::{symlink, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -368,14 +368,13 @@ fn a_file_that_may_not_grow_stays_as_it_was() {
         let before = fs::read(&file).unwrap();
         for (blocks, handling) in [(0, ""), (0, "trap '' XFSZ;"), (1, ""), (9, "")] {
             let script = format!("{handling} ulimit -f {blocks}; exec ./program");
-            let output = Command::new("sh")
-                .args(["-c", &script])
-                .current_dir(program.path(""))
-                .env("LLVM_PROFILE_FILE", name)
-                .env(once.0, once.1)
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{script}: {:?}", output.status);
+            let output = succeed(
+                Command::new("sh")
+                    .args(["-c", &script])
+                    .current_dir(program.path(""))
+                    .env("LLVM_PROFILE_FILE", name)
+                    .env(once.0, once.1),
+            );
             assert_eq!(
                 said(&output),
                 format!(

@@ -1,6 +1,6 @@
 //! Damaged and unsuitable heap profiles: what `profkit merge` says, what it keeps, and its exit code.
-use super::{Heap, profkit, run};
-use profkit_testkit::repo_root;
+use super::{Heap, profkit};
+use profkit_testkit::{repo_root, succeed};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -97,9 +97,11 @@ fn unsuitable_binaries_are_told() {
     heap.build("one", &[]);
     heap.build("other", &["-no-pie", "-fno-pie"]);
     heap.dump("one", "one");
-    run(Command::new("strip")
-        .args(["-g", "one", "-o", "stripped"])
-        .current_dir(heap.folder()));
+    succeed(
+        Command::new("strip")
+            .args(["-g", "one", "-o", "stripped"])
+            .current_dir(heap.folder()),
+    );
     let of = |binary: &str| said(heap.folder(), &["one.memprofraw"], binary);
     let other = of("other");
     assert!(

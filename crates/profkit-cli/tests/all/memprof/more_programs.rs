@@ -1,7 +1,7 @@
 //! Heap profiles of programs that consist of several files, of Rust programs, and of stripped programs whose debug info
 //! is on a server.
-use super::{Heap, profkit, run};
-use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, on_path, skip};
+use super::{Heap, profkit};
+use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, on_path, skip, succeed};
 use std::path::Path;
 use std::process::Command;
 
@@ -9,12 +9,14 @@ use std::process::Command;
 fn several_files_are_compiled_the_same_with_both_profiles_of_each_version() {
     let Some(heap) = Heap::new(22) else { return };
     let sources = ["heap_shelf.cpp", "heap_items.cpp"].map(|name| super::programs().join(name));
-    run(Command::new(heap.llvm.clangxx())
-        .args(HEAP_FLAGS)
-        .args(HEAP_LINK_FLAGS)
-        .args(&sources)
-        .args(["-o", "shelf"])
-        .current_dir(heap.folder()));
+    succeed(
+        Command::new(heap.llvm.clangxx())
+            .args(HEAP_FLAGS)
+            .args(HEAP_LINK_FLAGS)
+            .args(&sources)
+            .args(["-o", "shelf"])
+            .current_dir(heap.folder()),
+    );
     heap.dump("shelf", "shelf");
     let ir = |source: &Path, profile: &str| {
         // The output contains the name of the profile. So every profile is copied to the same name.
@@ -30,7 +32,7 @@ fn several_files_are_compiled_the_same_with_both_profiles_of_each_version() {
                 "-memprof-lifetime-access-density-cold-threshold=30",
             ])
             .args(["-mllvm", "-memprof-ave-lifetime-cold-threshold=0"]);
-        let output = run(clang.arg(source).current_dir(heap.folder()));
+        let output = succeed(clang.arg(source).current_dir(heap.folder()));
         String::from_utf8(output.stdout).unwrap()
     };
     for version in ["2", "3", "4"] {
@@ -56,20 +58,22 @@ fn a_rust_program_is_symbolised_whole() {
     let Some(rustc) = on_path("rustc") else {
         return skip("rustc is not on the path");
     };
-    let said = run(Command::new(&rustc).arg("-vV"));
+    let said = succeed(Command::new(&rustc).arg("-vV"));
     let said = String::from_utf8(said.stdout).unwrap();
     if !said.contains("LLVM version: 22.") {
         // The MemProf pass of another LLVM release does not fit the run-time library of clang 22.
         return skip(&format!("rustc has another LLVM than 22:\n{said}"));
     }
-    run(Command::new(&rustc)
-        .args(["-O", "-Cdebuginfo=1", "-Cforce-frame-pointers=yes"])
-        .args(["-Cpasses=memprof-module function(memprof)"])
-        .arg(format!("-Clinker={}", heap.llvm.clang().display()))
-        .args(["-Clink-arg=-fmemory-profile", "-Clink-arg=-Wl,--build-id"])
-        .arg(super::programs().join("heap_boxes.rs"))
-        .args(["-o", "boxes"])
-        .current_dir(heap.folder()));
+    succeed(
+        Command::new(&rustc)
+            .args(["-O", "-Cdebuginfo=1", "-Cforce-frame-pointers=yes"])
+            .args(["-Cpasses=memprof-module function(memprof)"])
+            .arg(format!("-Clinker={}", heap.llvm.clang().display()))
+            .args(["-Clink-arg=-fmemory-profile", "-Clink-arg=-Wl,--build-id"])
+            .arg(super::programs().join("heap_boxes.rs"))
+            .args(["-o", "boxes"])
+            .current_dir(heap.folder()),
+    );
     heap.dump("boxes", "boxes");
     heap.llvm_merge("boxes", "boxes", &[]);
     heap.profkit_merge("boxes", "boxes", &["--llvm=22"]);
@@ -126,7 +130,7 @@ fn a_rust_program_is_symbolised_whole() {
     };
     assert!(library.contains(", because no binary was given for this build id: "));
     assert!(left_out.starts_with("note: left out "), "{alone:?}");
-    let libraries = run(Command::new("ldd").arg(heap.folder().join("boxes")));
+    let libraries = succeed(Command::new("ldd").arg(heap.folder().join("boxes")));
     let libraries = String::from_utf8(libraries.stdout).unwrap();
     let mut paths = libraries.split_whitespace();
     let libc = paths.find(|path| path.ends_with("/libc.so.6")).unwrap();
@@ -176,9 +180,11 @@ fn a_stripped_program_is_symbolised_by_a_server() {
     };
     drop(file);
     std::fs::create_dir(heap.folder().join("bin")).unwrap();
-    run(Command::new("strip")
-        .args(["--strip-all", "one", "-o", "bin/one"])
-        .current_dir(heap.folder()));
+    succeed(
+        Command::new("strip")
+            .args(["--strip-all", "one", "-o", "bin/one"])
+            .current_dir(heap.folder()),
+    );
     std::fs::remove_file(heap.folder().join("one")).unwrap();
     // A server that has only this file.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

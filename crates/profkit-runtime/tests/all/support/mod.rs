@@ -7,16 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Runs a command that must succeed.
-pub fn ran(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
-}
+pub use profkit_testkit::succeed as ran;
 
 /// Writes the runtime for a release of clang.
 pub fn runtime(folder: &Path, release: u32) -> PathBuf {

@@ -59,7 +59,7 @@
 //! # Ok::<(), profkit::Error>(())
 //! ```
 //!
-//! The name of a record is empty if the names are lost. If a raw profile contains only counters, reading it fails with [`ErrorKind::MissingCorrelation`](crate::ErrorKind::MissingCorrelation): [`InstrReader::open_correlated`](instr::InstrReader::open_correlated)
+//! The name of a record is empty if the names are lost. If a raw profile contains only counters, reading it fails with [`ErrorKind::MissingCorrelation`](crate::ErrorKind::MissingCorrelation): [`InstrReader::salvage`](instr::InstrReader::salvage)
 //! takes the functions from [`Plan::joined`](crate::analysis::correlate::Plan::joined), see [Correlate](#correlate).
 //! [`names::display`](crate::analysis::names::display) demangles names of functions.
 //!

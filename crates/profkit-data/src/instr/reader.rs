@@ -48,19 +48,11 @@ impl<'data> InstrReader<'data> {
     /// # Errors
     /// If the file is not an instrumentation profile, or if its header cannot be read.
     pub fn open(data: &'data [u8]) -> Result<Self> {
-        Self::open_correlated(data, None)
+        Self::salvage(detect(data), data, None)
     }
 
-    /// Opens a profile as [`open`](Self::open) does. A raw profile may hold only counters; `metadata` then supplies its
-    /// function records.
-    pub fn open_correlated(
-        data: &'data [u8],
-        metadata: Option<&'data dyn RawMetadataSource>,
-    ) -> Result<Self> {
-        Self::salvage(detect(data), data, metadata)
-    }
-
-    /// Opens a profile whose kind is known, as [`open_correlated`](Self::open_correlated) does.
+    /// Opens a profile whose kind is known, as [`open`](Self::open) does. A raw profile may hold only counters;
+    /// `metadata` then supplies its function records.
     pub fn salvage(
         kind: FileKind,
         data: &'data [u8],

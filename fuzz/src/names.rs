@@ -40,7 +40,6 @@ pub(crate) fn names(data: &[u8]) {
 /// The number of words that are demangled. More would make the target slow.
 const MOST_WORDS: usize = 200;
 
-/// Whether a symbol may be one of Rust.
 fn rust(symbol: &str) -> bool {
     symbol.contains("_R") || symbol.contains("17h")
 }

@@ -154,7 +154,6 @@ fn count_window(
     Some(made.profile.functions().len())
 }
 
-/// Returns a recording of a simulated run of a program.
 fn recorded(program: &Path) -> &'static [u8] {
     static RECORDING: OnceLock<Vec<u8>> = OnceLock::new();
     RECORDING.get_or_init(|| {

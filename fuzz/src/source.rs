@@ -36,9 +36,7 @@ pub(crate) fn detect(data: &[u8]) {
 /// All that a reader yields.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    /// The records, in order.
     pub(crate) records: Vec<Record>,
-    /// The errors, in order.
     pub(crate) errors: Vec<Error>,
 }
 

@@ -35,9 +35,6 @@ struct Setting {
 }
 
 /// Runs the clients.
-///
-/// # Errors
-/// If a client is not available or fails, or if its results with profkit and with LLVM's tool differ.
 pub fn run(only: Option<&str>) -> Result<()> {
     let root = repo_root();
     let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;

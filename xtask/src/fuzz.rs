@@ -3,6 +3,7 @@
 //!
 //! `cargo fuzz` needs a nightly compiler because of the address sanitizer. The pass that counts edges is part of every
 //! compiler.
+use crate::mip::succeed;
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::{corpus, fixture_path, fixtures_with, repo_root, target_folder};
 use std::fs;
@@ -127,20 +128,14 @@ fn host() -> Result<String> {
 
 /// Returns the targets with these names, or all targets if no name is given.
 fn targets(names: &[String]) -> Result<Vec<Target>> {
-    let output = Command::new("cargo")
-        .current_dir(repo_root())
-        .args([
-            "run",
-            "--quiet",
-            "--package",
-            "profkit-fuzz",
-            "--bin",
-            "targets",
-        ])
-        .output()
-        .context("cargo")?;
-    ensure!(output.status.success(), "the list of targets cannot be had");
-    let text = String::from_utf8(output.stdout)?;
+    let text = succeed(Command::new("cargo").current_dir(repo_root()).args([
+        "run",
+        "--quiet",
+        "--package",
+        "profkit-fuzz",
+        "--bin",
+        "targets",
+    ]))?;
     let all: Vec<Target> = text
         .lines()
         .filter_map(|line| {

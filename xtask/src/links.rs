@@ -111,7 +111,6 @@ fn problem_of(link: &str, page: &Path, docs: &Path, known: &mut Known) -> Option
     (!found).then(|| format!("{link} names a place that the page does not have"))
 }
 
-/// Joins a relative address to a folder.
 fn joined(folder: &Path, link: &str) -> PathBuf {
     let mut path = folder.to_owned();
     for part in Path::new(link).components() {

@@ -45,55 +45,29 @@ struct Release {
     tool: u32,
     /// The versions of the MemProf section that are asked for. If empty, only the default version is written.
     versions: &'static [u32],
-    /// Whether the tool writes the functions in the same order as profkit. Only then can the bytes of the outputs be
-    /// equal.
-    ordered: bool,
-    /// Whether the tool can read dumps of position-independent programs.
-    pie: bool,
+    /// Whether the tool writes the functions in the same order as profkit, so that the bytes of the outputs can be equal,
+    /// and reads dumps of position-independent programs.
+    modern: bool,
 }
 
 const RELEASES: [Release; 5] = [
-    Release {
-        clang: 14,
-        tool: 15,
-        versions: &[],
-        ordered: false,
-        pie: false,
-    },
-    Release {
-        clang: 15,
-        tool: 15,
-        versions: &[],
-        ordered: false,
-        pie: false,
-    },
-    Release {
-        clang: 16,
-        tool: 16,
-        versions: &[],
-        ordered: false,
-        pie: false,
-    },
-    Release {
-        clang: 19,
-        tool: 19,
-        versions: &[0, 1, 2, 3],
-        ordered: true,
-        pie: true,
-    },
-    Release {
-        clang: 22,
-        tool: 22,
-        versions: &[2, 3, 4],
-        ordered: true,
-        pie: true,
-    },
+    release(14, 15, &[], false),
+    release(15, 15, &[], false),
+    release(16, 16, &[], false),
+    release(19, 19, &[0, 1, 2, 3], true),
+    release(22, 22, &[2, 3, 4], true),
 ];
 
+const fn release(clang: u32, tool: u32, versions: &'static [u32], modern: bool) -> Release {
+    Release {
+        clang,
+        tool,
+        versions,
+        modern,
+    }
+}
+
 /// Runs the checks.
-///
-/// # Errors
-/// If a check fails. The other checks are still run.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let folder = target_folder().join("memprof-programs");
     let profkit = built_profkit()?;
@@ -156,7 +130,7 @@ fn build(
     fresh(place)?;
     let mut flags = HEAP_FLAGS.to_vec();
     let mut link = HEAP_LINK_FLAGS.to_vec();
-    if !release.pie {
+    if !release.modern {
         flags.push("-fno-pie");
         link.push("-no-pie");
     }
@@ -213,7 +187,7 @@ impl Check<'_> {
         Ok(format!(
             "{} bytes {}equal in {} merges, {} contexts equal",
             std::fs::metadata(self.place.join("theirs"))?.len(),
-            if self.release.ordered {
+            if self.release.modern {
                 ""
             } else {
                 "but for their order "
@@ -256,7 +230,7 @@ impl Check<'_> {
         )?;
         let file = |name: &str| self.place.join(name);
         let (ours, theirs) = (std::fs::read(file("ours"))?, std::fs::read(file("theirs"))?);
-        if self.release.ordered {
+        if self.release.modern {
             ensure!(ours == theirs, "bytes differ with {options:?}");
             return Ok(());
         }

@@ -20,7 +20,6 @@ use crate::steps::built_profkit;
 struct Screen {
     /// The file name of the picture without `.svg`.
     name: &'static str,
-    /// The commands, run one after the other in the same folder.
     commands: &'static [&'static str],
 }
 
@@ -51,7 +50,6 @@ const SCREENS: &[Screen] = &[
     },
 ];
 
-/// The recording.
 const RECORDING: Screen = Screen {
     name: "merge",
     commands: &[
@@ -213,7 +211,6 @@ struct Style {
     colour: Option<u8>,
 }
 
-/// A row of the screen.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Row(Vec<Piece>);
 

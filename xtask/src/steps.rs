@@ -1,4 +1,5 @@
 //! Tasks that run other commands in sequence.
+use crate::mip::succeed;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
@@ -140,17 +141,11 @@ pub fn has_target(target: &str) -> Result<bool> {
 /// Where the toolchain is.
 fn sysroot() -> Result<PathBuf> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc)
-        .args(["--print", "sysroot"])
-        .current_dir(repo_root())
-        .output()
-        .context("rustc")?;
-    ensure!(
-        output.status.success(),
-        "rustc --print sysroot: {}",
-        output.status
-    );
-    let path = String::from_utf8(output.stdout).context("the path of the toolchain")?;
+    let path = succeed(
+        Command::new(rustc)
+            .args(["--print", "sysroot"])
+            .current_dir(repo_root()),
+    )?;
     Ok(PathBuf::from(path.trim_end()))
 }
 
@@ -167,7 +162,6 @@ pub fn fuzz_smoke(mutations: &str, seed: &str) -> Result<()> {
     cargo(SMOKE, &[("FUZZ_MUTATIONS", mutations), ("FUZZ_SEED", seed)])
 }
 
-/// Runs [`fuzz_smoke`] on every `parts`-th fuzz target, beginning with the one at index `part`.
 pub fn fuzz_smoke_part(part: usize, parts: usize) -> Result<()> {
     let chosen = format!("{part}/{parts}");
     cargo(

@@ -1,7 +1,8 @@
 //! `cargo xtask thorough`: checks that take minutes each and find something rarely. CI runs one of them at a time.
+use crate::mip::succeed;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use profkit_testkit::repo_root;
 
 use crate::steps::{fuzz_smoke_part, sanitize};
@@ -19,7 +20,6 @@ pub struct Arguments {
 /// A part: its name and its function.
 type Part = (&'static str, fn() -> Result<()>);
 
-/// The number of parts of the fuzz targets.
 const FUZZ_PARTS: usize = 4;
 
 const PARTS: [Part; 5 + FUZZ_PARTS] = [
@@ -39,9 +39,6 @@ const PARTS: [Part; 5 + FUZZ_PARTS] = [
 ];
 
 /// Runs the parts that the arguments choose.
-///
-/// # Errors
-/// If a part fails or has no such name.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen: Vec<Part> = match &arguments.parts[..] {
         [] if arguments.turn => vec![PARTS[commits()? % PARTS.len()]],
@@ -63,14 +60,11 @@ fn named(name: &String) -> Result<Part> {
     Ok(part)
 }
 
-/// The number of commits up to HEAD.
 fn commits() -> Result<usize> {
-    let output = Command::new("git")
-        .args(["rev-list", "--count", "HEAD"])
-        .current_dir(repo_root())
-        .output()
-        .context("git")?;
-    ensure!(output.status.success(), "git rev-list: {}", output.status);
-    let text = String::from_utf8(output.stdout)?;
+    let text = succeed(
+        Command::new("git")
+            .args(["rev-list", "--count", "HEAD"])
+            .current_dir(repo_root()),
+    )?;
     text.trim().parse().context("the number of commits")
 }

@@ -53,9 +53,6 @@ impl Edited {
 }
 
 /// Runs the checks.
-///
-/// # Errors
-/// If a check fails. The other checks are still run.
 pub fn run() -> Result<()> {
     let folder = target_folder().join("two-commits");
     let checks = Checks {
@@ -144,7 +141,6 @@ fn edit_lua(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The C files and headers of a folder.
 fn c_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -163,7 +159,6 @@ struct Checks {
 }
 
 impl Checks {
-    /// Builds lua with options.
     fn lua(&self, tree: &Path, options: &[&str], name: &str) -> Result<PathBuf> {
         let program = self.folder.join(name);
         let sources = c_files(&tree.join("src"))?.into_iter();

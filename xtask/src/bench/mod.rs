@@ -40,7 +40,6 @@ struct Place {
 }
 
 impl Place {
-    /// A size of inputs.
     fn size<T>(&self, full: T, small: T) -> T {
         if self.small { small } else { full }
     }
@@ -88,9 +87,6 @@ impl Place {
 }
 
 /// Runs the benchmarks.
-///
-/// # Errors
-/// If a command fails, if outputs are not what they must be, or if a target is missed.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let wanted = |entry: &&Entry| {
         let names = &arguments.names;

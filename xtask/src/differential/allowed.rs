@@ -158,9 +158,6 @@ const CRASHES: &[Reason] = &[
 ];
 
 /// Returns the reason why a difference is allowed, or `None` if the difference is not allowed.
-///
-/// # Errors
-/// If a tool cannot be started.
 pub fn reason(
     tools: &Tools,
     case: &Case,

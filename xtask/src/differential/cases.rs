@@ -50,9 +50,6 @@ impl Case {
     }
 
     /// Writes the inputs into a folder.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     pub fn save(&self, folder: &Path) -> Result<()> {
         fs::create_dir_all(folder)?;
         for input in &self.inputs {
@@ -80,22 +77,18 @@ impl Case {
     }
 }
 
-/// The values of an option.
 #[derive(Clone, Copy)]
 enum Values {
     /// A flag without a value, or with the value 0 or 1.
     Flag,
     /// A number of a size that is usual for options.
     Number,
-    /// A share in millionths.
     Millionths,
     /// Several shares in millionths.
     Cutoffs,
     /// The name of a function, or a part or pattern of a name.
     Function,
-    /// One of these words.
     Word(&'static [&'static str]),
-    /// The output.
     Output,
 }
 
@@ -181,7 +174,6 @@ const SHOW_INSTR: &[(&str, Values)] = &[
     ("show-format", V::Word(&["text", "json", "yaml"])),
 ];
 
-/// The options for showing sample profiles.
 const SHOW_SAMPLE: &[(&str, Values)] = &[
     ("function", V::Function),
     ("all-functions", V::Flag),
@@ -248,9 +240,6 @@ pub struct Corpus {
 impl Corpus {
     /// Collects the profiles: the inputs of LLVM's tests, if `llvm-suite` has fetched them, and the fixtures of this
     /// repository.
-    ///
-    /// # Errors
-    /// If a folder cannot be read, or if there are no profiles.
     pub fn collect() -> Result<Self> {
         let mut corpus = Corpus {
             instr: Vec::new(),

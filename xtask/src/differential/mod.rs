@@ -41,9 +41,6 @@ pub struct Arguments {
 }
 
 /// Compares the tools on random command lines.
-///
-/// # Errors
-/// If a tool is not available, or if the tools differ in a way that the table of allowed differences does not have.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let (runs, keep_going) = (arguments.runs, arguments.keep_going);
     let seed = match arguments.seed {

@@ -16,7 +16,6 @@ pub struct Tools {
     pub profkit: PathBuf,
 }
 
-/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// The exit code; `None` if a signal ended the tool.
@@ -29,18 +28,12 @@ pub struct Ran {
 
 impl Tools {
     /// Runs a command line with LLVM's tool, then with profkit.
-    ///
-    /// # Errors
-    /// If a tool cannot be started.
     pub fn both(&self, case: &Case) -> Result<(Ran, Ran)> {
         Ok((ran(&self.llvm, case)?, ran(&self.profkit, case)?))
     }
 }
 
 /// Runs a program in a folder that contains only the inputs. The run is stopped after 20 seconds.
-///
-/// # Errors
-/// If the program cannot be started, or the folder cannot be made.
 pub fn ran(program: &Path, case: &Case) -> Result<Ran> {
     let folder = TempDir::new()?;
     for input in &case.inputs {

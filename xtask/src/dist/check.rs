@@ -210,7 +210,6 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Returns the first platform in the file name of a wheel.
 fn platform(wheel: &Path) -> Result<&str> {
     let name = wheel.file_stem().and_then(OsStr::to_str);
     let platforms = name.and_then(|name| name.rsplit('-').next());

@@ -101,9 +101,6 @@ struct Dist {
 
 /// Makes the files of a release and tries them out. This is done for the systems in `arguments`, or else for all of
 /// [`SYSTEMS`] whose standard library is installed.
-///
-/// # Errors
-/// If a tool is not available or fails, or if an installed command does not work.
 pub fn run(arguments: &[String]) -> Result<()> {
     let mut systems = Vec::new();
     for name in arguments {
@@ -306,7 +303,6 @@ fn tools(root: &Path) -> Result<PathBuf> {
     Ok(environment.join("bin"))
 }
 
-/// An empty folder.
 fn fresh(folder: PathBuf) -> Result<PathBuf> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;

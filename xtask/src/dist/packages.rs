@@ -106,7 +106,6 @@ pub fn deb(
     Ok(package)
 }
 
-/// The size of the files in a folder, in KiB.
 fn installed_kib(folder: &Path) -> Result<u64> {
     let output = Command::new("du")
         .args(["-sk", "--apparent-size"])

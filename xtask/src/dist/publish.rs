@@ -12,9 +12,6 @@ use super::succeed;
 /// Packs all crates that are to be published, and compiles each from its package, in the order of their dependencies.
 /// If a crate depends on another one that is not published yet, cargo takes the other one from its package (since Rust
 /// 1.90). So each crate is compiled with the crates as they will be published.
-///
-/// # Errors
-/// If a crate cannot be published as it is.
 pub fn publish(arguments: &[String]) -> Result<()> {
     let crates = published()?;
     let build = target_folder().join("dist/publish");

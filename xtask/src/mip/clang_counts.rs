@@ -12,9 +12,6 @@ use std::process::Command;
 pub const NOT_INLINED: [&str; 3] = ["-O0", "-fprofile-instr-generate", "-fno-inline"];
 
 /// Reads the counts in raw profiles of clang.
-///
-/// # Errors
-/// If `llvm-profdata-22` fails.
 pub fn counts_of_raws(raws: &[PathBuf], indexed: &Path) -> Result<Counts> {
     let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;
     succeed(
@@ -31,9 +28,6 @@ pub fn counts_of_raws(raws: &[PathBuf], indexed: &Path) -> Result<Counts> {
 }
 
 /// Fails if MIP counts more than clang does. With `exact`, also fails if MIP counts less.
-///
-/// # Errors
-/// The functions that differ.
 pub fn judge(found: &Comparison, exact: bool) -> Result<()> {
     let list = |entries: &[(String, Vec<u64>, Vec<u64>)]| {
         let lines: Vec<String> = entries
@@ -54,9 +48,6 @@ pub fn judge(found: &Comparison, exact: bool) -> Result<()> {
 
 /// Builds and runs a generated program with both instrumentations, without inlining, and compares all counts of calls.
 /// Returns the number of functions with equal counts.
-///
-/// # Errors
-/// If it does not build or run, or a count differs.
 pub fn compare_program(profkit: &Path, program: &Program, folder: &Path) -> Result<u64> {
     let setting = Setting {
         compiler: "clang-22".into(),

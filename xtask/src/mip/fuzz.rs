@@ -81,9 +81,6 @@ const EXTRAS: [(&str, &[&str]); 23] = [
 ];
 
 /// Runs the test.
-///
-/// # Errors
-/// If a program behaves differently when it is instrumented. All programs are tried before this error is returned.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let (programs, first) = (arguments.programs, arguments.seed);
     let modes = if arguments.mode.is_empty() {

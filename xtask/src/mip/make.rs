@@ -16,7 +16,6 @@ pub struct Toolchain {
     cxx: String,
     /// Options for compiling.
     flags: Vec<String>,
-    /// Options for linking.
     link_flags: Vec<String>,
 }
 
@@ -124,9 +123,6 @@ impl Real {
 
     /// Builds the program in a fresh copy of its sources, without the programs that only its tests need. Returns the
     /// warnings of linkers: the lines of standard error that contain `warning` and the name of a linker.
-    ///
-    /// # Errors
-    /// If make fails.
     pub fn build(self, sources: &Sources, tools: &Toolchain, tree: &Path) -> Result<Vec<String>> {
         match self.package() {
             Some(package) => sources.copy(package, tree)?,
@@ -185,9 +181,6 @@ impl Real {
 
     /// Returns command lines that use the program in the usual way, and not its tests. They are deterministic and use
     /// one thread each. With more `rounds` they take longer.
-    ///
-    /// # Errors
-    /// If their input cannot be written.
     pub fn workload(self, tree: &Path, rounds: u32) -> Result<Vec<Vec<String>>> {
         let program = self.executable(tree).display().to_string();
         let line = |arguments: &[&str]| {
@@ -223,9 +216,6 @@ impl Real {
     /// Runs the program's own tests. The raw profiles are merged below `raws`, an existing folder. The tests of zstd are
     /// `playTests.sh`, and with `whole` also its fuzzers. The tests of re2 are linked with the static library, and with
     /// `whole` a second time with the shared library.
-    ///
-    /// # Errors
-    /// If a test fails.
     pub fn test(
         self,
         tools: &Toolchain,
@@ -293,9 +283,6 @@ fn make_re2(tree: &Path, tools: &Toolchain, targets: &[&str]) -> Result<String> 
 }
 
 /// Builds some of re2's test programs in `obj/test`, in a tree that [`Real::build`] has built.
-///
-/// # Errors
-/// If make fails.
 pub fn re2_tests(tree: &Path, tools: &Toolchain, names: &[&str]) -> Result<()> {
     let targets: Vec<String> = names
         .iter()
@@ -483,7 +470,6 @@ fn test_re2(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
     Ok(done)
 }
 
-/// Runs make with one additional rule.
 fn make_with(run: &Run<'_>, arguments: &[&str], rule: &str, target: &str) -> Result<String> {
     let mut all = vec!["--eval", rule];
     all.extend(arguments);

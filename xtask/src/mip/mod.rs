@@ -12,15 +12,11 @@ use profkit_testkit::program::counts::{self, Counts};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The mode with this name, for command lines.
 fn mode(name: &str) -> Result<MipMode, String> {
     MipMode::named(name).ok_or_else(|| format!("no mode {name}"))
 }
 
 /// Runs a command to its end and returns its standard output.
-///
-/// # Errors
-/// If the command does not exit with 0; the message has the last lines of its output.
 pub fn succeed(command: &mut Command) -> Result<String> {
     let made = command
         .stdin(Stdio::null())
@@ -56,9 +52,6 @@ pub fn fresh(folder: &Path) -> Result<()> {
 }
 
 /// Makes the profile of a binary and merges raw profiles into it.
-///
-/// # Errors
-/// If `mip create` or `mip merge` fails.
 fn mip_profile(profkit: &Path, binary: &Path, raws: &[PathBuf], profile: &Path) -> Result<()> {
     succeed(
         Command::new(profkit)
@@ -77,9 +70,6 @@ fn mip_profile(profkit: &Path, binary: &Path, raws: &[PathBuf], profile: &Path) 
 
 /// Returns the number of calls of each function of a profile, from the JSON of `mip show`. With `covered`, the number
 /// is 1 if the function was entered, and otherwise 0.
-///
-/// # Errors
-/// If it fails or its JSON is not as expected.
 fn mip_counts(profkit: &Path, profile: &Path, covered: bool) -> Result<Counts> {
     let text = succeed(
         Command::new(profkit)

@@ -43,7 +43,6 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Sets the folder for the sources.
     pub fn new(folder: &Path) -> Sources {
         Sources {
             folder: folder.to_owned(),
@@ -51,9 +50,6 @@ impl Sources {
     }
 
     /// Copies a package's tree to `to`. An existing tree there is removed first.
-    ///
-    /// # Errors
-    /// If the sources are not available; the message says what to do.
     pub fn copy(&self, package: Package, to: &Path) -> Result<()> {
         let tree = self.tree(package)?;
         if let Some(parent) = to.parent() {

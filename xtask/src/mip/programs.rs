@@ -42,9 +42,6 @@ struct Options {
 }
 
 /// Runs the checks.
-///
-/// # Errors
-/// If a check fails. The other checks are still run.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let folder = target_folder().join("mip-programs");
     let options = Options {

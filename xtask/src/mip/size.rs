@@ -13,7 +13,6 @@ pub struct Image {
     pub records: u64,
     /// The number of instrumented functions, from the entries of the map.
     pub functions: u64,
-    /// The number of dynamic relocations.
     pub dynamic_relocations: u64,
     /// The names of symbols, without those of the runtime, and how often each occurs.
     pub symbols: BTreeMap<String, usize>,
@@ -48,9 +47,6 @@ fn is_own(name: &str) -> bool {
 }
 
 /// Measures a 64-bit ELF file.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn image(path: &Path) -> Result<Image> {
     let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
     let file = ElfFile64::<object::Endianness>::parse(&*bytes)

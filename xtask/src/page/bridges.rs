@@ -3,6 +3,7 @@
 //! and DuckDB.
 use super::browser::Browser;
 use super::firefox::{self, Counted, Firefox};
+use crate::mip::succeed;
 use crate::steps::cargo;
 use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
@@ -45,7 +46,6 @@ struct Export {
     counted: &'static [Counted],
 }
 
-/// Runs the chore.
 pub fn run() -> Result<()> {
     cargo(
         &["build", "-q", "-p", "profkit-cli", "--features", "arrow"],
@@ -75,19 +75,14 @@ pub fn run() -> Result<()> {
             ("firefox", "firefox.json"),
         ] {
             let file = folder.join(format!("{}.{suffix}", export.name));
-            let output = Command::new(target_folder().join("debug/profkit"))
-                .current_dir(&folder)
-                .arg("export")
-                .args(&export.arguments)
-                .args(["--to", form, "-o"])
-                .arg(&file)
-                .output()?;
-            ensure!(
-                output.status.success(),
-                "{}: {}",
-                export.name,
-                String::from_utf8_lossy(&output.stderr)
-            );
+            succeed(
+                Command::new(target_folder().join("debug/profkit"))
+                    .current_dir(&folder)
+                    .arg("export")
+                    .args(&export.arguments)
+                    .args(["--to", form, "-o"])
+                    .arg(&file),
+            )?;
             match form {
                 "pprof" => read(&reader, &file, export.lines)?,
                 "firefox" => {
@@ -167,7 +162,7 @@ fn exports(folder: &Path) -> Result<Vec<Export>> {
 
 /// Downloads and unpacks an npm package, unless this was done before. `None` if npm cannot fetch it. The packages are
 /// tools of this check and no part of profkit.
-fn fetched(folder: &Path, package: &str) -> Result<Option<PathBuf>> {
+pub fn fetched(folder: &Path, package: &str) -> Result<Option<PathBuf>> {
     // A name may begin with its owner: `@owner/name@version`.
     let name = package.rsplit_once('@').map_or(package, |(name, _)| name);
     let home = folder.join(name.trim_start_matches('@').replace('/', "-"));
@@ -196,18 +191,12 @@ fn fetched(folder: &Path, package: &str) -> Result<Option<PathBuf>> {
 
 /// Reads a pprof file with the other reader, which must print all of `lines`.
 fn read(reader: &Path, file: &Path, lines: &[&str]) -> Result<()> {
-    let output = Command::new("node")
-        .args(["-e", PRINT])
-        .arg(reader)
-        .arg(file)
-        .output()?;
-    ensure!(
-        output.status.success(),
-        "{}: {}",
-        file.display(),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = succeed(
+        Command::new("node")
+            .args(["-e", PRINT])
+            .arg(reader)
+            .arg(file),
+    )?;
     let found: Vec<_> = text.lines().collect();
     if lines.len() > 1 {
         ensure!(

@@ -25,9 +25,6 @@ pub struct Browser {
 
 impl Browser {
     /// Starts a browser. `None` if chromedriver or Chromium is not installed.
-    ///
-    /// # Errors
-    /// If it does not start.
     pub fn start() -> Result<Option<Self>> {
         let program = ["/usr/bin/chromium", "/usr/bin/chromium-browser"];
         let Some(program) = program.into_iter().find(|path| Path::new(path).exists()) else {
@@ -95,9 +92,6 @@ impl Browser {
     }
 
     /// Opens a file, and waits until the page is ready. Returns the time that this took.
-    ///
-    /// # Errors
-    /// If the page does not become ready.
     pub fn open(&self, file: &Path, fragment: &str) -> Result<Duration> {
         // The browser would not reload a page whose address differs only in the fragment. So an empty page is opened
         // first.
@@ -110,9 +104,6 @@ impl Browser {
     }
 
     /// Opens a page that profkit did not make, without waiting until it is ready.
-    ///
-    /// # Errors
-    /// If the browser does not answer.
     pub fn show(&self, file: &Path, fragment: &str) -> Result<()> {
         self.post("/url", &json!({ "url": "about:blank" }))?;
         let url = format!("file://{}{fragment}", file.display());
@@ -121,17 +112,11 @@ impl Browser {
     }
 
     /// Runs a script, which is the body of a function, and returns the function's value.
-    ///
-    /// # Errors
-    /// If the script throws.
     pub fn run(&self, script: &str) -> Result<Value> {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     /// Runs a script that makes a promise, and waits for the promise.
-    ///
-    /// # Errors
-    /// If it fails.
     pub fn run_async(&self, script: &str) -> Result<Value> {
         let script = format!(
             "const done = arguments[0]; (async () => {{ {script} }})().then(done, (error) => done({{ failed: String(error) }}));"
@@ -142,18 +127,12 @@ impl Browser {
     }
 
     /// Returns the value of an expression as text.
-    ///
-    /// # Errors
-    /// If the expression throws.
     pub fn text(&self, expression: &str) -> Result<String> {
         let value = self.run(&format!("return String({expression});"))?;
         Ok(value.as_str().unwrap_or_default().to_owned())
     }
 
     /// Waits until an expression is true.
-    ///
-    /// # Errors
-    /// If it stays false.
     pub fn wait(&self, expression: &str) -> Result<()> {
         let started = Instant::now();
         while self.run(&format!("return !!({expression});"))? != Value::Bool(true) {
@@ -168,9 +147,6 @@ impl Browser {
     }
 
     /// Presses keys, one after the other, in the focused element.
-    ///
-    /// # Errors
-    /// If the browser does not answer.
     pub fn press(&self, keys: &[&str]) -> Result<()> {
         let steps: Vec<_> = keys
             .iter()
@@ -185,9 +161,6 @@ impl Browser {
     }
 
     /// Clicks on the first element that a selector matches.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn click(&self, selector: &str) -> Result<()> {
         self.run(&format!(
             "document.querySelector({}).click();",
@@ -197,9 +170,6 @@ impl Browser {
     }
 
     /// Sets the size of the window, and the user's preference for dark or light pages.
-    ///
-    /// # Errors
-    /// If the browser does not answer.
     pub fn look(&self, width: u32, height: u32, dark: bool) -> Result<()> {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
@@ -211,9 +181,6 @@ impl Browser {
     }
 
     /// Writes a picture of the window as PNG.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn picture(&self, file: &Path) -> Result<()> {
         let answer = self.devtools("Page.captureScreenshot", &json!({ "format": "png" }))?;
         let text = answer["data"].as_str().context("no picture")?;
@@ -232,9 +199,6 @@ impl Browser {
     }
 
     /// Returns the messages in the console, and the requests of the page, since the last call.
-    ///
-    /// # Errors
-    /// If the browser does not answer.
     pub fn logged(&self) -> Result<String> {
         let mut lines = String::new();
         for entry in self

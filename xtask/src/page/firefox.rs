@@ -1,12 +1,12 @@
 //! Checks that the Firefox Profiler reads what `profkit export --to firefox` writes. The check uses the Firefox
 //! Profiler's command from npm. It loads profiles with the same code, and with the same checks, as the page
 //! profiler.firefox.com.
+use crate::mip::succeed;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The package of the command.
 pub const PACKAGE: &str = "@firefox-devtools/profiler-cli@0.10.0";
 
 /// A function as the Firefox Profiler counts it: thread, name, weight of its own, weight with what it calls.
@@ -62,17 +62,11 @@ impl<'a> Firefox<'a> {
     }
 
     fn call(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new("node")
-            .arg(&self.script)
-            .args(arguments)
-            .env("HOME", self.home)
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "{arguments:?}: {}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
-        Ok(String::from_utf8(output.stdout)?)
+        succeed(
+            Command::new("node")
+                .arg(&self.script)
+                .args(arguments)
+                .env("HOME", self.home),
+        )
     }
 }

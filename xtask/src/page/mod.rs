@@ -6,6 +6,7 @@ mod browser;
 mod firefox;
 mod tables;
 
+use crate::mip::succeed;
 use crate::steps::built_profkit;
 use anyhow::{Context as _, Result, ensure};
 use browser::{Browser, DOWN, ENTER, ESCAPE, RIGHT, TAB};
@@ -19,7 +20,6 @@ use std::process::Command;
 /// The name of a function that would become an HTML element if the page did not treat it as text.
 const HOSTILE: &str = "</script><img src=x onerror=document.title='broken'>";
 
-/// The version of axe-core that is fetched.
 const AXE: &str = "axe-core@4.14.1";
 
 /// Runs the checks; with `only_pictures`, makes the pictures of the README.
@@ -144,16 +144,12 @@ fn pages(profkit: &Path, folder: &Path) -> Result<Vec<Page>> {
         ("merge", &["mixed-1.mipraw", "mixed-2.mipraw"]),
     ] {
         let files = files.iter().map(|file| fixtures.join(file));
-        let output = Command::new(profkit)
-            .current_dir(folder)
-            .args(["mip", command, "-p", "runs.mip"])
-            .args(files)
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "mip {command}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        succeed(
+            Command::new(profkit)
+                .current_dir(folder)
+                .args(["mip", command, "-p", "runs.mip"])
+                .args(files),
+        )?;
     }
     let (dump, debug) = (heap.join("heap.memprofraw"), heap.join("heap.debug"));
     let [dump, debug] = [&dump, &debug].map(|path| path.display().to_string());
@@ -209,18 +205,14 @@ fn pages(profkit: &Path, folder: &Path) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
     for (name, arguments, views) in jobs {
         let file = folder.join(format!("{name}.html"));
-        let output = Command::new(profkit)
-            .current_dir(folder)
-            .arg("report")
-            .args(arguments)
-            .arg("-o")
-            .arg(&file)
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "{name}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        succeed(
+            Command::new(profkit)
+                .current_dir(folder)
+                .arg("report")
+                .args(arguments)
+                .arg("-o")
+                .arg(&file),
+        )?;
         pages.push(Page { file, views });
     }
     Ok(pages)
@@ -479,17 +471,13 @@ fn documented(browser: &Browser, profkit: &Path, folder: &Path) -> Result<()> {
         ("heap", &["heap.memprofraw", "--binaries", "heap.debug"]),
     ];
     for (name, arguments) in pages {
-        let output = Command::new(profkit)
-            .current_dir(folder)
-            .arg("report")
-            .args(arguments)
-            .args(["-o", &format!("{name}.html")])
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        succeed(
+            Command::new(profkit)
+                .current_dir(folder)
+                .arg("report")
+                .args(arguments)
+                .args(["-o", &format!("{name}.html")]),
+        )?;
     }
     let views = [
         ("page-functions", "lua", "#functions", false),
@@ -510,30 +498,12 @@ fn documented(browser: &Browser, profkit: &Path, folder: &Path) -> Result<()> {
 
 /// Returns the script of axe-core, which is fetched once. It is a tool of this check and no part of profkit.
 fn axe(folder: &Path) -> Result<Option<String>> {
-    let path = folder.join("package/axe.min.js");
-    if !path.exists() {
-        let fetched = Command::new("npm")
-            .args(["pack", "--silent", AXE])
-            .current_dir(folder)
-            .output();
-        let archive = match fetched {
-            Ok(output) if output.status.success() => {
-                String::from_utf8_lossy(&output.stdout).trim().to_owned()
-            }
-            _ => {
-                // A failed download is not an error in CI, because npm's registry may not be reachable from CI.
-                eprintln!(
-                    "skipped: axe-core does not look at the pages: npm is not installed, or has no network"
-                );
-                return Ok(None);
-            }
-        };
-        let status = Command::new("tar")
-            .arg("xzf")
-            .arg(&archive)
-            .current_dir(folder)
-            .status()?;
-        ensure!(status.success(), "{archive} cannot be unpacked");
-    }
-    Ok(Some(fs::read_to_string(path)?))
+    let Some(package) = bridges::fetched(folder, AXE)? else {
+        // A failed download is not an error in CI, because npm's registry may not be reachable from CI.
+        eprintln!(
+            "skipped: axe-core does not look at the pages: npm is not installed, or has no network"
+        );
+        return Ok(None);
+    };
+    Ok(Some(fs::read_to_string(package.join("axe.min.js"))?))
 }

@@ -1,4 +1,5 @@
 //! Checks the tables that `profkit export` writes: pyarrow reads them, and DuckDB runs queries on them.
+use crate::mip::succeed;
 use anyhow::{Result, ensure};
 use profkit_testkit::{skip, target_folder};
 use std::fs;
@@ -69,28 +70,20 @@ pub fn check(folder: &Path, heap: &Path) -> Result<()> {
     for (profile, options, table, query, answer) in CHECKS {
         let name = format!("{profile}.{table}");
         for form in ["parquet", "arrow", "csv"] {
-            let output = Command::new(target_folder().join("debug/profkit"))
-                .current_dir(if options.is_empty() { folder } else { heap })
-                .args(["export", profile])
-                .args(*options)
-                .args(["--to", form, "--table", table, "-o"])
-                .arg(folder.join(format!("{name}.{form}")))
-                .output()?;
-            ensure!(
-                output.status.success(),
-                "{name}.{form}: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+            succeed(
+                Command::new(target_folder().join("debug/profkit"))
+                    .current_dir(if options.is_empty() { folder } else { heap })
+                    .args(["export", profile])
+                    .args(*options)
+                    .args(["--to", form, "--table", table, "-o"])
+                    .arg(folder.join(format!("{name}.{form}"))),
+            )?;
         }
-        let output = Command::new(&python)
-            .current_dir(folder)
-            .args(["-c", QUERY, &name, query])
-            .output()?;
-        let (found, errors) = (
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-        );
-        ensure!(output.status.success(), "{name}: {errors}");
+        let found = succeed(
+            Command::new(&python)
+                .current_dir(folder)
+                .args(["-c", QUERY, &name, query]),
+        )?;
         ensure!(
             found.trim() == *answer,
             "{name}: found {found}, expected {answer}"

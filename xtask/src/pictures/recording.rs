@@ -24,7 +24,6 @@ const END: Duration = Duration::from_secs(6);
 /// first command. This time is a part of [`END`].
 const FIRST: Duration = Duration::from_secs(2);
 
-/// Runs the commands, and returns the recording of them.
 pub fn record(commands: &[&str], folder: &Path) -> Result<String> {
     let mut now = BREATH;
     // The rows, each with the time when it appears. A prompt also has the number of characters that are typed.

@@ -30,9 +30,6 @@ impl Outcome {
 pub type Outcomes = BTreeMap<String, Outcome>;
 
 /// Returns the folder of LLVM 22 with lit and the programs that tests call.
-///
-/// # Errors
-/// If one of them is not installed.
 pub fn programs() -> Result<PathBuf> {
     let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;
     let folder = folder_of(llvm.profdata())?;
@@ -48,9 +45,6 @@ pub fn programs() -> Result<PathBuf> {
 
 /// Returns the folder of a program. If the program is a link, as in /usr/bin, the folder is that of the program to
 /// which the link leads.
-///
-/// # Errors
-/// If the program does not exist.
 pub fn folder_of(program: &Path) -> Result<PathBuf> {
     let path = program
         .canonicalize()
@@ -61,9 +55,6 @@ pub fn folder_of(program: &Path) -> Result<PathBuf> {
 
 /// Runs lit with a configuration in an empty folder `work`. If `filter` is given, only tests whose names match it are
 /// run.
-///
-/// # Errors
-/// If lit cannot be started, or writes no results.
 pub fn run(
     programs: &Path,
     work: &Path,

@@ -18,7 +18,6 @@ use crate::steps::built_profkit;
 
 /// The tests of one tool.
 struct Suite {
-    /// The name of the tool, which is also the name of the folder of its tests.
     tool: &'static str,
     /// The page with the table of allowed differences.
     page: &'static str,
@@ -36,9 +35,6 @@ const SUITES: [Suite; 2] = [
 ];
 
 /// Runs the tests with both tools.
-///
-/// # Errors
-/// If a tool or the source package is not available, or if profkit fails a test that LLVM's tool passes.
 pub fn run(filter: Option<&str>) -> Result<()> {
     let programs = lit::programs()?;
     let source = source::fetched()?.join("llvm/test/tools");

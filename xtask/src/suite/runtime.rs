@@ -24,9 +24,6 @@ const RELEASE: u32 = 19;
 const RUNTIME: &str = "libclang_rt.profile";
 
 /// Runs the tests with both runtimes.
-///
-/// # Errors
-/// If a tool or the source package is not available, or if a test contradicts the table of docs/formats/runtime.md.
 pub fn run(filter: Option<&str>) -> Result<()> {
     let programs = lit::programs()?;
     let llvm = Llvm::find(RELEASE)
@@ -131,7 +128,6 @@ struct Setup<'a> {
     resources: &'a Path,
     /// The value of `PATH`: the folders with programs that tests call.
     path: String,
-    /// The folder of the tests.
     tests: &'a Path,
     /// The folder for files that the tests write.
     out: &'a Path,

@@ -3,10 +3,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use profkit_testkit::target_folder;
 
-/// The source package.
+use crate::mip::succeed;
+
 const PACKAGE: &str = "llvm-toolchain-19";
 
 /// The sources list for apt. The machine's own list is not used, because it may have no source packages.
@@ -16,7 +17,6 @@ deb-src http://deb.debian.org/debian bookworm-updates main
 deb-src http://deb.debian.org/debian-security bookworm-security main
 ";
 
-/// The folders that are unpacked.
 const FOLDERS: [&str; 3] = [
     "llvm/test/tools/llvm-profdata",
     "llvm/test/tools/llvm-profgen",
@@ -29,9 +29,6 @@ pub fn folder() -> PathBuf {
 }
 
 /// Fetches and unpacks the tests below [`folder`], unless an earlier call did. Returns the root of the sources.
-///
-/// # Errors
-/// If apt cannot fetch the package, or tar cannot unpack it.
 pub fn fetched() -> Result<PathBuf> {
     let folder = folder();
     let root = folder.join("source");
@@ -65,9 +62,6 @@ pub fn fetched() -> Result<PathBuf> {
 }
 
 /// Downloads the files of a source package into a folder.
-///
-/// # Errors
-/// If apt cannot fetch them.
 pub fn download(package: &str, folder: &Path) -> Result<()> {
     for part in ["lists/partial", "cache/archives/partial"] {
         fs::create_dir_all(folder.join(part))?;
@@ -97,15 +91,5 @@ fn apt(fetch: &Path, arguments: &[&str]) -> Result<()> {
         .args(["-o", &option("Dir::Cache", &fetch.join("cache"))])
         .args(["-o", "APT::Sandbox::User=root"])
         .args(arguments);
-    succeed(&mut command)
-}
-
-fn succeed(command: &mut Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("{command:?} cannot be started"))?;
-    if !status.success() {
-        bail!("{command:?} failed: {status}");
-    }
-    Ok(())
+    succeed(&mut command).map(drop)
 }

@@ -15,7 +15,6 @@ fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs")
 }
 
-/// `profkit` with arguments, in a folder.
 fn profkit(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_profkit"))
         .args(args)

@@ -117,7 +117,6 @@ impl Workspace {
         command
     }
 
-    /// Runs `profkit mip cargo` with options, cargo's arguments and variables.
     fn mip_cargo(&self, options: &[&str], cargo: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = self.command(PROFKIT);
         command

@@ -109,7 +109,6 @@ fn sources(folder: &Path) {
     }
 }
 
-/// The outcome of a call.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     code: Option<i32>,

@@ -110,7 +110,6 @@ fn counted(folder: &Path) -> (String, BTreeMap<String, u64>) {
     (printed, calls)
 }
 
-/// The files in a folder and in its folder `lib`.
 fn names(folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for below in [folder.to_owned(), folder.join("lib")] {

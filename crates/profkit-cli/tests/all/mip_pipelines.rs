@@ -8,7 +8,6 @@ use std::process::Command;
 
 const PROFKIT: &str = env!("CARGO_BIN_EXE_profkit");
 
-/// Runs a command in a folder and returns its standard output.
 fn run(folder: &Path, command: &mut Command) -> String {
     let made = command
         .current_dir(folder)

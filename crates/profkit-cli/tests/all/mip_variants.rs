@@ -38,7 +38,6 @@ fn build(folder: &Path, options: &[&str], words: &[&str], source: &str, output: 
     assert!(made.status.success(), "{output}: {}", text(&made.stderr));
 }
 
-/// Runs a program of the folder with a name for its raw file, or with none.
 fn run(folder: &Path, program: &str, name: &str, words: &[&str]) -> Output {
     let mut command = Command::new(folder.join(program));
     command.args(words).current_dir(folder);

@@ -44,7 +44,6 @@ fn assert_no_failures(failures: &[String]) {
     assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
 }
 
-/// One step of a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     File {
@@ -270,7 +269,6 @@ fn commands(block: &[(&str, usize)], steps: &mut Vec<Step>) {
     }
 }
 
-/// Whether the tools that the commands name are installed.
 fn tools_are_there(steps: &[Step]) -> Result<(), String> {
     let mut releases = BTreeSet::new();
     for step in steps {

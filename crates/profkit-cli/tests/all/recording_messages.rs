@@ -90,7 +90,6 @@ fn profkit(folder: &Path, arguments: &[&str]) -> Said {
     }
 }
 
-/// Runs `profkit show` of a recording.
 fn show(recording: &[u8]) -> Said {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("perf.data"), recording).unwrap();

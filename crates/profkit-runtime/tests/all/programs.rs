@@ -90,7 +90,6 @@ const MODES: [(u32, &[&str]); 9] = [
     ),
 ];
 
-/// The offset of the first function record in a raw file of a release of clang.
 fn first_record(raw: &[u8], release: u32) -> usize {
     let words = if release < 18 { 11 } else { 16 };
     words * 8 + u64::from_le_bytes(raw[16..24].try_into().unwrap()) as usize

@@ -77,7 +77,6 @@ fn listing(code: &str) -> HashMap<&str, Vec<String>> {
     functions
 }
 
-/// Returns the disassembly of the entry probe of the function with this index.
 fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
     let record = format!("l_profkit_mip_r{index}");
     let lines: &[&str] = match (is_arm64, mode) {

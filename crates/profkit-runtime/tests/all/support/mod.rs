@@ -9,7 +9,6 @@ use std::process::{Command, Output};
 
 pub use profkit_testkit::succeed as ran;
 
-/// Writes the runtime for a release of clang.
 pub fn runtime(folder: &Path, release: u32) -> PathBuf {
     let version = Compiler::Clang(release).raw_version().unwrap();
     let path = folder.join(format!("libprofile-{version}.a"));

@@ -436,8 +436,8 @@ impl Writer {
             fresh: tempfile::tempdir_in(&root)?,
             scratch: tempfile::tempdir()?,
             manifest: "Written by `cargo xtask fixtures`: each file, its size, and the commands that made it, in tests/programs.\n\
-                       OUT is a scratch folder, FIXTURES this one. The program of a raw profile then ran as `setarch -R OUT/program 3 50`, at the same \
-                       addresses each time\n(readme/clang-14 with `1 10`, clang-19 with `8 200`, clang-22 with `1 10`).\n"
+                       OUT is a scratch folder. The program then ran as `setarch -R OUT/program 3 50`, at the same \
+                       addresses each time\n(readme/clang-14 with `1 10`, clang-19 with `8 200`, clang-22 with `1 10`). FIXTURES is this folder.\n"
                 .to_owned(),
             total: 0,
         })

@@ -367,7 +367,13 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
             .replace(url, "URL")
             .replace(&program.id, "ID")
             .replace(&format!("of {} bytes", app.len()), "of LEN bytes");
-        let said = said.replace(dir.to_str().unwrap(), "[TMP]");
+        let mut said = said.replace(dir.to_str().unwrap(), "[TMP]");
+        // How much of the file comes within the second depends on the load of the machine.
+        while let Some((before, after)) = said.split_once("too slow: ")
+            && let Some((_, after)) = after.split_once(" bytes in")
+        {
+            said = format!("{before}too slow; SOME bytes in{after}");
+        }
         // The report and the warning have the same text, so only one line is kept.
         let line = said
             .lines()
@@ -468,7 +474,7 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
     -- silent
     no binary: debuginfod has no debuginfo of build id ID (URL: no answer in 1 seconds (DEBUGINFOD_TIMEOUT))
     -- trickling
-    no binary: debuginfod has no debuginfo of build id ID (URL: the download was too slow: 640 bytes in 1 seconds)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the download was too slow; SOME bytes in 1 seconds)
     -- silent in the middle
     no binary: debuginfod has no debuginfo of build id ID (URL: no answer in 1 seconds (DEBUGINFOD_TIMEOUT))
     -- nobody to ask

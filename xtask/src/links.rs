@@ -104,6 +104,10 @@ fn problem_of(link: &str, page: &Path, docs: &Path, known: &mut Known) -> Option
     if inside.starts_with("src") {
         return None;
     }
+    // rustdoc leads from the module that defines an item to the one that shows it.
+    if !inside.starts_with(CRATE) {
+        return (!target.is_file()).then(|| format!("{link} is no page"));
+    }
     let Some(ids) = ids_of(&target, known) else {
         return Some(format!("{link} is no page, or one that leads to another"));
     };

@@ -178,7 +178,7 @@ structures! {
     Part(u64) = |number, f| write!(f, "part {number}"),
     /// A call edge of a MIP profile, by its index, counted from 0.
     CallEdge(u64) = |index, f| write!(f, "call edge {index}"),
-    /// A section of a sample profile, by its kind ([`profkit_abi::sample::section`]).
+    /// A section of a sample profile, by its kind (`profkit_abi::sample::section`).
     SampleSection(u64) = |kind, f| f.write_str(sample_section_name(*kind)),
     /// A section of an object file, by its name.
     NamedSection(Cow<'static, str>) = |name, f| f.write_str(name),

@@ -50,7 +50,7 @@ pub trait Inputs: Sync {
 
     /// Opens an input and returns its bytes, which are mapped, borrowed, or read into a buffer. An implementer that
     /// reads the bytes should use `buffer`: take it with `std::mem::take`, clear it, fill it and return it as
-    /// [`InputData::Buffer`]. The merge passes the same buffer again for the next input, so no new memory is needed.
+    /// `InputData::Buffer`. The merge passes the same buffer again for the next input, so no new memory is needed.
     ///
     /// Any thread may call this method. A merge opens each input once. It opens an input a second time only if
     /// [`can_reopen`](Self::can_reopen) returns true and keeping the bytes would need too much memory.

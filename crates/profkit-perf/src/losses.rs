@@ -35,7 +35,7 @@ pub struct Losses {
     /// The number of records that are too short for their kind.
     pub damaged_records: u64,
     /// The number of records about processes that were ignored because of a limit of the module
-    /// [`limits`](crate::limits).
+    /// `profkit_perf::limits`.
     pub mappings_over_limit: u64,
 }
 

@@ -236,7 +236,7 @@ pub mod heap {
 /// Instrumentation profiles of any form.
 pub mod instr {
     pub use profkit_analysis::instr::{
-        Form, InstrFacts, InstrReader, InstrTable, Share, Totals, ValueTotals,
+        Form, InstrFacts, InstrReader, InstrTable, SHARES, Share, Totals, ValueTotals,
     };
 }
 
@@ -274,7 +274,7 @@ pub mod overlap {
 /// The functions with the largest numbers.
 pub mod ranking {
     pub use profkit_analysis::ranking::{
-        FunctionNumbers, Group, GroupBy, Groups, RankedFunction, Ranking,
+        FunctionNumbers, FunctionOrder, Group, GroupBy, Groups, RankedFunction, Ranking,
     };
 }
 

@@ -33,7 +33,7 @@
 //! | `Instr` | an [`InstrReader`](instr::InstrReader) of any form; in an indexed profile, [`lookup`](instr::indexed::IndexedProfile::lookup) finds one function |
 //! | `Sample` | [`read_into`](sample::SampleFile::read_into) a [`SampleProfile`](sample::SampleProfile), then [`functions`](sample::SampleProfile::functions) |
 //! | `MemProf` | [`contexts`](memprof::MemProfile::contexts) |
-//! | `MemProfRaw` | addresses only, in [`dumps`](memprof::raw::RawMemProf::dumps): see [Heap contexts](#heap-contexts) |
+//! | `MemProfRaw` | addresses only, in [`dumps`](memprof::raw::RawMemProf::dumps): see [Heap contexts](crate::analysis#heap-contexts) |
 //! | `Mip` | the field [`functions`](mip::MipProfile::functions) |
 //! | `MipRaw`, `MipMap` | no functions with counts yet: [`merge_mip`](crate::merge::mip::merge_mip) adds raw files to a profile |
 //!
@@ -60,7 +60,7 @@
 //! ```
 //!
 //! The name of a record is empty if the names are lost. If a raw profile contains only counters, reading it fails with [`ErrorKind::MissingCorrelation`](crate::ErrorKind::MissingCorrelation): [`InstrReader::salvage`](instr::InstrReader::salvage)
-//! takes the functions from [`Plan::joined`](crate::analysis::correlate::Plan::joined), see [Correlate](#correlate).
+//! takes the functions from [`Plan::joined`](crate::analysis::correlate::Plan::joined), see [Correlate](crate::analysis#correlate).
 //! [`names::display`](crate::analysis::names::display) demangles names of functions.
 //!
 //! Whatever the bytes are, no reader panics, and none allocates memory because of a count in the file.
@@ -110,6 +110,9 @@ pub mod detect {
     pub use profkit_data::detect::{Family, FileKind, detect};
 }
 
+/// Every limit for hostile input, with its cost.
+pub use profkit_data::limits;
+
 /// Hashes of names, of control flow, and of builds.
 pub mod ids {
     pub use profkit_data::ids::{BuildId, FuncHash, NameRef};
@@ -138,13 +141,13 @@ pub mod instr {
         pub use profkit_data::instr::raw::{
             ImplausibleCount, MetadataRecord, PointerWidth, ProgramMetadata, RawDialect, RawForm,
             RawHeader, RawImage, RawImageRecord, RawImageVTable, RawMetadata, RawMetadataSource,
-            RawProfile, RawReadOptions, RawReader, write,
+            RawProfile, RawReadOptions, RawReader, RawSection, write,
         };
     }
 
     /// The text format.
     pub mod text {
-        pub use profkit_data::instr::text::{TextOptions, TextReader, TextWriter, write};
+        pub use profkit_data::instr::text::{TextOptions, TextReader, TextWriter, losses, write};
     }
 }
 
@@ -209,9 +212,9 @@ pub mod sample {
     pub use profkit_data::sample::{
         AddOutcome, Extremes, FlatFunction, FormLosses, FormOptions, Frame, Function, Inlined,
         Location, Losses, NameId, ProfileKind, ReadReport, SampleEncoding, SampleFile, SampleForm,
-        SampleLayout, SampleName, SampleNames, SampleProfile, SampleReadOptions, Samples, Target,
-        base_discriminator, encoding, flatten, nest, nest_keeping_bases, read, read_with, remap,
-        scale, summarize, trim_cold, unify_hashes,
+        SampleLayout, SampleName, SampleNames, SampleProfile, SampleReadOptions, Samples, Step,
+        Target, base_discriminator, encoding, flatten, nest, nest_keeping_bases, read, read_with,
+        remap, scale, summarize, trim_cold, unify_hashes,
     };
 
     /// The binary encoding.
@@ -240,12 +243,14 @@ pub mod sample {
 /// Compressed files and archives.
 #[cfg(feature = "stored")]
 pub mod stored {
-    pub use profkit_data::stored::{Archive, Compression, StoredError, expand};
+    pub use profkit_data::stored::{
+        Archive, Compression, MOST_EXPANDED, MemberError, StoredError, expand, is_archive,
+    };
 }
 
 /// The summary of a profile.
 pub mod summary {
-    pub use profkit_data::summary::{Summary, SummaryBuilder, SummaryCutoff, Thresholds};
+    pub use profkit_data::summary::{Markers, Summary, SummaryBuilder, SummaryCutoff, Thresholds};
 }
 
 /// An instrumentation profile corrected by a sample profile.

@@ -50,7 +50,7 @@
 //! # #[cfg(feature = "merge")] fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use profkit::data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 //! use profkit::data::releases::Release;
-//! use profkit::merge::files::{Content, InputList, Output, write_indexed};
+//! use profkit::merge::files::{InputData, Content, InputList, Output, write_indexed};
 //! use profkit::merge::{MergeOptions, merge_instr};
 //! use std::path::Path;
 //!
@@ -109,9 +109,9 @@
 //! # }
 //! ```
 pub use profkit_merge::{
-    Action, Cancelled, Event, InputGroup, Inputs, LlvmCode, LlvmFault, MergeError, MergeOptions,
-    MergeOutcome, Merged, MergedProfile, NameFilter, Policy, Progress, Reason, Report, RunOptions,
-    Threads, Totals, ValueWeights, Weight, WeightError, merge, merge_instr,
+    Action, Cancelled, Difference, Event, InputGroup, Inputs, LlvmCode, LlvmFault, MergeError,
+    MergeOptions, MergeOutcome, Merged, MergedProfile, NameFilter, Policy, Progress, Reason,
+    Report, RunOptions, Threads, Totals, ValueWeights, Weight, WeightError, merge, merge_instr,
 };
 
 /// Inputs and outputs that are files.
@@ -125,7 +125,9 @@ pub mod files {
 
 /// Heap profiles merged.
 pub mod memprof {
-    pub use profkit_merge::memprof::{HeapOutcome, merge_heap};
+    pub use profkit_merge::memprof::{
+        HeapOutcome, SectionChoice, SectionError, merge_heap, place_section,
+    };
 }
 
 /// MIP files merged.
@@ -136,8 +138,8 @@ pub mod mip {
 /// Parts of the report of a merge.
 pub mod report {
     pub use profkit_merge::report::{
-        Cancellation, DropLimit, HeapDetails, MipDetails, REPORT_VERSION, Shortfall, TargetReport,
-        Tolerance,
+        Cancellation, DropLimit, EVENTS_PER_REASON, HeapDetails, MipDetails, REPORT_VERSION,
+        Shortfall, TargetReport, Tolerance,
     };
 }
 

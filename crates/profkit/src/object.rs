@@ -46,7 +46,9 @@ pub mod correlate {
 
 /// Where a program's debug info is.
 pub mod debug_files {
-    pub use profkit_object::debug_files::{DebugFolders, DebugLink, Located, Rejected};
+    pub use profkit_object::debug_files::{
+        DebugFolders, DebugLink, Located, Rejected, SYSTEM_DEBUG_FOLDER,
+    };
 }
 
 /// The functions of a binary.

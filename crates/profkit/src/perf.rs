@@ -16,15 +16,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 pub use profkit_perf::{
-    Attr, Branch, Branches, CallChain, Event, Events, Features, Figures, Losses, Mapping,
-    Processes, Record, Recording, Sample,
+    Attr, Binary, BinaryId, Branch, Branches, CallChain, Chunk, Event, Events, Features, Figures,
+    Losses, Mapping, Processes, Record, Recording, Sample,
 };
 
 /// Counts of code by binary and address.
 pub mod collect {
     pub use profkit_perf::collect::{
-        AddressCount, BinaryCounts, BinaryKey, BranchCount, CollectOptions, CountLosses, Counts,
-        RangeCount, Selection, StackSample, Stacks, collect,
+        AddressCount, BinaryCounts, BinaryKey, BranchCount, CONTEXT_MEMORY, CollectOptions,
+        CountLosses, Counts, RangeCount, Selection, StackSample, Stacks, collect,
     };
 }
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub struct LocationSizes {
     /// The number of call stacks.
     pub stacks: u64,
-    /// The number of bytes in portable tables ([`profkit_data::tables`]).
+    /// The number of bytes in portable tables (`profkit_data::tables`).
     pub table_bytes: u64,
     /// The number of bytes if each frame is stored once, and a stack is a list of indexes of frames.
     pub frame_bytes: u64,

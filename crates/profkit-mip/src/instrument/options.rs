@@ -59,7 +59,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the mode flags ([`mode`]) for the map entry of a function in which all requested probes were inserted.
+    /// Returns the mode flags (`profkit_abi::mip::mode`) for the map entry of a function in which all requested probes were inserted.
     pub fn flags(&self) -> u16 {
         let own = match self.mode {
             Mode::Function(Counter::Store) => mode::FUNCTION_COVERAGE,

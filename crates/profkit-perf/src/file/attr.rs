@@ -48,7 +48,7 @@ pub struct Attr {
     /// The precision of the address of a sample. At 0, the address may be some instructions after the instruction that
     /// caused the event. At 3, it is the address of that instruction.
     pub precision: u8,
-    /// The parts of a sample. The bits are in the module [`sample_type`].
+    /// The parts of a sample. The bits are in the module `sample_type`.
     pub sample_type: u64,
     /// The layout of the counter values that samples may contain (bits of `perf_event_read_format`).
     pub read_format: u64,

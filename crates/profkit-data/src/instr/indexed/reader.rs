@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 pub struct IndexedReadOptions {
     /// Whether to read the intact parts of a damaged file. Only complete sections are used. The function table contains
     /// a table of buckets, which states where the functions are. If the table of buckets is cut off or wrong, the
-    /// functions are read one after the other without this table ([`HashTable::walk`]). After the last record, the
+    /// functions are read one after the other without this table (`HashTable::walk`). After the last record, the
     /// reader reports what is lost.
     ///
     /// If the file is undamaged, opening it with this option reads the start of each function once more. For a
@@ -31,7 +31,7 @@ pub struct IndexedReadOptions {
     pub newest: u32,
     /// Whether functions are read as LLVM 22 reads them. The option has no effect if [`salvage`](Self::salvage) is set.
     /// With the option:
-    /// - The functions are read one after the other, without the table of buckets ([`HashTable::file_order`]).
+    /// - The functions are read one after the other, without the table of buckets (`HashTable::file_order`).
     ///   Exception: a reader of only a part of the functions ([`IndexedProfile::records_of_share`]) still uses the
     ///   table of buckets.
     /// - If one record of a name is damaged, no record of the name is returned.

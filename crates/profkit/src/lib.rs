@@ -14,13 +14,13 @@
 //! | [`profgen`] | sample profiles from recordings and binaries |
 //! | [`analysis`] | answers to questions about profiles |
 //! | [`page`] | a profile as an HTML page; files for pprof and speedscope |
-//! | [`mip`] | MIP: instrumenting assembly and whole builds, empty profiles |
+//! | [`mip`] | MIP: instrumenting assembly, empty profiles, files for compilers |
 //! | [`llvm`] | `llvm-profdata` inside your process |
 //!
 //! | you want to | start from | then | example |
 //! |---|---|---|---|
 //! | open a profile of any kind | [`open`], [`detect`](data::detect::detect), [`AnyProfile`](analysis::any::AnyProfile) | [`Profile`], [`InstrSource`](data::instr::InstrSource) | [`read_and_print`](https://github.com/profkit/profkit/blob/main/crates/profkit/examples/read_and_print.rs) |
-//! | merge profiles | [`merge_instr`](merge::merge_instr) or a similar function in [`merge`] | [`MergeOutcome`](merge::MergeOutcome) | [`merge_in_memory`](https://github.com/profkit/profkit/blob/main/crates/profkit/examples/merge_in_memory.rs) |
+//! | merge profiles | [`merge::merge`], or a function of [`merge`] for one family | [`Merged`](merge::Merged), [`MergeOutcome`](merge::MergeOutcome) | [`merge_in_memory`](https://github.com/profkit/profkit/blob/main/crates/profkit/examples/merge_in_memory.rs) |
 //! | write what an older LLVM reads | [`IndexedWriteOptions::for_llvm`](data::instr::indexed::IndexedWriteOptions::for_llvm) | [`write_indexed`](merge::files::write_indexed) | [`merge_files_for_llvm_16`](https://github.com/profkit/profkit/blob/main/crates/profkit/examples/merge_files_for_llvm_16.rs) |
 //! | know what a merge kept, repaired and dropped | [`Report`](merge::Report) | [`Event`](merge::Event) | [`what_a_merge_repaired`](https://github.com/profkit/profkit/blob/main/crates/profkit/examples/what_a_merge_repaired.rs) |
 //! | find the functions and lines of addresses | [`ProgramFiles`](object::symbolize::ProgramFiles) | [`Symbolizer`](object::symbolize::Symbolizer) | [`symbolize`](https://github.com/profkit/profkit/blob/main/crates/profkit/examples/symbolize.rs) |

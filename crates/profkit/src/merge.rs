@@ -50,7 +50,7 @@
 //! # #[cfg(feature = "merge")] fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use profkit::data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 //! use profkit::data::releases::Release;
-//! use profkit::merge::files::{InputData, Content, InputList, Output, write_indexed};
+//! use profkit::merge::files::{Content, InputList, Output, write_indexed};
 //! use profkit::merge::{MergeOptions, merge_instr};
 //! use std::path::Path;
 //!
@@ -117,9 +117,9 @@ pub use profkit_merge::{
 /// Inputs and outputs that are files.
 pub mod files {
     pub use profkit_merge::files::{
-        Content, Input, InputFile, InputList, InputNote, ListError, MissingInput, Output,
-        OutputError, OutputProblem, Outputs, ReadError, SingleInput, Staged, Subset, check_outputs,
-        write_indexed,
+        Content, Input, InputData, InputFile, InputList, InputNote, ListError, MissingInput,
+        Output, OutputError, OutputProblem, Outputs, ReadError, SingleInput, Staged, Subset,
+        check_outputs, write_indexed,
     };
 }
 

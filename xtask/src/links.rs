@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The folder of the crate whose pages are checked. Its pages link to each other, to those of the crates behind it, and
+/// The folder of the crate whose pages are checked. Its pages link to each other, to those of the other crates, and
 /// to the web.
 const CRATE: &str = "profkit";
 

@@ -245,7 +245,7 @@ fn make_profiles(args: &SampleArgs, counts: &Counts, output: &Outputs) -> exit::
 struct ProfileFile {
     profile: NamedProfile,
     output: Output,
-    /// Whether the file existed before, so that the user is told that it is replaced.
+    /// Whether the file existed before; the command then says that it replaced the file.
     replaces: bool,
 }
 

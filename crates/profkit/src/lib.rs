@@ -2,7 +2,7 @@
 //!
 //! Start here: this crate has the parts of profkit that programs use, and nothing else. Each module has one page, which
 //! begins with how its tasks are done. Add the crate with `profkit = { path = "…/crates/profkit" }`. What this crate shows
-//! stays as it is within a major version; the crates behind it (`profkit_data` and others) are internal, and the examples of
+//! stays as it is within a major version; the other crates (such as `profkit_data`) are internal, and the examples of
 //! single items name them: where one has `use profkit_data::…`, a program writes `use profkit::data::…`.
 //!
 //! | module | purpose |

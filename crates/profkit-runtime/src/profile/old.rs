@@ -117,6 +117,9 @@ impl Sections {
 
     /// Completes the distance between the functions of two runs with those from `first` on, whose records were not
     /// checked. Returns false if no checked record has a function.
+    ///
+    /// # Safety
+    /// The records of the image must be readable.
     pub unsafe fn finish_shift(&self, first: usize, header: &mut OldHeader) -> bool {
         if !header.shift.is_known() {
             return false;

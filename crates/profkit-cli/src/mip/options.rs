@@ -29,6 +29,10 @@ pub struct ModeArgs {
     #[arg(long, value_name = "N", value_parser = profkit_report::typed::between(1, 1_u32 << 24))]
     return_addresses: Option<u32>,
 
+    /// With mode block: give every block a probe, also those whose coverage follows from other blocks
+    #[arg(long)]
+    all_blocks: bool,
+
     /// Do not instrument functions with fewer than N instructions
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_instructions: usize,
@@ -67,6 +71,10 @@ impl ModeArgs {
         let asks = |mode| self.mode.contains(&mode);
         let mut options = Options::default();
         options.blocks = asks(ModeArg::Block);
+        options.all_blocks = self.all_blocks;
+        if self.all_blocks && !options.blocks {
+            return Err(Failure::usage("--all-blocks needs --mode block"));
+        }
         options.mode = if asks(ModeArg::Calls) {
             if asks(ModeArg::Function) {
                 return Err(Failure::usage(

@@ -14,6 +14,8 @@
 //! | `entry` | finds the place for the entry probe of a function |
 //! | `labels` | makes the names of the inserted labels |
 //! | `blocks`, `landing` | find the basic blocks and their successors, with the help of tables in data |
+//! | `ways` | finds all edges that the code may take between blocks |
+//! | `prune` | chooses the blocks that get a probe, and from which of them the others are inferred |
 //! | `plan` | decides for each function what is inserted where |
 //! | `list` | reads ignore lists in the sanitizers' form |
 //! | `elf` | writes records, map entries and everything that an object needs once, for ELF |
@@ -42,9 +44,11 @@ mod macho;
 mod options;
 mod parts;
 mod plan;
+mod prune;
 pub mod target;
 #[cfg(test)]
 mod tests;
+mod ways;
 mod x86_64;
 
 pub use backend::Backend;
@@ -61,6 +65,7 @@ use labels::LABEL;
 use landing::DataFacts;
 use plan::Planner;
 use std::borrow::Cow;
+use ways::Callees;
 
 /// The result of instrumenting an assembly file.
 #[derive(Clone, Debug)]
@@ -128,7 +133,8 @@ pub fn instrument<'t>(
     let found = functions::find(&module, syntax.format);
     let data = DataFacts::gather(&module);
     let source = source_name(&module).unwrap_or(file.as_bytes());
-    let mut planner = Planner::new(&module, &found, &data, backend, options, source);
+    let callees = Callees::gather(&module, &data, backend);
+    let mut planner = Planner::new(&module, &found, &data, &callees, backend, options, source);
     for function in &found.functions {
         planner.function(function);
     }

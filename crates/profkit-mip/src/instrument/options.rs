@@ -32,6 +32,8 @@ pub struct Options {
     pub mode: Mode,
     /// Whether the instrumented program also records which blocks were executed.
     pub blocks: bool,
+    /// Whether each block gets a probe, also where others imply whether it ran. Only tests need this.
+    pub all_blocks: bool,
     /// The smallest number of instructions that a function must have to be instrumented.
     pub min_instructions: usize,
     /// The number of groups, and the one that is instrumented: the hash of the name modulo the number decides.
@@ -49,6 +51,7 @@ impl Default for Options {
         Options {
             mode: Mode::Function(Counter::Store),
             blocks: false,
+            all_blocks: false,
             min_instructions: 0,
             group: None,
             ignore: None,

@@ -14,7 +14,8 @@ pub enum Flow<'a> {
     Call,
     /// The instruction always jumps to a label.
     Jump(&'a [u8]),
-    /// The instruction jumps to a label, or control continues with the next instruction.
+    /// The instruction jumps to a label, or control continues with the next instruction. The label is empty if the
+    /// instruction leaves the function, such as a conditional return.
     Branch(&'a [u8]),
     /// The instruction jumps to an address from a register or a table.
     Indirect,
@@ -127,6 +128,17 @@ pub trait Backend: fmt::Debug + Sync {
 
     /// Whether the statement is only a prefix for the next instruction, such as `lock` on a line of its own.
     fn is_prefix(&self, _instruction: &Instruction<'_>) -> bool {
+        false
+    }
+
+    /// Whether the instruction jumps to an address that it computes from its own, so that the table or the branches
+    /// directly after it must stay there (`tbb [pc, r0]`, `addls pc, pc, r0, lsl #2`).
+    fn counts_from_itself(&self, _instruction: &Instruction<'_>) -> bool {
+        false
+    }
+
+    /// Whether a call is executed only under a condition (`bleq`).
+    fn is_conditional(&self, _call: &Instruction<'_>) -> bool {
         false
     }
 

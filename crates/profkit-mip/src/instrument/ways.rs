@@ -1,10 +1,10 @@
 //! Finds all edges that the code of a function may take between its blocks. What is not known becomes more edges, never
 //! fewer, so that the blocks that [`super::prune`] infers are right.
 use super::backend::{Backend, Flow};
-use super::blocks::{Block, Item, Places, Step, instruction, resolve};
+use super::blocks::{Block, Item, Places, Step, instruction, resolve, table_after};
 use super::landing::{DataFacts, is_number};
 use super::prune::FlowBlock;
-use crate::asm::{Kind, Module, ObjectFormat, words};
+use crate::asm::{Instruction, Kind, Module, ObjectFormat, words};
 use rustc_hash::FxHashSet;
 
 /// Functions of the C and C++ libraries that never return.
@@ -59,14 +59,15 @@ impl<'a> Callees<'a> {
                 Kind::Instruction(instruction) => {
                     let flow = backend.flow(&instruction);
                     // Compilers put these where control never comes.
-                    let is_filler = backend.is_nop(&instruction) || flow == Flow::Leave;
+                    let is_filler = backend.is_filler(&instruction);
                     if let Some((name, section)) = called.take()
                         && section == statement.section
                         && !is_filler
                     {
                         returning.insert(name);
                     }
-                    if flow == Flow::Call && !statement.context.inline {
+                    let is_call = flow == Flow::Call && !backend.is_conditional(&instruction);
+                    if is_call && !statement.context.inline {
                         let name = words(instruction.operands).next();
                         called = name.map(|name| (name, statement.section));
                     }
@@ -114,6 +115,7 @@ pub(super) fn find<'a>(
     blocks: &[Block],
     data: &DataFacts<'a>,
     callees: &Callees<'a>,
+    backend: &dyn Backend,
 ) -> Vec<FlowBlock> {
     let finder = Finder {
         module,
@@ -164,8 +166,12 @@ pub(super) fn find<'a>(
                         way.calls = true;
                         way.successors
                             .extend(item.pad.and_then(|pad| finder.target(pad, index)));
-                        if finder.ends_block(index) {
-                            let returns = callees.returns(finder.first_word(item));
+                        let returns = callees.returns(finder.first_word(item));
+                        if returns == Some(false)
+                            && finder.is(item, |it| backend.is_conditional(it))
+                        {
+                            way.leaves = true;
+                        } else if finder.ends_block(index) {
                             continues = returns != Some(false);
                             way.leaves |= returns != Some(true);
                         }
@@ -180,11 +186,22 @@ pub(super) fn find<'a>(
                     }
                     Flow::Indirect => {
                         continues = false;
-                        let named = tables.iter().copied().flatten();
-                        let known: Vec<usize> = named
-                            .filter_map(|name| finder.target(name, index))
-                            .collect();
-                        if known.is_empty() {
+                        let from_itself = finder.is(item, |it| backend.counts_from_itself(it));
+                        let known: Vec<usize> = if from_itself {
+                            let names = table_after(module, items, index).into_iter();
+                            names
+                                .filter_map(|name| finder.target(name, index))
+                                .collect()
+                        } else {
+                            let names = tables.iter().copied().flatten();
+                            names
+                                .filter_map(|name| finder.target(name, index))
+                                .collect()
+                        };
+                        // Of a table of branches, each branch adds its target.
+                        let is_jump = |it: &Item<'_>| matches!(it.step, Step::Code(Flow::Jump(_)));
+                        let of_branches = from_itself && items.get(index + 1).is_some_and(is_jump);
+                        if known.is_empty() && !of_branches {
                             // The jump leaves the function, or an earlier block has computed its target.
                             way.leaves = true;
                             way.successors.extend(&taken);
@@ -246,6 +263,10 @@ impl<'f, 'a> Finder<'f, 'a> {
         instruction(self.module, item)
             .and_then(|instruction| words(instruction.operands).next())
             .unwrap_or_default()
+    }
+
+    fn is(&self, item: &Item<'a>, what: impl Fn(&Instruction<'a>) -> bool) -> bool {
+        instruction(self.module, item).is_some_and(|it| what(&it))
     }
 
     /// Whether the code after an item is not of the same block.

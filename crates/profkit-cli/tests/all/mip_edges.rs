@@ -397,3 +397,54 @@ fn atomic_counts_need_counts() {
     assert_eq!(code, Some(1));
     assert!(message.contains("cannot count atomically"), "{message}");
 }
+
+#[test]
+fn merges_at_the_same_time_lose_no_run() {
+    or_skip!(links_c("gcc-12", &["-pthread"]));
+    let place = Place::new();
+    place.build(&[], &[], "edges");
+    place.run("edges", &["alternate", "10"], "x.raw");
+    fs::create_dir(place.path().join("folder")).unwrap();
+    let start = |words: &[&str]| {
+        Command::new(PROFKIT)
+            .args(["mip", "merge", "-q", "--binary", "edges", "x.raw", "-p"])
+            .args(words)
+            .current_dir(place.path())
+            .spawn()
+            .unwrap()
+    };
+    // Half of them name a file that none of them finds at first, and half its folder.
+    let processes: Vec<_> = (0..24)
+        .map(|number| start(&[["one.mip", "folder"][number % 2]]))
+        .collect();
+    for mut process in processes {
+        assert!(process.wait().unwrap().success());
+    }
+    let runs = |profile: &str| {
+        let shown = place.profkit(&["mip", "show", "--format", "json", "-p", profile]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        shown["runs"].as_u64()
+    };
+    assert_eq!(runs("one.mip"), Some(12));
+    let files = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let in_folder = files(&place.path().join("folder"));
+    assert_eq!(in_folder.len(), 1);
+    let path = place.path().join("folder").join(&in_folder[0]);
+    assert_eq!(runs(path.to_str().unwrap()), Some(12));
+    assert_eq!(files(place.path()), ["edges", "folder", "one.mip", "x.raw"]);
+    // Where there are no locks, that is said, and the merge is done.
+    fs::create_dir(place.path().join(".profkit-lock.tmp")).unwrap();
+    let made = place.profkit(&["mip", "merge", "-p", "one.mip", "x.raw"]);
+    assert!(made.status.success());
+    assert!(
+        text(&made.stderr).contains("cannot be locked"),
+        "{}",
+        text(&made.stderr)
+    );
+    assert_eq!(runs("one.mip"), Some(13));
+}

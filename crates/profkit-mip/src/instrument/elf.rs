@@ -85,7 +85,7 @@ fn of_section(
         map_entry::ALIGN
     );
     for plan in run {
-        function_entry(plan, backend, out);
+        function_entry(plan, None, backend, out);
     }
 }
 
@@ -109,6 +109,7 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
             signature: 0,
             blocks: Vec::new(),
             name: b"",
+            base: None,
         },
         backend,
         out,

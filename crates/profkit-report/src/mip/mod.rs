@@ -3,6 +3,7 @@
 mod covered;
 mod functions;
 mod info;
+pub mod proposal;
 
 pub use covered::{CoveredCounts, CoveredForm, MipCovered};
 pub use functions::{MipFunctions, place};

@@ -180,7 +180,10 @@ fn follow_distances(section: u64, records: Option<u64>, map: &mut [u8]) {
         section.wrapping_add(entry).wrapping_add(distance)
     });
     let mut at = 0;
-    while let Some(entry) = map.get_mut(at..).filter(|rest| rest.len() >= map_entry::FIXED_SIZE) {
+    while let Some(entry) = map
+        .get_mut(at..)
+        .filter(|rest| rest.len() >= map_entry::FIXED_SIZE)
+    {
         let size = entry_size(entry);
         let half = |entry: &[u8], field: usize| {
             let rest = entry.get(field..).and_then(|rest| rest.first_chunk::<2>());
@@ -266,7 +269,11 @@ mod tests {
         put(&mut bytes, map_entry::MODE, &mode.to_le_bytes());
         put(&mut bytes, map_entry::FORM, &form.to_le_bytes());
         put(&mut bytes, map_entry::RECORD_ADDRESS, &record.to_le_bytes());
-        put(&mut bytes, map_entry::FUNCTION_ADDRESS, &function.to_le_bytes());
+        put(
+            &mut bytes,
+            map_entry::FUNCTION_ADDRESS,
+            &function.to_le_bytes(),
+        );
         bytes
     }
 

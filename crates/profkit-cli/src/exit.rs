@@ -71,7 +71,7 @@ impl Failure {
     }
 
     /// The same failure with the exit code of bad inputs, which is the only one of some tools.
-    pub fn as_input(self) -> Self {
+    pub fn into_input(self) -> Self {
         Failure {
             code: INPUT_BAD,
             ..self

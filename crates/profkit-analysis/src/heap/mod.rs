@@ -10,7 +10,7 @@ pub use figures::{ContextOrder, ContextSum, access_density, average, top_context
 pub use load::{LoadedHeap, load_heap};
 pub use locations::LocationSizes;
 pub use profile::{HeapForm, HeapFrame, HeapProfile, is_heap_alone};
+pub use profkit_data::memprof::SourceLocation;
 pub use symbolize::{
-    BinarySource, IndexedBinaries, ModuleReport, NoBinaries, OneBinary, SourceLocation, Symbolized,
-    symbolize,
+    BinarySource, IndexedBinaries, ModuleReport, NoBinaries, OneBinary, Symbolized, symbolize,
 };

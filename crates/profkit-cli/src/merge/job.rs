@@ -5,9 +5,9 @@ use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
 use profkit_data::ids::program_name;
-use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::text::TextOptions;
+use profkit_data::instr::{InstrKind, InstrProfile};
 use profkit_data::memprof::MemProfile;
 use profkit_data::releases::{FrontEndScheme, Release};
 use profkit_merge::files::{Content, Output, check_outputs};
@@ -184,6 +184,9 @@ impl MergeJob for Job<'_> {
                 supplement.correct(&mut one.profile, notes);
             }
             let encoding = self.encoding(report, one.profile.kind, notes);
+            if self.section.portable {
+                self.check_portable(&one.profile, merged.heap.as_ref())?;
+            }
             if let Encoding::Indexed(options) | Encoding::MemProfYaml(options) = &encoding {
                 let choice = match self.form {
                     Form::Indexed(Version::Release(release)) => self.section.release(Some(release)),
@@ -229,6 +232,23 @@ impl Job<'_> {
                 Output::new(&path, content)?
             }
         })
+    }
+
+    /// Refuses `--portable` for a result that cannot have a portable section.
+    fn check_portable(&self, profile: &InstrProfile, heap: Option<&MemProfile>) -> Result<()> {
+        if !matches!(self.form, Form::Indexed(_)) {
+            return Err(Failure::usage(
+                "--portable adds a section to indexed profiles; text and YAML cannot have it",
+            )
+            .with_hint("leave out --portable, or write the indexed format"));
+        }
+        if heap.is_none() && profile.memprof.is_none() {
+            return Err(Failure::input(
+                "--portable is for heap profiles, but the inputs hold none",
+            )
+            .with_hint("leave out --portable"));
+        }
+        Ok(())
     }
 
     fn encoding(&self, report: &Report, kind: InstrKind, notes: &mut Vec<String>) -> Encoding {

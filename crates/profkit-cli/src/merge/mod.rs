@@ -139,6 +139,7 @@ fn options(args: &MergeArgs) -> Result<MergeOptions> {
             None => ValueWeights::Exact,
         })
         .traces(traces)
+        .heap_copies(args.form.version.llvm.is_some())
         .mixed_hashes(args.mixed_hashes)
         .separate_by_build_id(args.destination.by_build_id.is_some());
     if filter.is_some() || no_filter.is_some() {
@@ -269,7 +270,8 @@ impl InstrMerge<'_, '_> {
             options,
             section: SectionChoice::new()
                 .version(args.memprof_version)
-                .full_schema(args.memprof_full_schema),
+                .full_schema(args.memprof_full_schema)
+                .portable(args.portable),
             symbolize: &|parts, report, remarks| {
                 symbolize((args, &binaries), &threads, (parts, report), remarks)
             },

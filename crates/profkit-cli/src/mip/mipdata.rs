@@ -25,9 +25,9 @@ const VERSION: &str = "MIP Version 8";
 pub const EXAMPLE: &str = "\
 Example:
   objcopy --dump-section=__llvm_mipmap=app.mipmap app
-  llvm-mipdata create -p app.mip app.mipmap
-  llvm-mipdata merge -p app.mip default.mipraw
-  llvm-mipdata show -p app.mip";
+  profkit llvm-mipdata create -p app.mip app.mipmap
+  profkit llvm-mipdata merge -p app.mip default.mipraw
+  profkit llvm-mipdata show -p app.mip";
 
 /// Whether a program with this name is the tool, as in `/usr/bin/llvm-mipdata-22`.
 pub fn is_program(program: &OsStr) -> bool {
@@ -158,7 +158,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
         return exit::finish(printed(writeln!(print::stdout(), "{VERSION}")));
     }
     match MipData::try_parse_from(args) {
-        Ok(parsed) => exit::finish(execute(&parsed.command).map_err(Failure::as_input)),
+        Ok(parsed) => exit::finish(execute(&parsed.command).map_err(Failure::into_input)),
         Err(error) if error.use_stderr() => {
             // The proposal's tool ends with 1 for every error.
             exit::command_line(&error);

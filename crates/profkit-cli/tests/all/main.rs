@@ -21,6 +21,7 @@ mod memprof;
 mod mip_cargo;
 mod mip_cc;
 mod mip_lto;
+mod mip_macho;
 mod mip_pipelines;
 mod mip_programs;
 mod mip_runtime;

@@ -64,6 +64,10 @@ pub mod mode {
     /// has the number of calls until the next sample ([`super::record::SAMPLED_CALLS_SIZE`]). The flag is set together
     /// with [`CALLS`].
     pub const CALL_EDGES: u16 = 0x80;
+    /// Flag: some blocks, or the entry, have no byte in the record. The map entry says from which other blocks it is
+    /// inferred whether they ran. The flag occurs where [`PART`] does, and is always set together with
+    /// [`BLOCK_COVERAGE`].
+    pub const INFERRED: u16 = 0x400;
     /// The set of all flags that version 9 allows in the header of a raw file.
     pub const ALL: u16 = 0xbf;
     /// The flags of the mode `calls`, which records the number of calls and the call order.
@@ -119,14 +123,17 @@ pub mod record {
     /// calls is this field plus 2 plus the field at [`REMAINING_OFFSET`], modulo 2^64. The field is −1 when the program
     /// starts.
     pub const NEXT_SAMPLE_OFFSET: usize = 8;
-    /// The size of a block's byte in a record. A record has such a byte for each block except the entry block. The
-    /// bytes follow the entry counter, in the order of the blocks in the map entry.
+    /// The size of a block's byte in a record. A record has such a byte for each block except the entry block and those
+    /// that are inferred from others ([`INFERRED`](super::mode::INFERRED)). The bytes follow the entry counter, in the
+    /// order of the blocks in the map entry.
     pub const BLOCK_SIZE: usize = 1;
 }
 
 /// The layout of an entry in the map section [`MAP`](section::MAP). The fixed fields come first. After them comes a
-/// list of 32-bit numbers: for each block except the entry block, its offset from the function's start. After the list
-/// come the symbol name, and zero bytes up to a multiple of [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets
+/// list of 32-bit numbers: for each block except the entry block, its offset from the function's start. If the mode has the
+/// flag [`INFERRED`](mode::INFERRED), two lists of 32-bit numbers follow: for each block, the entry block first, the number
+/// of blocks from which it is inferred, 0 if it has a byte in the record; then the numbers of these blocks, where 0 is the
+/// entry block. Then come the symbol name, and zero bytes up to a multiple of [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets
 /// have the same layout; their addresses are zero-extended to 64 bits.
 ///
 /// The *anchor* entry has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name. Its record address is the start
@@ -162,6 +169,8 @@ pub mod map_entry {
     pub const FIXED_SIZE: usize = 40;
     /// The size of one block offset in bytes.
     pub const BLOCK_OFFSET_SIZE: usize = 4;
+    /// The size in bytes of each number about inferred blocks.
+    pub const INFERENCE_SIZE: usize = 4;
     /// The alignment of a map entry in bytes. The size of an entry is a multiple of this number.
     pub const ALIGN: usize = 8;
 }

@@ -202,6 +202,7 @@ pub(super) struct EntryV9<'data> {
     size: u32,
     signature: u32,
     blocks: &'data [[u8; 4]],
+    inference: &'data [[u8; 4]],
     name: &'data [u8],
 }
 
@@ -275,7 +276,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
             u32::from(form) << 16 | u32::from(modes.0)
         ))
         .expected(
-            "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) only with 0x2",
+            "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2",
         ));
     }
     let record = cursor.u64()?;
@@ -285,8 +286,13 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     let at = cursor.offset();
     let blocks = cursor.u32()?;
     let name = cursor.u32()?;
+    let inference = match modes.contains(Modes::INFERRED) {
+        true => inference_numbers(cursor, blocks)?,
+        false => 0,
+    };
     let needed = map_entry::FIXED_SIZE as u64
         + u64::from(blocks) * map_entry::BLOCK_OFFSET_SIZE as u64
+        + inference * map_entry::INFERENCE_SIZE as u64
         + u64::from(name);
     if needed.next_multiple_of(map_entry::ALIGN as u64) != size as u64 {
         return Err(ErrorKind::Malformed
@@ -302,6 +308,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
             )));
     }
     let (blocks, _) = cursor.take_u64(u64::from(blocks) * 4)?.as_chunks::<4>();
+    let (inference, _) = cursor.take_u64(inference * 4)?.as_chunks::<4>();
     let name = cursor.take_u64(u64::from(name))?;
     let at = cursor.offset();
     if cursor.rest().iter().any(|&byte| byte != 0) {
@@ -317,8 +324,22 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
         size: function_size,
         signature,
         blocks,
+        inference,
         name,
     })
+}
+
+/// How many numbers about inferred blocks an entry has. The cursor stands before the block offsets.
+fn inference_numbers(mut cursor: Cursor<'_>, blocks: u32) -> Result<u64> {
+    cursor.take_u64(u64::from(blocks) * map_entry::BLOCK_OFFSET_SIZE as u64)?;
+    let lengths = u64::from(blocks) + 1;
+    let (lengths, _) = cursor
+        .take_u64(lengths * map_entry::INFERENCE_SIZE as u64)?
+        .as_chunks::<4>();
+    let lists = lengths.iter().map(|it| u64::from(u32::from_le_bytes(*it)));
+    // No entry is larger than this.
+    let most = u64::from(u32::MAX);
+    Ok(lengths.len() as u64 + lists.sum::<u64>().min(most))
 }
 
 /// Iterates over the entries of a map.
@@ -348,7 +369,8 @@ impl<'data> Entries<'data> {
             if entry.is_anchor() {
                 continue;
             }
-            let room = map_entry::FIXED_SIZE + entry.blocks.len() * 4 + entry.name.len();
+            let numbers = entry.blocks.len() + entry.inference.len();
+            let room = map_entry::FIXED_SIZE + numbers * 4 + entry.name.len();
             let size = room.next_multiple_of(map_entry::ALIGN) as u64;
             return Ok(Some(MapEntry {
                 offset: self.cursor.offset() - size,
@@ -358,6 +380,7 @@ impl<'data> Entries<'data> {
                 size: entry.size,
                 signature: entry.signature,
                 blocks: entry.blocks,
+                inference: entry.inference,
                 name: entry.name,
             }));
         }

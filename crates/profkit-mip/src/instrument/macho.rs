@@ -97,6 +97,7 @@ fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
             size: "0",
             signature: 0,
             blocks: Vec::new(),
+            inference: None,
             name: b"",
             base,
         },

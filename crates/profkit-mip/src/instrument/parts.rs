@@ -3,6 +3,7 @@ use super::backend::Backend;
 use super::options::Options;
 use super::plan::Planned;
 use profkit_abi::mip::{map_entry, record};
+use profkit_data::mip::Inference;
 use std::fmt::Write as _;
 
 pub(super) fn records(planned: &[Planned<'_>], options: &Options, out: &mut String) {
@@ -11,7 +12,7 @@ pub(super) fn records(planned: &[Planned<'_>], options: &Options, out: &mut Stri
         if align > 0 {
             let _ = writeln!(out, "\t.p2align {align}");
         }
-        let size = options.entry_size() + plan.blocks * record::BLOCK_SIZE;
+        let size = options.entry_size() + plan.recorded() * record::BLOCK_SIZE;
         let _ = writeln!(
             out,
             "{}:\n\t.fill {size}, 1, {}",
@@ -29,13 +30,16 @@ pub(super) struct Entry<'e> {
     pub(super) size: &'e str,
     pub(super) signature: u32,
     pub(super) blocks: Vec<String>,
+    pub(super) inference: Option<&'e Inference>,
     pub(super) name: &'e [u8],
     /// The label of the entry, if addresses are stored as distances from it.
     pub(super) base: Option<&'e str>,
 }
 
 pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
-    let fixed = map_entry::FIXED_SIZE + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE;
+    let fixed = map_entry::FIXED_SIZE
+        + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE
+        + entry.inference.map_or(0, Inference::number_count) * map_entry::INFERENCE_SIZE;
     let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);
     let address = |name: &str| match entry.base {
         Some(_) if name == "0" => "\t.8byte 0\n".to_owned(),
@@ -60,6 +64,9 @@ pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) 
     );
     for block in &entry.blocks {
         let _ = writeln!(out, "\t.4byte {block}-{}", entry.function);
+    }
+    for number in entry.inference.into_iter().flat_map(Inference::numbers) {
+        let _ = writeln!(out, "\t.4byte {number}");
     }
     if !entry.name.is_empty() {
         let _ = writeln!(out, "\t.ascii \"{}\"", escaped(entry.name));
@@ -87,6 +94,7 @@ pub(super) fn function_entry(
             blocks: (0..plan.blocks)
                 .map(|block| plan.labels.block(block))
                 .collect(),
+            inference: plan.inference.as_ref(),
             name: plan.name,
             base,
         },

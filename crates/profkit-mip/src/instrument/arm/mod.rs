@@ -82,6 +82,10 @@ impl Backend for Arm {
         flow::counts_from_itself(instruction)
     }
 
+    fn is_conditional(&self, call: &Instruction<'_>) -> bool {
+        flow::is_conditional(call)
+    }
+
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
         let coder = coder(site, site.statement, self.format)?;
         if !coder.unified
@@ -272,6 +276,7 @@ mod tests {
     fn with_blocks(text: &str) -> String {
         let options = Options {
             blocks: true,
+            all_blocks: true,
             ..Options::default()
         };
         let head = ".syntax unified\n.type f,%function\n";

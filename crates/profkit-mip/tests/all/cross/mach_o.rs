@@ -116,7 +116,9 @@ fn is_subtracted(relocation: &object::Relocation) -> bool {
 
 /// Addresses in a map entry must be relocations that refer to the function and to its record.
 fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
-    let options = options(mode, blocks);
+    let mut options = options(mode, blocks);
+    // The list of probes that this test expects is that of all blocks.
+    options.all_blocks = true;
     let Some((bytes, code)) = mach_o(triple, flags, "macho.c", &options) else {
         return;
     };

@@ -145,8 +145,8 @@ pub mod map_entry {
     pub const ENTRY_SIZE: usize = 0;
     /// The offset of a 16-bit field: the mode flags.
     pub const MODE: usize = 4;
-    /// The offset of a reserved 16-bit field, which is 0.
-    pub const RESERVED: usize = 6;
+    /// The offset of a 16-bit field: how the two addresses are stored, [`ADDRESSES`] or [`DISTANCES`].
+    pub const FORM: usize = 6;
     /// The offset of a 64-bit field: the record's address, as the linker assigned it.
     pub const RECORD_ADDRESS: usize = 8;
     /// The offset of a 64-bit field: the function's address, as the linker assigned it.
@@ -159,6 +159,12 @@ pub mod map_entry {
     pub const BLOCK_COUNT: usize = 32;
     /// The offset of a 32-bit field: the name's length in bytes.
     pub const NAME_LENGTH: usize = 36;
+    /// A value of [`FORM`]: the fields hold addresses.
+    pub const ADDRESSES: u16 = 0;
+    /// A value of [`FORM`]: the fields hold the distances of the addresses from the start of the entry, modulo 2^64. So the
+    /// loader changes nothing in the map, which can be removed from a program. 64-bit Mach-O objects have this form. The
+    /// distances of their anchor are 0: the start of the record section is that of the section in the program.
+    pub const DISTANCES: u16 = 1;
     /// The size of the fixed fields in bytes. The list of block offsets begins after them.
     pub const FIXED_SIZE: usize = 40;
     /// The size of one block offset in bytes.
@@ -294,8 +300,11 @@ pub mod section {
     /// sizes never share slots. The group's name consists of
     /// [`symbol::EDGES_GROUP_PREFIX`](super::symbol::EDGES_GROUP_PREFIX) and the number of slots in decimal.
     pub const RING: &str = "__llvm_mipring";
-    /// The name of the Mach-O segment that contains all sections of MIP.
+    /// The name of the Mach-O segment that contains all sections of MIP but the map.
     pub const MACHO_SEGMENT: &str = "__DATA";
+    /// The name of the Mach-O segment that contains the map. `llvm-strip` removes the segment, as it holds nothing else but
+    /// debug info. Linkers keep it, because its section does not have the attribute of debug info.
+    pub const MACHO_MAP_SEGMENT: &str = "__DWARF";
     /// The prefix of the symbol that a linker defines for the start of an ELF section.
     pub const ELF_START_PREFIX: &str = "__start_";
     /// The prefix of the symbol that a linker defines for the end of an ELF section.
@@ -491,8 +500,8 @@ pub mod v8 {
 const _: () = {
     // Check that each field begins where the previous one ends, and that fields of 8 bytes are aligned.
     assert!(map_entry::MODE == map_entry::ENTRY_SIZE + 4);
-    assert!(map_entry::RESERVED == map_entry::MODE + 2);
-    assert!(map_entry::RECORD_ADDRESS == map_entry::RESERVED + 2);
+    assert!(map_entry::FORM == map_entry::MODE + 2);
+    assert!(map_entry::RECORD_ADDRESS == map_entry::FORM + 2);
     assert!(map_entry::FUNCTION_ADDRESS == map_entry::RECORD_ADDRESS + 8);
     assert!(map_entry::FUNCTION_SIZE == map_entry::FUNCTION_ADDRESS + 8);
     assert!(map_entry::SIGNATURE == map_entry::FUNCTION_SIZE + 4);

@@ -86,7 +86,7 @@ fn of_section(
         map_entry::ALIGN
     );
     for plan in run {
-        function_entry(plan, backend, out);
+        function_entry(plan, None, backend, out);
     }
 }
 
@@ -111,6 +111,7 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
             blocks: Vec::new(),
             inference: None,
             name: b"",
+            base: None,
         },
         backend,
         out,

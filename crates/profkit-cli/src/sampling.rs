@@ -60,8 +60,8 @@ pub struct SampleArgs {
     )]
     output: Option<PathBuf>,
 
-    /// The encoding of the profile: text, binary, compact-binary (LLVM 7 to 16), ext-binary, gcov (GCC 12 to 15), or
-    /// gcov:N for another GCC
+    /// The encoding of the profile: text, binary, compact-binary (LLVM 7 to 16), ext-binary, gcov (GCC 12 to 15),
+    /// gcov:N for another GCC, or gcov:llvm for LLVM
     #[arg(long = "to", alias = "format", value_parser = str::parse::<SampleForm>, default_value = "ext-binary", value_name = "FORMAT")]
     to: SampleForm,
 
@@ -102,7 +102,7 @@ pub struct SampleArgs {
 
     /// Count like another tool: profgen (llvm-profgen of LLVM 22), or autofdo (create_llvm_prof 0.19, and create_gcov with
     /// --to gcov)
-    #[arg(long, value_parser = str::parse::<CountingTool>, default_value = "profgen", value_name = "TOOL", conflicts_with_all = ["ips", "contexts"])]
+    #[arg(long, value_parser = str::parse::<CountingTool>, default_value = "profgen", value_name = "TOOL", conflicts_with = "contexts")]
     like: CountingTool,
 
     #[command(flatten)]

@@ -347,14 +347,17 @@ pub fn is_text(data: &[u8]) -> bool {
         .all(|&byte| (0x20..0x7f).contains(&byte) || (0x09..=0x0d).contains(&byte))
 }
 
-/// Whether a text is a sample profile. The first line that is not a comment must be `NAME:TOTAL:HEAD`. The next line
-/// must not be a single number, because the text is then an instrumentation profile: the first line is the name of a
+/// Whether a text is a sample profile. The first line that is not a comment must be `NAME:TOTAL:HEAD`, perhaps with blanks
+/// around the numbers: such a text is no profile, but the reader of sample profiles says why. The next line must not be a single number, because the text is then an instrumentation profile: the first line is the name of a
 /// function and the number is its function hash.
 fn is_sample_text(data: &[u8]) -> bool {
     let mut lines = data
         .split(|&byte| byte == b'\n')
         .filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
-    let number = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+    let number = |field: &[u8]| {
+        let field = field.trim_ascii();
+        !field.is_empty() && field.iter().all(u8::is_ascii_digit)
+    };
     let Some(first) = lines.next() else {
         return false;
     };
@@ -363,7 +366,7 @@ fn is_sample_text(data: &[u8]) -> bool {
     let named = fields.next().is_some_and(|name| !name.is_empty());
     named
         && counts.iter().all(|field| field.is_some_and(number))
-        && !lines.next().is_some_and(|line| number(line.trim_ascii()))
+        && !lines.next().is_some_and(number)
 }
 
 const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;

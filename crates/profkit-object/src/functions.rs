@@ -3,12 +3,14 @@ use crate::binary::Image;
 use crate::correlate::binary::{self, SectionSet};
 use crate::correlate::dwarf::{self, DwarfOptions};
 use crate::correlate::{CorrelationWarnings, CounterSection, machine, section, section_data};
+use crate::mip_sections::MipSections;
 use crate::names::without_suffix;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::raw::{RawDialect, RawName, RecordLayout};
+use profkit_data::mip::{MapEntry, MapReadOptions, MipMap};
 use profkit_data::names::SymbolTable;
 use profkit_data::{Error, ErrorKind, Result};
 use rustc_hash::FxHashSet;
@@ -26,6 +28,8 @@ pub enum Origin {
     Symbols,
     /// The section `.pseudo_probe_desc`, which contains the names and checksums of functions for sample profiles.
     Probes,
+    /// The MIP map, which contains names and control-flow signatures.
+    MipMap,
 }
 
 /// A function of a binary.
@@ -33,7 +37,8 @@ pub enum Origin {
 pub struct Function {
     /// The PGO name of the function, or the name of its symbol.
     pub name: Vec<u8>,
-    /// The control-flow hash of the function; `None` if the function was read from the symbol table.
+    /// The control-flow hash of the function, or its signature in a MIP map; `None` if the function was read from the symbol
+    /// table.
     pub hash: Option<FuncHash>,
 }
 
@@ -103,6 +108,33 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
         origin: Origin::Symbols,
         instrumentation: None,
         functions,
+    })
+}
+
+/// Lists the functions of a binary that MIP profiles can have, with their signatures. The list has all functions of a
+/// binary without a MIP map, without signatures.
+///
+/// # Errors
+/// Those of [`functions`]; and if the map is damaged, or was stripped.
+pub fn mip_functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
+    let Some(sections) = MipSections::of(image)? else {
+        let mut list = functions(image, path)?;
+        for function in &mut list.functions {
+            function.hash = None;
+        }
+        return Ok(list);
+    };
+    let options = MapReadOptions::new().section_address(sections.section_address);
+    let map = MipMap::parse_with(&sections.map, &options)?;
+    let function = |entry: MapEntry<'_>| Function {
+        name: entry.name.to_vec(),
+        hash: Some(FuncHash(entry.signature.into())),
+    };
+    let entries = map.entries().map(|entry| entry.map(function));
+    Ok(FunctionList {
+        origin: Origin::MipMap,
+        instrumentation: None,
+        functions: entries.collect::<Result<_>>()?,
     })
 }
 

@@ -90,6 +90,11 @@ impl MipSections {
     }
 }
 
+/// Whether a file is a binary for one architecture that has a MIP map.
+pub fn has_map(data: &[u8]) -> bool {
+    object::File::parse(data).is_ok_and(|file| file.section_by_name(section::MAP).is_some())
+}
+
 /// Replaces the pointers in a map by addresses. In a Mach-O file with chained fixups, a pointer also contains the
 /// distance to the next pointer. The loader replaces such pointers by addresses when it loads a program; this function
 /// does the same.

@@ -5,6 +5,8 @@
 //! largest count of its bytes. Each function on the inline stack gets the sum of the counts of its bytes as its total.
 //! A branch to the start of a function is a call. If several branches at one line go to one function, only the one with
 //! the highest address counts. Functions with few samples are left out, together with the calls to and from them.
+//!
+//! With `--use_lbr=false`, each sampled address gives its byte a count, in place of the ranges. Branches count as before.
 use crate::checked::{Figures, add};
 use crate::finish::{Density, density};
 use crate::lines::{FinishedProfile, line_at};
@@ -45,16 +47,24 @@ struct Symbol<'s> {
 /// Makes the profile of a binary from its counts.
 ///
 /// `symbols` are the functions of the binary, sorted by address. If `decode` is true, discriminators are split into
-/// their parts as LLVM does; otherwise they stay whole, as GCC expects them.
+/// their parts as LLVM does; otherwise they stay whole, as GCC expects them. If `plain_addresses` is true, sampled
+/// addresses are counted and not ranges (`--use_lbr=false`).
 pub fn autofdo_profile(
     program: &Program<'_>,
     symbols: &[CodeSymbol],
     counts: &[(&Sums, Numbering)],
     decode: bool,
+    plain_addresses: bool,
 ) -> FinishedProfile {
     let mut figures = Figures::default();
     let mut functions = functions(symbols);
-    let all = distribute(program, &mut functions, counts, &mut figures);
+    let all = distribute(
+        program,
+        &mut functions,
+        counts,
+        plain_addresses,
+        &mut figures,
+    );
     let least = (all / 1_000_000)
         .saturating_mul(LEAST_SHARE)
         .saturating_add(all % 1_000_000 * LEAST_SHARE / 1_000_000)
@@ -125,11 +135,35 @@ fn distribute(
     program: &Program<'_>,
     functions: &mut [Symbol<'_>],
     counts: &[(&Sums, Numbering)],
+    plain_addresses: bool,
     figures: &mut Figures,
 ) -> u64 {
     let mut all = 0;
+    // Which functions have few samples is decided by the ranges if there are any, also if addresses are counted.
+    let has_ranges = counts.iter().any(|(sums, _)| !sums.ranges.is_empty());
     for (sums, numbering) in counts {
         let address = |place| program.address(*numbering, place);
+        for sample in sums.addresses.iter().filter(|_| plain_addresses) {
+            let count = sample.count;
+            let weight = if has_ranges { 0 } else { count };
+            add(&mut all, weight);
+            let place = address(sample.place)
+                .and_then(|address| Some((address, function_at(functions, address)?)));
+            let Some((address, function)) = place else {
+                add(&mut figures.addresses_off_boundary, count);
+                continue;
+            };
+            add(&mut figures.addresses_used, count);
+            add(&mut function.samples, weight);
+            function.count(address, address, count);
+        }
+        // The figures are those of what is counted.
+        let mut unused = Figures::default();
+        let figures = if plain_addresses {
+            &mut unused
+        } else {
+            &mut *figures
+        };
         for range in &sums.ranges {
             let count = range.count;
             let (Some(start), Some(end)) = (address(range.start), address(range.end)) else {
@@ -151,11 +185,11 @@ fn distribute(
             if end >= function.end {
                 add(&mut figures.across_functions, count);
             }
-            add(&mut figures.used, count);
             add(&mut function.samples, weight);
-            let count = i128::from(count);
-            *function.steps.entry(start).or_default() += count;
-            *function.steps.entry(end.saturating_add(1)).or_default() -= count;
+            add(&mut figures.used, count);
+            if !plain_addresses {
+                function.count(start, end, count);
+            }
         }
         for branch in &sums.branches {
             let end = |place: profkit_perf::collect::Place| place.get().and_then(address);
@@ -169,6 +203,15 @@ fn distribute(
         }
     }
     all
+}
+
+impl Symbol<'_> {
+    /// Adds a count to the bytes from one address to another, both included.
+    fn count(&mut self, first: u64, last: u64, count: u64) {
+        let count = i128::from(count);
+        *self.steps.entry(first).or_default() += count;
+        *self.steps.entry(last.saturating_add(1)).or_default() -= count;
+    }
 }
 
 fn function_at<'f, 's>(

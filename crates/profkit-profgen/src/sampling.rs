@@ -216,7 +216,8 @@ pub struct MakeOptions {
     pub lines: LineOptions,
     /// The options for calling contexts, which unsymbolized profiles with contexts always give.
     pub contexts: Option<ContextOptions>,
-    /// The tool whose way of counting is used. With [`CountingTool::Autofdo`], `lines` and `contexts` have no effect.
+    /// The tool whose way of counting is used. With [`CountingTool::Autofdo`], `contexts` has no effect, and of `lines` only
+    /// whether sampled addresses are counted.
     pub tool: CountingTool,
     /// The encoding of the profiles. autofdo keeps discriminators whole for GCC, and splits them into their parts for LLVM.
     pub form: SampleForm,
@@ -312,7 +313,14 @@ fn as_autofdo(
         );
     }
     let decode = !matches!(options.form, SampleForm::Gcov(_));
-    Ok(autofdo_profile(program, &symbols, &sums_of(found), decode))
+    let plain = options.lines.plain_addresses;
+    Ok(autofdo_profile(
+        program,
+        &symbols,
+        &sums_of(found),
+        decode,
+        plain,
+    ))
 }
 
 /// The results for all inputs and binaries.

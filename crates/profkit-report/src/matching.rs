@@ -280,13 +280,15 @@ fn words(stage: Option<&str>) -> &'static str {
     }
 }
 
-/// Serializes the place where the functions were found: `sections`, `debug-info`, `symbols`, `probes` or `profile`.
+/// Serializes the place where the functions were found: `sections`, `debug-info`, `symbols`, `probes`,
+/// `mip-map` or `profile`.
 fn origin<S: serde::Serializer>(origin: &Option<Origin>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(match origin {
         Some(Origin::Sections) => "sections",
         Some(Origin::DebugInfo) => "debug-info",
         Some(Origin::Symbols) => "symbols",
         Some(Origin::Probes) => "probes",
+        Some(Origin::MipMap) => "mip-map",
         None => "profile",
     })
 }
@@ -315,6 +317,7 @@ impl BinaryReport {
             Some(Origin::Symbols) if unit == "samples" => "names from its symbols",
             Some(Origin::Symbols) => "symbols only: hashes cannot be compared",
             Some(Origin::Probes) => "names and checksums from its pseudo probes",
+            Some(Origin::MipMap) => "names and signatures from its MIP map",
         };
         let build = match self.same_build.filter(|_| builds) {
             Some(true) => "; the profile is of this build",

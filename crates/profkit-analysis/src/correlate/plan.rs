@@ -31,7 +31,7 @@ const FRONT_LEN: u64 = 64 << 10;
 pub struct Assignment {
     /// The build ids of the profiles.
     pub ids: Vec<BuildId>,
-    /// Whether the function records are in the debug info of the program.
+    /// Whether the function records are in the debug info of the program: they were found there, or the profiles say so.
     pub debug_info: bool,
     /// The inputs that hold profiles of this program.
     pub inputs: Vec<usize>,
@@ -46,6 +46,8 @@ pub struct Match {
     pub path: PathBuf,
     /// The number of functions.
     pub functions: usize,
+    /// Whether the function records were read from debug info, and not from sections of their own.
+    pub debug_info: bool,
     /// Warnings about damaged or unusual function records.
     pub warnings: CorrelationWarnings,
 }
@@ -132,7 +134,9 @@ impl Plan {
             };
             plan.assignments.push(Assignment {
                 ids: key.ids.clone(),
-                debug_info: key.debug_info,
+                debug_info: outcome
+                    .as_ref()
+                    .map_or(key.debug_info, |found| found.debug_info),
                 inputs,
                 outcome,
             });
@@ -242,7 +246,7 @@ impl Search<'_> {
         let mut refused: Option<Error> = None;
         for candidate in &candidates {
             match wanted.read(&candidate.path, &key.ids) {
-                Ok((path, correlated)) => {
+                Ok((path, (correlated, debug_info))) => {
                     let Correlated { program, warnings } = correlated;
                     match &found {
                         None => {
@@ -250,6 +254,7 @@ impl Search<'_> {
                             let matched = Match {
                                 path,
                                 functions,
+                                debug_info,
                                 warnings,
                             };
                             found = Some((matched, program));
@@ -372,25 +377,18 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Reads the function records of a binary, or of its debug file. Returns the path of the file that was read, and
-    /// the records.
-    fn read(&self, path: &Path, ids: &[BuildId]) -> Result<(PathBuf, Correlated)> {
+    /// Reads the function records of a binary, or of its debug file. Returns the path of the file that was read, the
+    /// records, and whether they are from debug info.
+    fn read(&self, path: &Path, ids: &[BuildId]) -> Result<(PathBuf, (Correlated, bool))> {
         let of = |error: Error| error.within(profkit_data::path_text(path));
         let file = BinaryFile::open(path).map_err(|error| of(unreadable(&error)))?;
         let image = file
             .image(|image| self.fits(image, ids))
             .map_err(|_| of(self.wrong_machine()))?;
         self.check_counters(&image).map_err(of)?;
-        if !self.debug_info {
-            return self
-                .sections(&image)
-                .map(|correlated| (path.to_owned(), correlated))
-                .map_err(of);
-        }
         let counters = CounterSection::of(&image).map_err(of)?;
-        let own = self.dwarf(&image, counters, path);
-        let error = match own {
-            Ok(correlated) => return Ok((path.to_owned(), correlated)),
+        let error = match self.records(&image, counters, path) {
+            Ok(records) => return Ok((path.to_owned(), records)),
             Err(error) => error,
         };
         let link = DebugLink::of(&image).map_err(of)?;
@@ -402,9 +400,9 @@ impl Wanted<'_> {
         for other in located.path.into_iter().chain(bundles) {
             let file = BinaryFile::open(&other).map_err(|error| of(unreadable(&error)))?;
             if let Ok(image) = file.image(|image| self.fits(image, ids))
-                && let Ok(correlated) = self.dwarf(&image, counters, path)
+                && let Ok(records) = self.records(&image, counters, path)
             {
-                return Ok((other, correlated));
+                return Ok((other, records));
             }
         }
         let error = of(error);
@@ -449,6 +447,29 @@ impl Wanted<'_> {
             .with_hint("give the binary that wrote the profile")
     }
 
+    /// Reads the function records of an object file from where the profile says they are. Front-end instrumentation
+    /// with `-profile-correlate=debug-info` does not say so in the profile; programs built with it have no sections of
+    /// function records, but debug info that describes counters.
+    fn records(
+        &self,
+        image: &Image<'_>,
+        counters: CounterSection,
+        program: &Path,
+    ) -> Result<(Correlated, bool)> {
+        let dwarf = || {
+            let options = DwarfOptions::new().split(Some(program));
+            dwarf::correlate(image, counters, options, CorrelationWarnings::default())
+                .map(|correlated| (correlated, true))
+        };
+        if self.debug_info {
+            return dwarf();
+        }
+        match self.sections(image) {
+            Ok(correlated) => Ok((correlated, false)),
+            Err(error) => dwarf().map_err(|_| error),
+        }
+    }
+
     fn sections(&self, image: &Image<'_>) -> Result<Correlated> {
         let only_runtime = !binary::has_sections(image, SectionSet::Correlation)
             && binary::has_sections(image, SectionSet::Runtime);
@@ -459,16 +480,6 @@ impl Wanted<'_> {
         };
         let (outside, warnings) = (Outside::Drop, CorrelationWarnings::default());
         binary::correlate(image, set, self.dialect, self.layout, outside, warnings)
-    }
-
-    fn dwarf(
-        &self,
-        image: &Image<'_>,
-        counters: CounterSection,
-        program: &Path,
-    ) -> Result<Correlated> {
-        let options = DwarfOptions::new().split(Some(program));
-        dwarf::correlate(image, counters, options, CorrelationWarnings::default())
     }
 }
 

@@ -12,6 +12,7 @@ use profkit_data::instr::raw::{RawDialect, RawProfile};
 use profkit_data::instr::{InstrReader, InstrSource, Record};
 use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, Structure};
+use profkit_object::mip_sections::has_map;
 
 /// Whether a file can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +158,11 @@ pub fn examine(data: &[u8]) -> Diagnosis {
     if kind == FileKind::ObjectFile {
         let mut diagnosis = Diagnosis::new(size, What::ObjectFile);
         diagnosis.verdict = Verdict::Foreign;
-        diagnosis.next.push(Advice::RunProgram);
+        diagnosis.next.push(if has_map(data) {
+            Advice::RunMipProgram
+        } else {
+            Advice::RunProgram
+        });
         return diagnosis;
     }
     let reader = match InstrReader::open(data) {

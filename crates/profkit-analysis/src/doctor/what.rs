@@ -78,6 +78,8 @@ pub enum MipContents {
 pub enum Advice {
     /// The file is a program: run it, and examine the profile that it writes.
     RunProgram,
+    /// The file is a program with a MIP map: run it, and merge the raw file that it writes.
+    RunMipProgram,
     /// Show the heap profile together with the binaries that ran.
     ShowHeap,
     /// Run the program again, because nothing of the raw profile can be used.

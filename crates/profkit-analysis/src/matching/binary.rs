@@ -11,7 +11,7 @@ use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::binary::{BinaryFile, Image, programs_in};
 use profkit_object::build_id::build_id;
 use profkit_object::functions::{
-    FunctionList, Origin, functions, has_debug_info, sampled_functions,
+    FunctionList, Origin, functions, has_debug_info, mip_functions, sampled_functions,
 };
 use profkit_object::names::{symbol_of, without_suffix, without_unique};
 use profkit_object::symbolize::inlined_functions;
@@ -339,10 +339,12 @@ impl BinaryFunctions {
     }
 
     fn add_image(&mut self, path: &Path, image: &Image<'_>) -> Result<()> {
-        let (list, id) = match self.sampled {
-            Some(_) => (sampled_functions(image)?, build_id(image)?),
-            None => (functions(image, path)?, build_id(image)?),
+        let list = match self.wanted {
+            _ if self.sampled.is_some() => sampled_functions(image)?,
+            Some(Family::Mip) => mip_functions(image, path)?,
+            _ => functions(image, path)?,
         };
+        let id = build_id(image)?;
         // A binary without hashes is not added if a binary with the same build id and with hashes was added before.
         // Otherwise a function that has changed would match by its name alone.
         let known =

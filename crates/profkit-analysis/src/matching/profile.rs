@@ -19,8 +19,7 @@ use std::path::Path;
 /// different hashes.
 #[derive(Clone, Debug)]
 pub struct FunctionCounts {
-    /// The control-flow hash. `None` for functions of MIP profiles. They have a signature instead, which cannot be
-    /// compared with the hashes in binaries.
+    /// The control-flow hash; for functions of MIP profiles, the signature.
     pub hash: Option<FuncHash>,
     /// The sum of the function's counts; a sum above 64 bits becomes the largest 64-bit number.
     pub count: u64,
@@ -218,7 +217,8 @@ impl ProfileFunctions {
         };
         for function in &mip.functions {
             let count = function.calls.max(function.called_runs);
-            profile.add(&function.name, None, count, None);
+            let signature = FuncHash(function.signature.into());
+            profile.add(&function.name, Some(signature), count, None);
         }
         if let Identity::BuildId(id) = &mip.identity
             && !id.0.is_empty()
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_of_mip_profiles_have_counts_and_no_hash() {
+    fn functions_of_mip_profiles_have_counts_and_their_signature() {
         use profkit_data::mip::Function;
         let function = |name: &str, calls, called_runs| Function {
             name: name.into(),
@@ -352,9 +352,9 @@ mod tests {
             let known = profile.functions.get(name).and_then(|known| known.first());
             known.map(|known| (known.hash, known.count))
         };
-        assert_eq!(known(b"f"), Some((None, 5)));
-        assert_eq!(known(b"g"), Some((None, 3)));
-        assert_eq!(known(b"h"), Some((None, 0)));
+        assert_eq!(known(b"f"), Some((Some(FuncHash(0)), 5)));
+        assert_eq!(known(b"g"), Some((Some(FuncHash(0)), 3)));
+        assert_eq!(known(b"h"), Some((Some(FuncHash(0)), 0)));
     }
 
     #[test]

@@ -152,11 +152,12 @@ impl OrderFile {
     }
 
     /// Returns the symbol of a function from the name that the compiler knows. Mach-O puts an underscore before such
-    /// names, unless the name begins with the byte 1: then the rest is already the symbol.
+    /// names, unless the name begins with the byte 1: then the rest is already the symbol. Methods of Objective-C, such
+    /// as `-[Class method:]`, are symbols as they are.
     pub fn decorate(self, name: &[u8]) -> Vec<u8> {
         match (name.strip_prefix(b"\x01"), self) {
             (Some(symbol), _) => symbol.to_vec(),
-            (None, OrderFile::MachO) => [b"_", name].concat(),
+            (None, OrderFile::MachO) if !is_method(name) => [b"_", name].concat(),
             (None, _) => name.to_vec(),
         }
     }
@@ -182,6 +183,11 @@ impl OrderFile {
         }
         rest
     }
+}
+
+/// Whether a name is that of an Objective-C method.
+fn is_method(name: &[u8]) -> bool {
+    name.starts_with(b"-[") || name.starts_with(b"+[")
 }
 
 const GNU_LD_HEAD: &[u8] = b"/* For ld -T FILE, with code compiled by -ffunction-sections. */\nSECTIONS\n{\n  .text.ordered :\n  {\n";

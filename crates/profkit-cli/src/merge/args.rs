@@ -242,8 +242,8 @@ pub struct FormArgs {
 pub struct VersionArgs {
     /// Write a profile that this LLVM release reads, such as 19
     ///
-    /// The result is the same as that of llvm-profdata of that release for these inputs. This includes a peculiarity of
-    /// value profiles: LLVM counts a value that is new to its site once, whatever the weight is. The result then
+    /// The result is the same as that of llvm-profdata of that release for these inputs, except that it has the names of
+    /// virtual tables, which llvm-profdata does not take from raw profiles. This includes a peculiarity of value profiles: LLVM counts a value that is new to its site once, whatever the weight is. The result then
     /// depends on the order of the inputs and on --threads, just as it depends on -j in LLVM (the default is one
     /// thread). Without --llvm every count is multiplied by the weight, and the version is the newest one that suits
     /// the LLVM release that wrote the inputs. With --text, what the release cannot read is left out and reported.

@@ -269,7 +269,7 @@ impl Job<'_> {
             Form::Indexed(version) => version,
             Form::MemProfYaml => Version::Fitting,
             Form::Text(release) => {
-                let options = TextOptions::default().sparse(self.sparse);
+                let options = TextOptions::default().sparse(self.sparse).readable(true);
                 return Encoding::Text(match release {
                     Some(release) => options.for_llvm(release),
                     None => options,

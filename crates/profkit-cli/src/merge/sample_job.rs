@@ -34,6 +34,7 @@ pub fn form(format: Option<Format>, llvm: Option<Release>, gcc: Option<u32>) -> 
         None => None,
     };
     Ok(match (format, version) {
+        (Some(Format::Gcov), None) if llvm.is_some() => SampleForm::Gcov(GcovVersion::OF_LLVM),
         (Some(Format::Gcov), version) => SampleForm::Gcov(version.unwrap_or(GcovVersion::V2)),
         (None, Some(version)) => SampleForm::Gcov(version),
         (Some(_), Some(_)) => {

@@ -264,6 +264,10 @@ impl Show<'_> {
         if args.is_overview() {
             let ids = self.faults.or_default(source.binary_ids());
             rest.origin = Some((ids, Readers::of(facts, totals.oldest_text_reader)));
+            if !args.traces && facts.instrumentation.contains(InstrKind::TEMPORAL) {
+                let traces = self.faults.or_default(source.temporal_traces());
+                rest.trace_counts = Some((traces.traces.len() as u64, traces.stream_size));
+            }
         }
         if args.traces {
             let traces = source.temporal_traces();

@@ -280,12 +280,11 @@ fn dwarf_4_compressed_and_split_debug_info_are_read() {
     }
 }
 
-#[test]
-fn stripped_programs_are_found_through_their_debug_files_or_refused() {
-    let llvm = require_or_skip!(22);
-    or_skip!(has_profile_runtime(&llvm));
+/// Correlates with a stripped program and its debug file, in all the places where debug files are, and returns what is
+/// said when there is none.
+fn correlate_stripped(llvm: &Llvm, kind: Kind) -> String {
     let objcopy = "/usr/lib/llvm-22/bin/llvm-objcopy";
-    let built = Built::new(&llvm, Kind::DebugInfo, "-fuse-ld=bfd", &[]).unwrap();
+    let built = Built::new(llvm, kind, "-fuse-ld=bfd", &[]).unwrap();
     let (raw, binary) = built.raws().remove(0);
     let (theirs, _) = built.llvm_merge(&[&built.option(&binary), text(&raw)]);
     let store = built.path("store");
@@ -326,7 +325,29 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     let message = message
         .replace(text(raw.file_name().unwrap().as_ref()), "RAW")
         .replace(&id, "ID");
-    insta::assert_snapshot!(message, @"
+    // A link to the debug file, which stands beside the program.
+    let link = format!("--add-gnu-debuglink={}", text(&debug));
+    succeed(Command::new(objcopy).arg(link).arg(&stripped));
+    fs::rename(&debug, store.join(debug.file_name().unwrap())).unwrap();
+    let (ours, said) = folders(&store.join("nothing"));
+    assert_eq!(ours, theirs, "{said:?}");
+    message
+}
+
+#[test]
+fn stripped_programs_are_found_through_their_debug_files_or_refused() {
+    let llvm = require_or_skip!(22);
+    or_skip!(has_profile_runtime(&llvm));
+    insta::assert_snapshot!(correlate_stripped(&llvm, Kind::Binary), @"
+    ID: [TMP]/RAW
+        no binary: [TMP]/store/stripped: the binary has no section __llvm_covdata
+        hint: the binary was stripped, or built without -mllvm -profile-correlate=…: give the file that the linker wrote, before strip, or its debug file
+    binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
+    warning: [TMP]/RAW: dropped: the binary has no section __llvm_covdata ([TMP]/store/stripped)
+    hint: the binary was stripped, or built without -mllvm -profile-correlate=…: give the file that the linker wrote, before strip, or its debug file
+    error: the only input could not be used
+    ");
+    insta::assert_snapshot!(correlate_stripped(&llvm, Kind::DebugInfo), @"
     ID: [TMP]/RAW
         no binary: [TMP]/store/stripped: the binary has no debug info
         hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
@@ -335,6 +356,92 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
     error: the only input could not be used
     ");
+}
+
+/// Builds, with a release's clang, a program whose profile has functions and counters of front-end instrumentation, and
+/// runs it. Returns its raw profile.
+fn front_end(llvm: &Llvm, folder: &Path, name: &str, options: &[&str]) -> PathBuf {
+    let program = folder.join(name);
+    let raw = folder.join(format!("{name}.profraw"));
+    let mut clang = Command::new(llvm.clang());
+    clang.args(["-g", "-O1", "-fprofile-instr-generate", "-Wl,--build-id"]);
+    clang.args(options).arg("-o").arg(&program);
+    succeed(clang.arg(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/programs/conditions.c"
+    )));
+    succeed(Command::new(&program).env("LLVM_PROFILE_FILE", &raw));
+    raw
+}
+
+#[test]
+fn front_end_instrumentation_finds_its_functions_in_debug_info() {
+    for release in [19, 22] {
+        let llvm = require_or_skip!(release);
+        or_skip!(has_profile_runtime(&llvm));
+        let folder = TempDir::new().unwrap();
+        let options = ["-mllvm", "-profile-correlate=debug-info"];
+        let raw = front_end(&llvm, folder.path(), "program", &options);
+        let program = folder.path().join("program");
+        let bytes = fs::read(&raw).unwrap();
+        let profile = profkit_data::instr::raw::RawProfile::parse(&bytes).unwrap();
+        assert!(profile.needs_correlation());
+        let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
+        let mut merge = Command::new(llvm.profdata());
+        merge
+            .arg("merge")
+            .arg(format!("--debug-info={}", text(&program)));
+        succeed(merge.arg(&raw).arg("-o").arg(&theirs));
+        let release = release.to_string();
+        let mut correlate = profkit(&["merge", "--llvm", &release, text(&raw)]);
+        correlate.arg("--binaries").arg(&program);
+        let output = correlate.arg("-o").arg(&ours).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            fs::read(&ours).unwrap(),
+            fs::read(&theirs).unwrap(),
+            "{said}"
+        );
+        assert!(said.contains("program (4 functions, debug-info)"), "{said}");
+    }
+}
+
+#[test]
+fn mc_dc_bitmaps_are_kept_under_binary_correlation() {
+    let llvm = require_or_skip!(22);
+    or_skip!(has_profile_runtime(&llvm));
+    let folder = TempDir::new().unwrap();
+    let coverage = ["-fcoverage-mapping", "-fcoverage-mcdc"];
+    let plain = front_end(&llvm, folder.path(), "plain", &coverage);
+    let correlate = [&coverage[..], &["-mllvm", "-profile-correlate=binary"]].concat();
+    let bare = front_end(&llvm, folder.path(), "bare", &correlate);
+    let merged = |raw: &Path| {
+        let mut merge = profkit(&["merge", "--text", "-q", text(raw), "-o", "-", "--binaries"]);
+        let output = merge.arg(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(merged(&plain).contains("# Bitmap Byte Values:"));
+    assert_eq!(merged(&bare), merged(&plain));
+    // LLVM's tool drops them, and so does its personality.
+    let theirs = folder.path().join("theirs");
+    let ours = folder.path().join("ours");
+    let option = format!("--binary-file={}", text(&folder.path().join("bare")));
+    let mut llvm_merge = Command::new(llvm.profdata());
+    succeed(
+        llvm_merge
+            .args(["merge", &option])
+            .arg(&bare)
+            .arg("-o")
+            .arg(&theirs),
+    );
+    succeed(
+        profkit(&["llvm-profdata", "merge", &option])
+            .arg(&bare)
+            .arg("-o")
+            .arg(&ours),
+    );
+    assert_eq!(fs::read(&ours).unwrap(), fs::read(&theirs).unwrap());
 }
 
 #[test]
@@ -441,10 +548,10 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     -- stripped
     1234: raw
         no binary: stripped: the binary has no section __llvm_covdata
-        hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
+        hint: the binary was stripped, or built without -mllvm -profile-correlate=…: give the file that the linker wrote, before strip, or its debug file
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: the binary has no section __llvm_covdata (stripped)
-    hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
+    hint: the binary was stripped, or built without -mllvm -profile-correlate=…: give the file that the linker wrote, before strip, or its debug file
     error: the only input could not be used
     -- another id
     1234: raw

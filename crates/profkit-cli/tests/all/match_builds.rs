@@ -3,7 +3,7 @@
 use object::{Object, ObjectSection};
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
 use profkit_object::functions::Origin;
-use profkit_testkit::{on_path, skip, succeed};
+use profkit_testkit::{links_c, on_path, or_skip, require_or_skip, skip, succeed};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -305,4 +305,65 @@ fn checksums_of_pseudo_probes_decide_as_in_a_compiler() {
         assert_eq!(counts["matched"], matched * 5 / 9, "{found}");
         assert_eq!(counts["changed"], 90 - matched, "{found}");
     }
+}
+
+/// A function that changed is told by its signature, which the MIP map of the new build has. `doctor` says how such a
+/// program is run.
+#[test]
+fn signatures_of_mip_programs_are_compared() {
+    let llvm = require_or_skip!(22);
+    or_skip!(links_c(llvm.clang(), &[]));
+    let folder = tempfile::tempdir().unwrap();
+    let profkit = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
+        let output = command.args(words).current_dir(&folder).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    let clang = llvm.clang();
+    let bodies = [
+        "return g(x) * 2;",
+        "int s = 0; while (x--) if (x & 1) s += g(x); return s;",
+    ];
+    for (name, body) in ["old", "new"].into_iter().zip(bodies) {
+        let source = format!(
+            "int g(int x) {{ return x + 1; }}\nint f(int x) {{ {body} }}\nint main(int c, char **v) {{ return v && f(c) > 9; }}\n"
+        );
+        let file = format!("{name}.c");
+        std::fs::write(folder.path().join(&file), source).unwrap();
+        let clang = clang.to_str().unwrap();
+        let (code, said) = profkit(&[
+            "mip",
+            "cc",
+            "--",
+            clang,
+            "-O1",
+            "-fno-inline",
+            &file,
+            "-o",
+            name,
+        ]);
+        assert_eq!((code, said.as_str()), (Some(0), ""));
+    }
+    let (_, said) = profkit(&["doctor", "old"]);
+    let command = said
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("next "));
+    let command = command
+        .unwrap()
+        .replace("profkit", env!("CARGO_BIN_EXE_profkit"));
+    succeed(
+        Command::new("sh")
+            .args(["-c", command.trim()])
+            .current_dir(&folder),
+    );
+    let (code, said) = profkit(&["match", "new.mip", "old", "--fail-under", "95"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = profkit(&["match", "new.mip", "new", "--fail-under", "95"]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("f (same name, other hash)"), "{said}");
+    assert!(
+        said.contains("names and signatures from its MIP map"),
+        "{said}"
+    );
 }

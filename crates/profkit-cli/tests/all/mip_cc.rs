@@ -69,6 +69,9 @@ const CALLS: &[Call] = &[
     call("-c bad-asm.c", &[]),
     call("-Wall -c warns.c", &["warns.o"]),
     call("-c missing.c", &[]),
+    // Some files of such debug info have an MD5 checksum and some have none, of which an assembler warns.
+    call("-g -c s.cpp", &["s.o"]),
+    call("-g -Wa,--fatal-warnings -c s.cpp", &["s.o"]),
     call("-c a.c b.c -o x.o", &[]),
     call("-no-such-option -c a.c", &[]),
     call("--version", &[]),
@@ -103,6 +106,7 @@ fn sources(folder: &Path) {
             "void f(void) {\n  __asm__(\"no such thing\");\n}\n",
         ),
         ("warns.c", "int f(void) { int unused; return 1; }\n"),
+        ("s.cpp", "#include <string>\nint main() {}\n"),
         ("words.rsp", "\"-O2\" 'b.c' -o r.o\n"),
     ] {
         fs::write(folder.join(name), text).unwrap();

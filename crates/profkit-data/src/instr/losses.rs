@@ -18,6 +18,8 @@ pub struct Losses {
     pub vtable_sites: u64,
     /// The number of vtable names that were left out.
     pub vtable_names: u64,
+    /// The number of functions that were left out of a text, because no reader would find their names in it.
+    pub unreadable_names: u64,
     /// The number of temporal traces that were left out.
     pub traces: u64,
     /// The number of build ids that were left out.
@@ -42,6 +44,10 @@ impl Losses {
             (self.uniformity, "GPU uniformity bitmaps"),
             (self.vtable_sites, "vtable value profiles"),
             (self.vtable_names, "vtable names"),
+            (
+                self.unreadable_names,
+                "functions whose names would make the text unreadable",
+            ),
             (self.traces, "temporal traces"),
             (self.binary_ids, "build ids"),
             (u64::from(self.memprof), "MemProf sections"),

@@ -147,12 +147,14 @@ impl<'data> InstrReader<'data> {
         }
     }
 
-    /// The build ids of the profile that is being read. Empty if they cannot be read.
+    /// The build ids of the profile that is being read. Empty if they cannot be read. After the last record of a raw file,
+    /// those of all its profiles.
     pub fn current_ids(&self) -> Vec<BuildId> {
         match self {
-            InstrReader::Raw(reader) => reader
-                .profile()
-                .and_then(|profile| profile.binary_ids().ok()),
+            InstrReader::Raw(reader) => match reader.profile() {
+                Some(profile) => profile.binary_ids().ok(),
+                None => reader.binary_ids().ok(),
+            },
             _ => self.binary_ids().ok(),
         }
         .unwrap_or_default()

@@ -268,7 +268,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
             u32::from(reserved) << 16 | u32::from(modes.0)
         ))
         .expected(
-            "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2",
+            "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) only with 0x2",
         ));
     }
     let record = cursor.u64()?;

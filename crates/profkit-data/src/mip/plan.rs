@@ -1,6 +1,7 @@
 //! Finds out which bytes of a MIP record section belong to which kind of record.
 use super::{EntryKind, FunctionId, MipProfile, Modes};
 use crate::index_vec::IndexVec;
+use profkit_abi::mip::record;
 
 /// The meaning of the bytes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub enum Kind {
     Unary,
     /// A count of calls, and the ordinal of the first call: eight bytes.
     Calls,
+    /// A count of calls with the distance to the next sampled call, and the ordinal of the first call: sixteen bytes.
+    SampledCalls,
 }
 
 /// A range of adjacent bytes in the record section that have the same meaning ([`Kind`]).
@@ -120,7 +123,8 @@ impl RecordPlan {
             };
         };
         let (kind, size) = match modes.entry() {
-            Some(EntryKind::Calls) => (Kind::Calls, 8),
+            Some(EntryKind::Calls) => (Kind::Calls, record::CALLS_SIZE),
+            Some(EntryKind::SampledCalls) => (Kind::SampledCalls, record::SAMPLED_CALLS_SIZE),
             Some(EntryKind::Unary) => (Kind::Unary, 1),
             _ => (Kind::Coverage, 1),
         };
@@ -152,7 +156,8 @@ impl RecordPlan {
         let (next, slots) = match kind {
             Kind::Coverage => (&mut self.coverage, len),
             Kind::Unary => (&mut self.unary, len),
-            Kind::Calls => (&mut self.calls, len / 8),
+            Kind::Calls => (&mut self.calls, len / record::CALLS_SIZE),
+            Kind::SampledCalls => (&mut self.calls, len / record::SAMPLED_CALLS_SIZE),
         };
         let slot = *next;
         *next += slots;

@@ -43,7 +43,7 @@ impl FromStr for SampleForm {
     type Err = String;
 
     /// Reads `text`, `binary`, `compact-binary`, `ext-binary` (or `extbinary`), `gcov` (the version that GCC 12 to 15
-    /// read), or `gcov:N` (the version that GCC N reads).
+    /// read), `gcov:N` (the version that GCC N reads), or `gcov:llvm` (the version that LLVM reads).
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let of_gcc = |release: &str| GcovVersion::of_gcc(release.parse().ok()?);
         let found = match text {
@@ -52,13 +52,14 @@ impl FromStr for SampleForm {
             "compact-binary" => Some(SampleForm::CompactBinary),
             "ext-binary" | "extbinary" => Some(SampleForm::ExtBinary),
             "gcov" => Some(SampleForm::Gcov(GcovVersion::V2)),
+            "gcov:llvm" => Some(SampleForm::Gcov(GcovVersion::OF_LLVM)),
             _ => text
                 .strip_prefix("gcov:")
                 .and_then(of_gcc)
                 .map(SampleForm::Gcov),
         };
         found.ok_or_else(|| {
-            "expected text, binary, compact-binary, ext-binary, gcov, or gcov:N with N = 5 or a later release of GCC".to_owned()
+            "expected text, binary, compact-binary, ext-binary, gcov, gcov:llvm, or gcov:N with N = 5 or a later release of GCC".to_owned()
         })
     }
 }

@@ -217,7 +217,7 @@ fn read(path: &Path, kind: Kind, limit: usize, session: &Session<'_>) -> Result<
         let layout = RecordLayout::for_dialect(dialect);
         let warnings = CorrelationWarnings::new(limit);
         let counters = CounterSection::of(image)?;
-        let correlated = match kind {
+        let mut correlated = match kind {
             Kind::Binary => {
                 check_format(image, Kind::Binary)?;
                 let set = SectionSet::Correlation;
@@ -228,6 +228,10 @@ fn read(path: &Path, kind: Kind, limit: usize, session: &Session<'_>) -> Result<
                 dwarf::correlate(image, counters, DwarfOptions::default(), warnings)?
             }
         };
+        // LLVM's records of a correlated program have no bitmaps.
+        for record in &mut correlated.program.records {
+            record.num_bitmap_bytes = 0;
+        }
         warn(&correlated.warnings, session);
         Ok(One {
             width,

@@ -306,6 +306,30 @@ fn build_ids_are_united_or_kept_apart() {
 }
 
 #[test]
+fn a_program_without_functions_has_its_build_id() {
+    let id = profkit_data::ids::BuildId(vec![0xab; 20]);
+    let dialect = profkit_data::instr::raw::RawDialect {
+        endian: profkit_data::bytes::Endian::Little,
+        width: profkit_data::instr::raw::PointerWidth::Bits64,
+        version: 10,
+        flags: 0,
+    };
+    let mut image = profkit_data::instr::raw::RawImage::new(dialect);
+    image.binary_ids = vec![id.clone()];
+    let empty = image.to_bytes().unwrap();
+    let plain = fixture("raw/clang-22-fe-plain.profraw");
+    for (others, ids) in [(0, 1), (1, 2)] {
+        let mut files = vec![("empty", empty.clone())];
+        files.extend((0..others).map(|_| ("plain", plain.clone())));
+        let files = Files::new(files);
+        let merged = files.merge(&MergeOptions::new()).unwrap();
+        assert!(merged.report.is_clean(), "{:?}", merged.report);
+        let found = &merged.profiles[0].profile.binary_ids;
+        assert_eq!((found.len(), found.contains(&id)), (ids, true));
+    }
+}
+
+#[test]
 fn normalised_inputs_count_the_same() {
     let bytes = fixture("raw/clang-22-fe-plain.profraw");
     let files = Files::new([

@@ -222,7 +222,7 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
     let (compiler, words) = (job.compiler, job.words);
     let assemble = |text: &Path, object: &Path| {
         let status = compiler
-            .command(&assemble_words(&parsed, text, object))
+            .command(&assemble_words(&parsed, text, object, false))
             .status()
             .map_err(|error| compiler.cannot_start(error))?;
         match exit_code(status) {

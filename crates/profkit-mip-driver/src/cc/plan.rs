@@ -300,9 +300,12 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
             source: path.clone(),
             marked: kind == Kind::Assembly,
         });
-        group
-            .steps
-            .push(Step::Run(assemble_words(parsed, &assembly, &object)));
+        group.steps.push(Step::Run(assemble_words(
+            parsed,
+            &assembly,
+            &object,
+            kind != Kind::Source,
+        )));
         if parsed
             .output
             .as_deref()
@@ -378,8 +381,15 @@ fn compile_words(
     run
 }
 
-/// Returns the words that assemble the file `assembly` to the file `object`.
-pub fn assemble_words(parsed: &Parsed, assembly: &Path, object: &Path) -> Vec<OsString> {
+/// Returns the words that assemble the file `assembly` to the file `object`. `warn` says whether a person wrote the
+/// assembly, so that the assembler's warnings are of use. What the compiler wrote was checked when it was written,
+/// inline assembly too.
+pub fn assemble_words(
+    parsed: &Parsed,
+    assembly: &Path,
+    object: &Path,
+    warn: bool,
+) -> Vec<OsString> {
     // `-Qunused-arguments` prevents warnings about options of the compiler that the assembler does not use.
     let mut run = os(&["-Qunused-arguments"]);
     for item in &parsed.items {
@@ -390,6 +400,9 @@ pub fn assemble_words(parsed: &Parsed, assembly: &Path, object: &Path) -> Vec<Os
         {
             run.extend(words.iter().cloned());
         }
+    }
+    if !warn {
+        run.push("-Wa,--no-warn".into());
     }
     run.extend(os(&["-c", "-x", "assembler"]));
     run.extend([assembly.into(), OsString::from("-o"), object.into()]);

@@ -25,6 +25,7 @@ pub use module::Module;
 pub use scan::Scanned;
 pub use sections::{Section, SectionId, arguments};
 pub use statement::{Context, Directive, Instruction, Kind, Statement, words};
+pub(crate) use statement::{is_name_byte, quoted};
 pub use syntax::{ObjectFormat, Syntax};
 
 use std::borrow::Cow;

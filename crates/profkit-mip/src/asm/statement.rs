@@ -65,7 +65,7 @@ pub struct Instruction<'a> {
     pub operands: &'a [u8],
 }
 
-pub(super) fn is_name_byte(byte: u8) -> bool {
+pub(crate) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'.' | b'$' | b'@' | b'\\')
         || byte >= 0x80
@@ -101,7 +101,7 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Splits off a quoted string, without its quotes and with its escapes. `None` if the text begins with none.
-pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut at = 0;
     loop {

@@ -14,7 +14,8 @@ pub enum Flow<'a> {
     Call,
     /// The instruction always jumps to a label.
     Jump(&'a [u8]),
-    /// The instruction jumps to a label, or control continues with the next instruction.
+    /// The instruction jumps to a label, or control continues with the next instruction. The label is empty if the
+    /// instruction leaves the function, such as a conditional return.
     Branch(&'a [u8]),
     /// The instruction jumps to an address from a register or a table.
     Indirect,
@@ -94,7 +95,7 @@ pub trait Backend: fmt::Debug + Sync {
         match options.mode {
             Mode::Calls {
                 return_addresses: Some(0),
-            } => Err("cannot have a ring of 0 return addresses".to_owned()),
+            } => Err("cannot have a table of 0 return addresses".to_owned()),
             _ => Ok(()),
         }
     }
@@ -127,6 +128,12 @@ pub trait Backend: fmt::Debug + Sync {
 
     /// Whether the statement is only a prefix for the next instruction, such as `lock` on a line of its own.
     fn is_prefix(&self, _instruction: &Instruction<'_>) -> bool {
+        false
+    }
+
+    /// Whether the instruction jumps to an address that it computes from its own, so that the table or the branches
+    /// directly after it must stay there (`tbb [pc, r0]`, `addls pc, pc, r0, lsl #2`).
+    fn counts_from_itself(&self, _instruction: &Instruction<'_>) -> bool {
         false
     }
 

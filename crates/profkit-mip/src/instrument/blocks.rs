@@ -1,7 +1,7 @@
 //! Finds the basic blocks of a function, and computes its control-flow signature.
 use super::backend::{Backend, Flow};
 use super::functions::{Function, Part, is_data};
-use super::landing::{DataFacts, is_number};
+use super::landing::{DataFacts, added, is_number};
 use crate::asm::{Instruction, Kind, Module, words};
 use profkit_data::ids::NameRef;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -76,9 +76,9 @@ pub(super) fn find<'a>(
     let mut graph = Graph::default();
     let items = items(module, function, data, backend, &mut graph.fixed)?;
     let places = places(&items);
-    let leaders = leaders(module, &items, &places, data);
+    let leaders = leaders(module, &items, &places, data, backend, &mut graph.fixed);
     graph.cut(module, &items, &leaders, backend);
-    graph.connect(module, &items, &places, data);
+    graph.connect(module, &items, &places, data, backend);
     Ok(graph)
 }
 
@@ -226,8 +226,12 @@ fn leaders<'a>(
     items: &[Item<'a>],
     places: &Places<'a>,
     data: &DataFacts<'a>,
+    backend: &dyn Backend,
+    fixed: &mut Option<&'static str>,
 ) -> FxHashSet<usize> {
     let mut leaders = FxHashSet::default();
+    // The items after branches, which are leaders unless they have to stay beside the branch.
+    let mut after = FxHashSet::default();
     let mut part = usize::MAX;
     for (index, item) in items.iter().enumerate() {
         if item.part != part {
@@ -248,7 +252,7 @@ fn leaders<'a>(
                 let pad = item.pad.and_then(|pad| resolve(places, pad, index));
                 leaders.extend(pad);
                 if !matches!(flow, Flow::Next | Flow::Call) || pad.is_some() {
-                    leaders.insert(index + 1);
+                    after.insert(index + 1);
                 }
             }
             Step::Inline => {
@@ -268,7 +272,35 @@ fn leaders<'a>(
             Step::Data => {}
         }
     }
+    for (index, item) in items.iter().enumerate() {
+        if instruction(module, item).is_some_and(|i| backend.counts_from_itself(&i)) {
+            for (place, beside) in branches_after(items, &leaders, index) {
+                after.remove(&place);
+                if matches!(beside.step, Step::Code(_)) && leaders.contains(&place) {
+                    *fixed = Some("a jump leads into a table of branches");
+                }
+            }
+        }
+    }
+    leaders.extend(after);
     leaders
+}
+
+/// The branches that directly follow item `from`, and the labels between them that nothing jumps to.
+fn branches_after<'i, 'a>(
+    items: &'i [Item<'a>],
+    leaders: &FxHashSet<usize>,
+    from: usize,
+) -> impl Iterator<Item = (usize, &'i Item<'a>)> {
+    items
+        .iter()
+        .enumerate()
+        .skip(from + 1)
+        .take_while(|(place, item)| match item.step {
+            Step::Label(_) => !leaders.contains(place),
+            Step::Code(flow) => matches!(flow, Flow::Jump(_)),
+            Step::Inline | Step::Data => false,
+        })
 }
 
 fn instruction<'a>(module: &Module<'a>, item: &Item<'a>) -> Option<Instruction<'a>> {
@@ -276,6 +308,20 @@ fn instruction<'a>(module: &Module<'a>, item: &Item<'a>) -> Option<Instruction<'
         Kind::Instruction(instruction) => Some(instruction),
         _ => None,
     }
+}
+
+/// The names in the data after item `from`. Branches and labels may stand before the data.
+fn table_after<'a>(module: &Module<'a>, items: &[Item<'a>], from: usize) -> Vec<&'a [u8]> {
+    let after = items.get(from + 1..).unwrap_or_default().iter();
+    after
+        .skip_while(|item| matches!(item.step, Step::Label(_) | Step::Code(Flow::Jump(_))))
+        .map_while(|item| match module.statements.get(item.statement)?.kind {
+            Kind::Directive(directive) if matches!(item.step, Step::Data) => Some(directive),
+            _ => None,
+        })
+        .flat_map(|directive| added(directive.arguments))
+        .filter(|name| !is_number(name))
+        .collect()
 }
 
 impl Graph {
@@ -324,6 +370,7 @@ impl Graph {
         items: &[Item<'a>],
         places: &Places<'a>,
         data: &DataFacts<'a>,
+        backend: &dyn Backend,
     ) {
         let starts: FxHashMap<usize, usize> = self
             .blocks
@@ -381,6 +428,14 @@ impl Graph {
                         Flow::Jump(name) => {
                             continues = false;
                             taken.extend(target(name, index));
+                        }
+                        Flow::Indirect
+                            if instruction(module, item)
+                                .is_some_and(|i| backend.counts_from_itself(&i)) =>
+                        {
+                            continues = false;
+                            let names = table_after(module, items, index);
+                            taken.extend(names.into_iter().filter_map(|name| target(name, index)));
                         }
                         Flow::Indirect => {
                             continues = false;

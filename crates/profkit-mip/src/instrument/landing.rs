@@ -1,7 +1,7 @@
 //! Collects facts about the code of a file from its data: the labels in jump tables, and the landing pads in exception
 //! tables.
 use super::functions::is_data;
-use crate::asm::{Directive, Kind, Module, Section, words};
+use crate::asm::{Directive, Kind, Module, Section, is_name_byte, quoted, words};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Code from `start` to `end`: if a call in it throws, control continues at `pad`.
@@ -53,15 +53,24 @@ impl<'a> DataFacts<'a> {
                 continue;
             };
             match statement.kind {
-                Kind::Label(name) if !section.code => {
+                Kind::Label(name) => {
                     last.insert(statement.section.0, name);
+                }
+                // Within code, a table begins after the last instruction.
+                Kind::Instruction(_) => {
+                    last.remove(&statement.section.0);
                 }
                 Kind::Directive(Directive { name, arguments }) if is_data(name) => {
                     if is_exception_table(section) {
                         facts.call_sites(module, index);
                     } else if !is_silent(section) {
                         let label = last.get(&statement.section.0).copied();
-                        for word in words(arguments).filter(|word| !is_number(word)) {
+                        let names = if section.code {
+                            added(arguments)
+                        } else {
+                            words(arguments).collect()
+                        };
+                        for word in names.into_iter().filter(|word| !is_number(word)) {
                             facts.referenced.insert(word);
                             if let Some(label) = label.filter(|label| *label != word) {
                                 facts.tables.entry(label).or_default().push(word);
@@ -128,6 +137,73 @@ impl<'a> DataFacts<'a> {
     }
 }
 
+/// The names that an expression adds. Those that it subtracts are places from which a distance is measured, such as
+/// the instruction of `.word x-(.LPIC0+8)`. Nothing jumps to them.
+pub(super) fn added(expression: &[u8]) -> Vec<&[u8]> {
+    let mut names = Vec::new();
+    // Whether terms are subtracted: in the parentheses that are open, and for the next term.
+    let (mut open, mut next) = (vec![false], false);
+    let mut rest = expression;
+    while let Some(&byte) = rest.first() {
+        let within = open.last().copied().unwrap_or_default();
+        match byte {
+            b'(' => open.push(within != next),
+            b')' => {
+                open.pop();
+            }
+            b'-' => next = true,
+            b'+' | b',' => next = false,
+            _ if is_name_byte(byte) || byte == b'"' => {
+                let length = match quoted(rest) {
+                    Some((_, after)) => rest.len() - after.len(),
+                    None => rest
+                        .iter()
+                        .position(|&byte| !is_name_byte(byte))
+                        .unwrap_or(rest.len())
+                        .max(1),
+                };
+                let (term, after) = rest.split_at(length);
+                if within == next {
+                    names.extend(words(term));
+                }
+                next = false;
+                rest = after;
+                continue;
+            }
+            _ => {}
+        }
+        if byte == b'(' {
+            next = false;
+        }
+        rest = rest.get(1..).unwrap_or_default();
+    }
+    names
+}
+
 pub(super) fn is_number(word: &[u8]) -> bool {
     word == b"." || word.first().is_some_and(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_added_names_count() {
+        let names = |text: &'static str| -> Vec<&str> {
+            let names = added(text.as_bytes()).into_iter();
+            names
+                .map(|name| std::str::from_utf8(name).unwrap())
+                .filter(|name| !is_number(name.as_bytes()))
+                .collect()
+        };
+        assert_eq!(names(".LBB0_3-.LJTI0_0"), [".LBB0_3"]);
+        assert_eq!(names("(.LBB0_3-(.LCPI0_1+4))/2"), [".LBB0_3"]);
+        assert_eq!(
+            names("x(GOT_PREL)-(.LPC0_0+8-.Ltmp0)"),
+            ["x", "GOT_PREL", ".Ltmp0"]
+        );
+        assert_eq!(names(".L5, .L6 - .L4, \"a-b\""), [".L5", ".L6", "a-b"]);
+        assert_eq!(names("-(a-b)+c"), ["b", "c"]);
+    }
 }

@@ -1,14 +1,15 @@
 //! Makes the text that is appended to assembly for Mach-O: the records, the map entries, the anchor of the map, the
-//! mode word (the flags of the mode in which the functions record), and the ring for sampled return addresses.
+//! mode word (the flags of the mode in which the functions record), and the table of sampled calls.
 //!
 //! Each record and each map entry is an atom of its own. Its label begins with `l`; the linker sees such labels, but
 //! does not put them into the final symbol table. The linker keeps a map entry only if it keeps the function that the
 //! entry names.
 use super::backend::Backend;
+use super::helpers::{edge_table, edge_table_size};
 use super::options::{Mode, Options};
 use super::parts::{Entry, entry, function_entry, records};
 use super::plan::Planned;
-use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
+use profkit_abi::mip::{edge_table as table, map_entry, mode, section, symbol};
 use std::fmt::Write as _;
 
 /// Whether an assembly file is for Mach-O.
@@ -95,15 +96,7 @@ fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
     } = options.mode
     {
         let _ = writeln!(out, "\t.section {segment},{},regular", section::RING);
-        kept(
-            &global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX)),
-            ring::ALIGN,
-            out,
-        );
-        let _ = writeln!(
-            out,
-            "\t.zero {}",
-            u64::from(slots) * ring::SAMPLE_SIZE as u64
-        );
+        kept(&global(&edge_table(slots)), table::ALIGN, out);
+        let _ = writeln!(out, "\t.zero {}", edge_table_size(slots));
     }
 }

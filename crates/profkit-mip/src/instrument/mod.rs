@@ -8,19 +8,21 @@
 //! | module | content |
 //! |---|---|
 //! | [`target`] | the supported targets, and the recognition of a file's target |
+//! | `coff` | the recognition of files for Windows, which are refused |
 //! | [`backend`] | the interface of the back ends |
 //! | `options` | the options of the instrumenter |
 //! | `functions` | finds the functions in a file and their ends |
 //! | `entry` | finds the place for the entry probe of a function |
 //! | `labels` | makes the names of the inserted labels |
 //! | `blocks`, `landing` | find the basic blocks and their successors, with the help of tables in data |
+//! | `body` | the statements of a function in the form that back ends examine |
 //! | `plan` | decides for each function what is inserted where |
 //! | `list` | reads ignore lists in the sanitizers' form |
 //! | `elf` | writes records, map entries and everything that an object needs once, for ELF |
 //! | `macho` | writes the same items for Mach-O |
 //! | `x86_64` | the back ends for x86-64 |
 //! | `aarch64` | the back ends for AArch64 |
-//! | `arm` | the back end for 32-bit Arm |
+//! | `arm` | the back ends for 32-bit Arm |
 //!
 //! [docs/formats/mip.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip.md
 //! [docs/formats/mip-code.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-code.md
@@ -29,6 +31,8 @@ mod aarch64;
 mod arm;
 pub mod backend;
 mod blocks;
+mod body;
+mod coff;
 mod edits;
 mod elf;
 mod entry;
@@ -96,6 +100,15 @@ pub fn instrument<'t>(
 ) -> Result<Instrumented<'t>> {
     if u32::try_from(text.len()).is_err() {
         return Err(Error::whole(file, "is larger than 4 GiB"));
+    }
+    if coff::shows(text) {
+        return Err(Error::whole(
+            file,
+            format!(
+                "is assembly for Windows (COFF), for which there is no back end (there is one for {})",
+                target::supported()
+            ),
+        ));
     }
     let target = match target {
         Some(target) => target,

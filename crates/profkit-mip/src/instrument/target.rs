@@ -46,7 +46,7 @@ impl Target {
         match self {
             Target::X86_64Elf => &x86_64::ELF,
             Target::Aarch64Elf => &aarch64::ELF,
-            Target::ArmElf => &arm::Elf,
+            Target::ArmElf => &arm::ELF,
             Target::X86_64MachO => &x86_64::MACH_O,
             Target::Aarch64MachO => &aarch64::MACH_O,
         }
@@ -78,10 +78,15 @@ impl FromStr for Target {
             _ if is_arm(arch) && !apple && !windows => Ok(Target::ArmElf),
             _ => Err(format!(
                 "there is no back end for target {triple} (there is one for {})",
-                Target::ALL.map(Target::triple).join(", ")
+                supported()
             )),
         }
     }
+}
+
+/// The triples of all targets, as a list for messages.
+pub(super) fn supported() -> String {
+    Target::ALL.map(Target::triple).join(", ")
 }
 
 /// Recognises the target of an assembly file. `None` if the text does not show its target.

@@ -81,6 +81,9 @@ pub fn correlate<'data, R: ReadRef<'data>>(
         _ => u64::MAX,
     };
     let pointers = Pointers::of(image, data_section.address())?;
+    // Programs without MC/DC have no bitmap section. If the section is missing although a record has a bitmap, the
+    // offset of the bitmap is not in the profile's bitmaps either, and reading the profile reports it.
+    let bitmaps = section(image, sections::BITMAP).map_or(0, |section| section.address());
     let mut seen = FxHashSet::default();
     let mut records = Vec::with_capacity(data.len() / layout.stride);
     let dialect = RawDialect {
@@ -93,15 +96,16 @@ pub fn correlate<'data, R: ReadRef<'data>>(
             break;
         };
         let at = index as u64 * layout.stride as u64;
-        let address = match set {
-            SectionSet::Correlation => pointers.address(record.counter_ptr),
-            // Since version 8, a counter pointer is the distance of the counters from the record.
-            SectionSet::Runtime if dialect.version >= 8 => data_section
-                .address()
-                .wrapping_add(at)
-                .wrapping_add(record.counter_ptr),
-            SectionSet::Runtime => record.counter_ptr,
-        } & mask;
+        let target = |pointer: u64| match set {
+            SectionSet::Correlation => pointers.address(pointer) & mask,
+            // Since version 8, a pointer is the distance of its target from the record.
+            SectionSet::Runtime if dialect.version >= 8 => {
+                let record = data_section.address().wrapping_add(at);
+                record.wrapping_add(pointer) & mask
+            }
+            SectionSet::Runtime => pointer & mask,
+        };
+        let address = target(record.counter_ptr);
         if counters.offset(address).is_none() {
             warnings.push(CorrelationWarning::OutOfRange {
                 function: None,
@@ -121,6 +125,8 @@ pub fn correlate<'data, R: ReadRef<'data>>(
                 counter_offset,
                 function_pointer: pointers.address(record.function_pointer),
                 num_counters: record.num_counters,
+                bitmap_offset: target(record.bitmap_ptr).wrapping_sub(bitmaps) & mask,
+                num_bitmap_bytes: record.num_bitmap_bytes,
             });
         }
     }

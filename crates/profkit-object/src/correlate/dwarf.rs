@@ -116,6 +116,7 @@ pub fn correlate<'data, R: ReadRef<'data>>(
             counter_offset: probe.counter_offset,
             function_pointer: probe.address.unwrap_or(0),
             num_counters: probe.num_counters,
+            ..MetadataRecord::default()
         });
         if !names.is_empty() {
             names.push(NAME_SEPARATOR);

@@ -112,7 +112,7 @@ fn missing_section(name: &'static str) -> Error {
             "the binary was not built with -fprofile-generate or -fprofile-instr-generate, or the file holds debug info without the program's headers"
         }
         _ => {
-            "the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip"
+            "the binary was stripped, or built without -mllvm -profile-correlate=…: give the file that the linker wrote, before strip, or its debug file"
         }
     })
 }

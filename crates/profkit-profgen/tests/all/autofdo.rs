@@ -13,13 +13,13 @@ use profkit_testkit::{on_path, require_or_skip, skip, succeed};
 use std::path::Path;
 use std::process::Command;
 
-fn ours(binary: &Path, counts: &Counts, decode: bool) -> SampleProfile {
+fn ours(binary: &Path, counts: &Counts, decode: bool, plain: bool) -> SampleProfile {
     let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
     let program = Program::open(&files).expect("a program");
     let symbols = code_symbols(&files.program().expect("the binary"));
     let found = counts_of(binary, counts);
     let sums = [(&found.sums, found.key.numbering)];
-    autofdo_profile(&program, &symbols, &sums, decode).profile
+    autofdo_profile(&program, &symbols, &sums, decode, plain).profile
 }
 
 /// Runs a tool of autofdo. `None`, with a printed reason, if it is not installed.
@@ -108,10 +108,17 @@ fn with_names(text: &[u8]) -> Vec<u8> {
 }
 
 fn compare(binary: &Path, recording: &Path, counts: &Counts) {
+    for plain in [false, true] {
+        compare_counting(binary, recording, counts, plain);
+    }
+}
+
+fn compare_counting(binary: &Path, recording: &Path, counts: &Counts, plain: bool) {
+    let branches = format!("--use_lbr={}", !plain);
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
-    let text = ["--format=text", "--out"];
-    let ours_by_line = ours(binary, counts, true);
+    let text = [&branches, "--format=text", "--out"];
+    let ours_by_line = ours(binary, counts, true, plain);
     // create_llvm_prof writes random bytes as some names, which may make the text unreadable.
     let mut runs = (0..20).map_while(|_| {
         run("create_llvm_prof", binary, recording, &text, &out)?;
@@ -132,12 +139,20 @@ fn compare(binary: &Path, recording: &Path, counts: &Counts) {
             text_of(theirs)
         );
     }
-    if run("create_gcov", binary, recording, &["--gcov"], &out).is_some() {
+    if run(
+        "create_gcov",
+        binary,
+        recording,
+        &[&branches, "--gcov"],
+        &out,
+    )
+    .is_some()
+    {
         let bytes = std::fs::read(&out).expect("a profile");
         let theirs = GcovProfile::parse(&bytes).expect("a profile").profile;
         // GCC's encoding stores no totals, so ours is written and read again too.
         let mut written = Vec::new();
-        let ours = ours(binary, counts, false);
+        let ours = ours(binary, counts, false, plain);
         gcov::write(&ours, &GcovOptions::new(GcovVersion::V1), &mut written).expect("written");
         let ours = GcovProfile::parse(&written).expect("a profile").profile;
         assert!(

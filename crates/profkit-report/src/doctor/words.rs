@@ -180,6 +180,10 @@ fn template(advice: Advice) -> (&'static str, &'static str) {
             "LLVM_PROFILE_FILE=new.profraw {program} && profkit doctor new.profraw",
             "a program that was built with -fprofile-generate writes its profile when it ends",
         ),
+        Advice::RunMipProgram => (
+            "LLVM_MIP_PROFILE_FILENAME=new.mipraw {program} && profkit mip merge -p new.mip --binary {name} new.mipraw",
+            "a program that was built with profkit mip cc writes its profile when it ends",
+        ),
         Advice::ShowHeap => (
             "profkit show {name} --binaries PROGRAM",
             "with the program and libraries that ran",

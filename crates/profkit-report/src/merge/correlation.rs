@@ -1,6 +1,7 @@
 //! Reports which raw profile belongs to which binary, as text and as JSON.
 use crate::Document;
 use profkit_analysis::correlate::{Assignment, Plan};
+use profkit_data::numbers::plural;
 use serde::Serialize;
 
 const MOST_NAMED: usize = 3;
@@ -102,7 +103,8 @@ impl CorrelationReport {
             if let Some(binary) = &program.binary {
                 let (functions, metadata) = (program.functions.unwrap_or(0), program.metadata);
                 document.line(format_args!(
-                    "    {binary} ({functions} functions, {metadata})"
+                    "    {binary} ({}, {metadata})",
+                    plural(functions, "function")
                 ));
             } else {
                 let error = program.error.as_deref().unwrap_or("no binary");

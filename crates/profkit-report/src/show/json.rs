@@ -223,6 +223,10 @@ impl<W: Write> Printer for JsonPrinter<W> {
             let readers = json!({ "llvm_profdata": range(readers.tool.as_ref()), "clang": range(readers.compilers.as_ref()) });
             out.member("readers", &without_nulls(readers))?;
         }
+        if let Some((kept, seen)) = rest.trace_counts {
+            out.member("traces_kept", &kept)?;
+            out.member("traces_seen", &seen)?;
+        }
         if let Some(traces) = &rest.traces {
             out.member("traces_seen", &traces.stream_size)?;
             for trace in &traces.traces {

@@ -74,6 +74,9 @@ pub struct Rest<'a> {
     pub groups: Option<(&'a [Group], Grouping<'a>, u128)>,
     /// The build ids of the programs that wrote the profile, and the LLVM releases that read it.
     pub origin: Option<(Vec<BuildId>, Readers)>,
+    /// How many temporal traces the profile has, and how many were seen when it was made; `None` if it has none, or if they
+    /// are printed.
+    pub trace_counts: Option<(u64, u64)>,
     /// The temporal traces.
     pub traces: Option<TemporalTraces>,
     /// The build ids of the programs that wrote the profile, as a part of its own.

@@ -219,6 +219,7 @@ impl Text {
                 let share = percent(u128::from(one.count), total);
                 let value = match kind {
                     value_kind::MEM_OP_SIZE => self.size(one.value),
+                    value_kind::VTABLE_TARGET if one.value == 0 => "(no known vtable)".to_owned(),
                     _ => self.target(one.value, source),
                 };
                 document.line(format_args!("      {count:>width$}  {share:>6}  {value}"));
@@ -261,6 +262,10 @@ impl Text {
                 document.fact("", format_args!("and {more} more: --binary-ids"));
             }
             document.fact("read by", read_by(readers));
+        }
+        if let Some((kept, seen)) = rest.trace_counts {
+            let (kept, seen) = (grouped(kept), grouped(seen));
+            document.fact("traces", format_args!("{kept} of {seen} seen: --traces"));
         }
         if let Some(traces) = &rest.traces {
             self.traces(&mut document, traces, source);

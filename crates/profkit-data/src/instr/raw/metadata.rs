@@ -25,12 +25,18 @@ pub struct MetadataRecord {
     pub function_pointer: u64,
     /// The number of the function's counters.
     pub num_counters: u32,
+    /// The offset of the function's MC/DC bitmap in the bitmap section, in bytes. It has no meaning if there is no
+    /// bitmap.
+    pub bitmap_offset: u64,
+    /// The length of the function's MC/DC bitmap in bytes; 0 if there is none, or if it is not known.
+    pub num_bitmap_bytes: u32,
 }
 
 /// The functions of a program, as described by its binary or debug info. They can be used for raw profiles of version 5
 /// and later.
 ///
-/// MC/DC bitmaps and value sites are not included, because LLVM 22 correlates only counters.
+/// Value sites are not included: programs built with `-profile-correlate` do not record values. LLVM 22 correlates only
+/// counters. MC/DC bitmaps are described only by the binary, and not by the debug info.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramMetadata {
     /// The byte order of the program. `None` fits profiles of both byte orders.
@@ -45,7 +51,7 @@ pub struct ProgramMetadata {
 
 /// [`ProgramMetadata`] in the form of data records for raw profiles of one version, byte order and pointer width.
 /// [`RawProfile::with_metadata`] joins these data records to a profile. In these data records, counter pointers are
-/// offsets in the counter section.
+/// offsets in the counter section, and bitmap pointers are offsets in the bitmap section.
 #[derive(Clone, Debug)]
 pub struct RawMetadata {
     dialect: RawDialect,
@@ -141,6 +147,14 @@ fn encode_metadata(
     put(Some(layout.counter_ptr), pointer, record.counter_offset);
     put(layout.function_pointer, pointer, record.function_pointer);
     put(Some(layout.num_counters), 4, u64::from(record.num_counters));
+    if record.num_bitmap_bytes > 0 {
+        put(layout.bitmap_ptr, pointer, record.bitmap_offset);
+        put(
+            layout.num_bitmap_bytes,
+            4,
+            u64::from(record.num_bitmap_bytes),
+        );
+    }
 }
 
 /// The oldest raw version for which metadata are encoded (LLVM 9). The limit is lower than needed: `-profile-correlate`
@@ -213,8 +227,8 @@ mod tests {
             name_ref: NameRef::of(name.as_bytes()),
             func_hash: FuncHash(u64::from(num_counters)),
             counter_offset,
-            function_pointer: 0,
             num_counters,
+            ..MetadataRecord::default()
         };
         ProgramMetadata {
             endian: Some(dialect.endian),

@@ -30,7 +30,7 @@ pub struct RawProfile<'data> {
     header: RawHeader,
     layout: RecordLayout,
     sections: RawSections<'data>,
-    relative_counters: bool,
+    relative: bool,
     metadata: Option<&'data RawMetadata>,
 }
 
@@ -77,11 +77,11 @@ impl<'data> RawProfile<'data> {
             header,
             layout,
             sections,
-            relative_counters: header.dialect.version >= 8,
+            relative: header.dialect.version >= 8,
             metadata: None,
         };
         if matches!(header.dialect.version, 6 | 7) {
-            profile.relative_counters = profile.looks_relative();
+            profile.relative = profile.looks_relative();
         }
         Ok((profile, fault))
     }
@@ -108,7 +108,8 @@ impl<'data> RawProfile<'data> {
         self.sections.data = section(&metadata.data, self.sections.counters.offset);
         self.sections.names = section(&metadata.names, 0);
         self.header.counters_delta = 0;
-        self.relative_counters = false;
+        self.header.bitmap_delta = 0;
+        self.relative = false;
         self.metadata = Some(metadata);
         Ok(self)
     }
@@ -152,7 +153,7 @@ impl<'data> RawProfile<'data> {
     /// and 7, only snapshots of LLVM 13 from mid-2021 wrote relative pointers; the file does not state this, so the
     /// values of the pointers decide.
     pub fn has_relative_counters(&self) -> bool {
-        self.relative_counters
+        self.relative
     }
 
     /// Whether the profile has counters but neither data records nor names. The data records and names of such a
@@ -212,14 +213,15 @@ impl<'data> RawProfile<'data> {
     #[inline]
     pub fn counter_offset(&self, record: &RawRecord) -> i64 {
         let delta = self.header.counters_delta;
-        self.section_offset(record, record.counter_ptr, delta, self.relative_counters)
+        self.section_offset(record, record.counter_ptr, delta, self.relative)
     }
 
     /// Returns the offset of a record's bitmap in the bitmap section, in bytes. The offset is not checked and may be
     /// outside the section.
     #[inline]
     pub fn bitmap_offset(&self, record: &RawRecord) -> i64 {
-        self.section_offset(record, record.bitmap_ptr, self.header.bitmap_delta, true)
+        let delta = self.header.bitmap_delta;
+        self.section_offset(record, record.bitmap_ptr, delta, self.relative)
     }
 
     /// Converts a pointer in a data record to an offset in its section. A relative pointer is the distance of its
@@ -255,7 +257,7 @@ impl<'data> RawProfile<'data> {
             offset: self.counter_offset(record),
             llvm_offset: record
                 .counter_ptr
-                .wrapping_sub(self.base(record, self.header.counters_delta, self.relative_counters))
+                .wrapping_sub(self.base(record, self.header.counters_delta, self.relative))
                 .cast_signed(),
             count: record.num_counters,
             element: self.header.dialect.counter_len(),
@@ -281,7 +283,7 @@ impl<'data> RawProfile<'data> {
             offset: self.bitmap_offset(record),
             llvm_offset: record
                 .bitmap_ptr
-                .wrapping_sub(self.base(record, self.header.bitmap_delta, true))
+                .wrapping_sub(self.base(record, self.header.bitmap_delta, self.relative))
                 .cast_signed(),
             count: record.num_bitmap_bytes,
             element: 1,

@@ -391,3 +391,27 @@ proptest! {
         read(text.as_bytes());
     }
 }
+
+#[test]
+fn names_that_no_reader_finds_again_are_left_out_and_counted() {
+    let record = |name: &[u8]| Record {
+        name: name.to_vec(),
+        name_ref: crate::ids::NameRef::of(name),
+        counts: vec![7],
+        ..Record::default()
+    };
+    let unreadable: [&[u8]; 5] = [b"#x", b":y", b"", b"two\nlines", b"zero\0"];
+    let mut records: Vec<Record> = unreadable.map(record).into();
+    records.push(record(b"a#b:c"));
+    let profile = profile(InstrKind::IR, &records);
+    let mut text = Vec::new();
+    let losses = super::write(&profile, &TextOptions::new().readable(true), &mut text).unwrap();
+    assert_eq!(
+        losses.to_string(),
+        "functions whose names would make the text unreadable: 5"
+    );
+    assert_eq!(String::from_utf8(text).unwrap().matches("a#b:c").count(), 1);
+    // LLVM writes them all.
+    let all = write(&profile, TextOptions::default());
+    assert!(all.contains("\n#x\n") && all.contains("two\nlines"));
+}

@@ -18,13 +18,16 @@ pub struct TextOptions {
     pub foreign_names: bool,
     /// Whether to leave out functions that never ran. See [`sparse`](Self::sparse).
     pub sparse: bool,
+    /// Whether to leave out functions whose names would make the text unreadable. See [`readable`](Self::readable).
+    pub readable: bool,
     /// The LLVM release that will read the text; `None` for the newest. See [`for_llvm`](Self::for_llvm).
     pub release: Option<Release>,
 }
 
 setters!(TextOptions {
     foreign_names: bool,
-    sparse: bool
+    sparse: bool,
+    readable: bool
 });
 
 impl TextOptions {
@@ -94,6 +97,7 @@ pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink)
         .iter()
         .flat_map(|table| table.functions())
         .filter(|function| !options.sparse || function.has_run())
+        .filter(|function| !options.readable || is_readable(function.name()))
         .collect();
     functions.sort_unstable_by(|a, b| a.name().cmp(b.name()));
     let mut known = FxHashMap::default();
@@ -161,12 +165,16 @@ pub fn losses(profile: &InstrProfile, options: &TextOptions) -> Losses {
     if !limits.traces {
         losses.traces = profile.traces.traces.len() as u64;
     }
-    if limits.bitmaps && limits.vtables {
+    if limits.bitmaps && limits.vtables && !options.readable {
         return losses;
     }
     let tables = profile.tables.iter();
     for function in tables.flat_map(|table| table.functions()) {
         if options.sparse && !function.has_run() {
+            continue;
+        }
+        if options.readable && !is_readable(function.name()) {
+            losses.unreadable_names += 1;
             continue;
         }
         for record in function.records() {
@@ -176,6 +184,14 @@ pub fn losses(profile: &InstrProfile, options: &TextOptions) -> Losses {
         }
     }
     losses
+}
+
+/// Whether a reader of the text finds this name again. A line that begins with `#` is a comment, one that begins with `:`
+/// may belong to the header, and an empty line is skipped.
+fn is_readable(name: &[u8]) -> bool {
+    let first = name.first();
+    first.is_some_and(|first| !b"#:".contains(first))
+        && !name.iter().any(|byte| b"\n\r\0".contains(byte))
 }
 
 /// Writes a text profile in parts: the header, the temporal traces, then the function records in the order in which the

@@ -59,6 +59,9 @@ impl GcovVersion {
         found.map(|(version, _)| *version)
     }
 
+    /// The only version that LLVM's tools read.
+    pub const OF_LLVM: Self = Self::Gcc47;
+
     /// Returns the version that a release of GCC reads; `None` before GCC 5, which is the first release that reads
     /// sample profiles.
     pub fn of_gcc(release: u32) -> Option<Self> {

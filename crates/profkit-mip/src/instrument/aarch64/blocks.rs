@@ -4,114 +4,19 @@ use super::reach::{self, Piece};
 use super::sequences::{Addressing, separator};
 use super::{flow, registers, sequences};
 use crate::asm::ObjectFormat;
-use crate::asm::{Instruction, Kind, Module, Statement};
+use crate::asm::{Instruction, Kind, Module};
 use crate::instrument::backend::{BlockProbes, Flow, Site};
-use crate::instrument::functions::{Function, Part};
+use crate::instrument::body::{self, Body, Exclusives, Line, What, may_be_code, what};
+use crate::instrument::functions::Function;
 use profkit_abi::mip::record;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-struct Line {
-    index: usize,
-    what: What,
-}
-
-enum What {
-    Label(String),
-    Instruction(String, String),
-    Directive(String, String),
-    Other,
-}
-
-struct Body {
-    lines: Vec<Line>,
-    labels: FxHashMap<String, usize>,
-}
-
-impl Body {
-    fn new(module: &Module<'_>, function: &Function<'_>, part: usize) -> Self {
-        let own = (function.label + 1, function.end, function.section);
-        let of_part = |part: &Part<'_>| (part.label, part.end, part.section);
-        let (first, end, section) = match part.checked_sub(1) {
-            Some(part) => function.parts.get(part).map_or(own, of_part),
-            None => own,
-        };
-        let lines: Vec<Line> = module
-            .statements
-            .get(first..end)
-            .unwrap_or_default()
-            .iter()
-            .enumerate()
-            .filter(|(_, statement)| statement.section == section)
-            .map(|(offset, statement)| Line {
-                index: first + offset,
-                what: what(module, statement),
-            })
-            .collect();
-        let labels = lines
-            .iter()
-            .enumerate()
-            .filter_map(|(at, line)| match &line.what {
-                What::Label(name) => Some((name.clone(), at)),
-                _ => None,
-            })
-            .collect();
-        Body { lines, labels }
-    }
-
-    fn position(&self, statement: usize) -> Option<usize> {
-        self.lines
-            .binary_search_by_key(&statement, |line| line.index)
-            .ok()
-    }
-
-    /// The instructions from index `from` on, up to a statement that may stand for unknown ones, such as a macro.
-    fn instructions(&self, from: usize) -> impl Iterator<Item = (&str, &str)> {
-        self.lines
-            .iter()
-            .skip(from)
-            .map_while(|line| match &line.what {
-                What::Instruction(word, rest) => Some(Some((word.as_str(), rest.as_str()))),
-                What::Directive(name, _) if may_be_code(name) => None,
-                What::Other => None,
-                What::Label(_) | What::Directive(..) => Some(None),
-            })
-            .flatten()
-    }
-}
-
-fn what(module: &Module<'_>, statement: &Statement<'_>) -> What {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match statement.kind {
-        Kind::Label(name) => What::Label(text(name)),
-        Kind::Instruction(instruction) if module.macros.contains(instruction.mnemonic) => {
-            What::Other
-        }
-        Kind::Instruction(instruction) => What::Instruction(
-            text(instruction.mnemonic).to_ascii_lowercase(),
-            text(instruction.operands),
-        ),
-        Kind::Directive(directive) => {
-            What::Directive(text(directive.name), text(directive.arguments))
-        }
-        Kind::Assignment(..) | Kind::Template => What::Other,
-    }
-}
-
-fn may_be_code(name: &str) -> bool {
-    matches!(
-        name,
-        ".inst"
-            | ".word"
-            | ".long"
-            | ".4byte"
-            | ".int"
-            | ".incbin"
-            | ".include"
-            | ".rept"
-            | ".irp"
-            | ".irpc"
-    )
-}
+const EXCLUSIVES: Exclusives = Exclusives {
+    flow: flow::of,
+    is_load: flow::is_load_exclusive,
+    is_store: flow::is_store_exclusive,
+    clear: "clrex",
+};
 
 /// The probes of the blocks at `starts`. In the record, their bytes follow those of the entry.
 pub(super) fn probes(
@@ -121,26 +26,27 @@ pub(super) fn probes(
     format: ObjectFormat,
 ) -> Result<BlockProbes, String> {
     let module = site.module;
-    let bodies: Vec<Body> = (0..=site.function.parts.len())
-        .map(|part| Body::new(module, site.function, part))
-        .collect();
+    let bodies = body::bodies(module, site.function);
     let body = bodies
         .get(part)
         .ok_or("the list of the function's parts is too short")?;
     let addressing = Addressing::new(format, site.options);
     let free = free_everywhere(module, &bodies);
-    let exclusive = body.lines.iter().any(
-        |line| matches!(&line.what, What::Instruction(word, _) if flow::is_store_exclusive(word)),
-    );
+    let exclusive = body.has_store_exclusive(EXCLUSIVES);
     let mut probes = Vec::with_capacity(starts.len());
     for (number, &start) in starts.iter().enumerate() {
         let from = body
             .position(start)
             .ok_or("a block of the function lies outside of the function")?;
-        let at = if exclusive && reaches_store_exclusive(body, from) {
-            after_store_exclusive(body, from)?
+        let outside = if exclusive {
+            body.outside_of_exclusive(from, EXCLUSIVES)?
         } else {
+            from
+        };
+        let at = if outside == from {
             before_hints(body, from)
+        } else {
+            outside
         };
         let register = free.or_else(|| registers::dead_before(body.instructions(at)));
         let offset = site.options.entry_size() + number * record::BLOCK_SIZE;
@@ -232,90 +138,6 @@ fn before_hints(body: &Body, from: usize) -> usize {
         at -= 1;
     }
     at
-}
-
-/// No other store may stand between a load-exclusive and its store-exclusive, so the probe comes after the latter: a
-/// block that is entered is executed to its end.
-fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
-    for (at, line) in body.lines.iter().enumerate().skip(from) {
-        match &line.what {
-            What::Instruction(word, rest) => {
-                if flow::is_store_exclusive(word) && at + 1 < body.lines.len() {
-                    return Ok(at + 1);
-                }
-                let instruction = Instruction {
-                    mnemonic: word.as_bytes(),
-                    operands: rest.as_bytes(),
-                };
-                if flow::of(&instruction) != Flow::Next {
-                    break;
-                }
-            }
-            What::Label(_) if at > from => break,
-            What::Other => break,
-            _ => {}
-        }
-    }
-    Err(
-        "a block of the function lies between a load-exclusive and its store-exclusive, where no other store is allowed"
-            .to_owned(),
-    )
-}
-
-/// Whether a store-exclusive can be reached without a load-exclusive or a call in between.
-fn reaches_store_exclusive(body: &Body, from: usize) -> bool {
-    let mut seen: FxHashSet<usize> = FxHashSet::default();
-    let mut todo = vec![from];
-    while let Some(mut at) = todo.pop() {
-        while let Some(line) = body.lines.get(at) {
-            if !seen.insert(at) {
-                break;
-            }
-            at += 1;
-            let What::Instruction(word, rest) = &line.what else {
-                continue;
-            };
-            if flow::is_store_exclusive(word) {
-                return true;
-            }
-            if flow::is_load_exclusive(word) || word == "clrex" {
-                break;
-            }
-            let instruction = Instruction {
-                mnemonic: word.as_bytes(),
-                operands: rest.as_bytes(),
-            };
-            let target = |label: &[u8]| body.target(&String::from_utf8_lossy(label), at - 1);
-            match flow::of(&instruction) {
-                Flow::Next => {}
-                Flow::Branch(label) => todo.extend(target(label)),
-                Flow::Jump(label) => {
-                    todo.extend(target(label));
-                    break;
-                }
-                Flow::Call | Flow::Indirect | Flow::Leave => break,
-            }
-        }
-    }
-    false
-}
-
-impl Body {
-    /// `1b` and `1f` mean the nearest label 1 before and after the statement at `from`.
-    fn target(&self, label: &str, from: usize) -> Option<usize> {
-        let number = label.strip_suffix(['b', 'f']).filter(|digits| {
-            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-        });
-        let Some(number) = number else {
-            return self.labels.get(label).copied();
-        };
-        let is_it = |at: &usize| matches!(self.lines.get(*at), Some(Line { what: What::Label(name), .. }) if name == number);
-        if label.ends_with('b') {
-            (0..from).rev().find(is_it)
-        } else {
-            (from + 1..self.lines.len()).find(is_it)
-        }
-    }
 }
 
 /// Finds the branches and table entries that must be replaced, because probes increase distances.

@@ -90,7 +90,7 @@ fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
         (true, _) => &[
             "adrp x16, R@PAGE",
             "ldr w17, [x16, R@PAGEOFF]",
-            "add w17, w17, #0x1",
+            "adds w17, w17, #0x1",
             "str w17, [x16, R@PAGEOFF]",
         ],
         // The disassembler shows `R-1`: it ignores that one byte (the immediate 0) stands after the address, as the
@@ -197,9 +197,13 @@ fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
             .next_multiple_of(options.record_align() as u64),
         record_bytes as u64
     );
-    if matches!(mode, Mode::Calls { .. }) {
+    if let Mode::Calls { return_addresses } = mode {
+        let helper = match return_addresses {
+            Some(slots) => format!("___profkit_mip_edge_{slots}"),
+            None => "___profkit_mip_first".to_owned(),
+        };
         assert!(
-            functions["___profkit_mip_first"]
+            functions[&*helper]
                 .iter()
                 .any(|line| line.starts_with("ret"))
         );

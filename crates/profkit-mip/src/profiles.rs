@@ -446,7 +446,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("a"), b"").unwrap();
-        let mut profiles = Profiles::new(&[path("a"), path("new")]).unwrap();
+        let mut profiles = Profiles::new(&[path("a"), path("new")], |_| {}).unwrap();
         assert_eq!(profiles.files(), [path("a")]);
         profiles
             .add(&path("a"), profile(1), ProfileVersion::V8)
@@ -466,7 +466,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let named = folder.path().join("0202.mip");
         fs::write(&named, b"").unwrap();
-        let mut profiles = Profiles::new(&[folder.path().to_owned()]).unwrap();
+        let mut profiles = Profiles::new(&[folder.path().to_owned()], |_| {}).unwrap();
         assert_eq!(profiles.files(), std::slice::from_ref(&named));
         profiles
             .add(&named, profile(1), ProfileVersion::V9)
@@ -481,7 +481,7 @@ mod tests {
     fn a_build_has_one_profile() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let mut profiles = Profiles::new(&[path("new")]).unwrap();
+        let mut profiles = Profiles::new(&[path("new")], |_| {}).unwrap();
         assert!(profiles.are_unknown());
         assert!(profiles.add_new(&path("one"), profile(1)).unwrap());
         assert!(!profiles.add_new(&path("same"), profile(1)).unwrap());
@@ -489,8 +489,8 @@ mod tests {
         let add = profiles.add(&path("x"), profile(1), ProfileVersion::V9);
         assert!(add.unwrap_err().is_usage());
         let two = [path("a"), path("b")];
-        assert!(Profiles::new(&two).unwrap_err().is_usage());
+        assert!(Profiles::new(&two, |_| {}).unwrap_err().is_usage());
         let two = [path("c/"), path("d/")];
-        assert!(Profiles::new(&two).unwrap_err().is_usage());
+        assert!(Profiles::new(&two, |_| {}).unwrap_err().is_usage());
     }
 }

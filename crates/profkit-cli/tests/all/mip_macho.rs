@@ -47,7 +47,14 @@ fn lacks_tools() -> bool {
 /// Writes the runtime for a target. `false` if this machine cannot compile for it.
 fn has_runtime(target: &str, words: &[&str], folder: &Path) -> bool {
     let output = Command::new(PROFKIT)
-        .args(["mip", "runtime", "--target", target, "-o", "libprofkit_rt.a"])
+        .args([
+            "mip",
+            "runtime",
+            "--target",
+            target,
+            "-o",
+            "libprofkit_rt.a",
+        ])
         .args(words)
         .current_dir(folder)
         .output()
@@ -67,9 +74,16 @@ fn link(words: &[&str], (triple, machine, _): (&str, &str, &str), folder: &Path)
     fs::write(folder.join("a.c"), PROGRAM).unwrap();
     let run = |program: &str, words: &[&str]| {
         let output = succeed(Command::new(program).args(words).current_dir(folder));
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{program} {words:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            "",
+            "{program} {words:?}"
+        );
     };
-    run("clang-22", &["-target", triple, "-O1", "-S", "a.c", "-o", "a.s"]);
+    run(
+        "clang-22",
+        &["-target", triple, "-O1", "-S", "a.c", "-o", "a.s"],
+    );
     run(
         PROFKIT,
         &[&["mip", "instrument"], words, &["a.s", "-o", "b.s"]].concat(),
@@ -78,8 +92,18 @@ fn link(words: &[&str], (triple, machine, _): (&str, &str, &str), folder: &Path)
     run(
         "ld64.lld-22",
         &[
-            "-arch", machine, "-platform_version", "macos", "13", "13", "-dead_strip", "b.o",
-            "libprofkit_rt.a", "libSystem.tbd", "-o", "program",
+            "-arch",
+            machine,
+            "-platform_version",
+            "macos",
+            "13",
+            "13",
+            "-dead_strip",
+            "b.o",
+            "libprofkit_rt.a",
+            "libSystem.tbd",
+            "-o",
+            "program",
         ],
     );
 }
@@ -141,8 +165,9 @@ fn programs_for_macos_are_linked_with_their_runtime() {
             let map = section("__llvm_mipmap");
             assert_eq!(map.segment_name().unwrap(), Some("__DWARF"));
             let before = created("program", folder);
-            let names = ["_main", "_live", "_never", "_dead"]
-                .map(|name| before.contains(&format!("{name}\n")) || before.contains(&format!("{name} ")));
+            let names = ["_main", "_live", "_never", "_dead"].map(|name| {
+                before.contains(&format!("{name}\n")) || before.contains(&format!("{name} "))
+            });
             assert_eq!(names, [true, true, false, true], "{before}");
             for name in ["_main", "_live"] {
                 let symbol = image.symbols().find(|it| it.name() == Ok(name)).unwrap();
@@ -158,7 +183,10 @@ fn programs_for_macos_are_linked_with_their_runtime() {
                     .current_dir(folder),
             );
             let fixups = String::from_utf8(fixups.stdout).unwrap();
-            assert!(fixups.contains("libSystem") && !fixups.contains("mipmap"), "{fixups}");
+            assert!(
+                fixups.contains("libSystem") && !fixups.contains("mipmap"),
+                "{fixups}"
+            );
 
             // llvm-strip takes the whole map out.
             succeed(
@@ -192,7 +220,12 @@ fn an_extracted_map_of_macos_is_refused() {
     link(&[], machine, folder);
     succeed(
         Command::new("llvm-objcopy-22")
-            .args(["--dump-section", "__DWARF,__llvm_mipmap=map", "program", "copy"])
+            .args([
+                "--dump-section",
+                "__DWARF,__llvm_mipmap=map",
+                "program",
+                "copy",
+            ])
             .current_dir(folder),
     );
     let output = Command::new(PROFKIT)
@@ -224,7 +257,10 @@ fn the_variants_of_the_runtime_for_macos() {
             .unwrap()
             .map(|symbol| String::from_utf8_lossy(symbol.unwrap().name()).into_owned())
             .collect();
-        assert!(symbols.contains(&"___profkit_mip_write".to_owned()), "{symbols:?}");
+        assert!(
+            symbols.contains(&"___profkit_mip_write".to_owned()),
+            "{symbols:?}"
+        );
         let member = archive.members().next().unwrap().unwrap();
         let file = object::File::parse(member.data(&*library).unwrap()).unwrap();
         let imported: Vec<&str> = file
@@ -236,7 +272,16 @@ fn the_variants_of_the_runtime_for_macos() {
         assert_eq!(imported, ["___dso_handle"]);
     }
     let output = Command::new(PROFKIT)
-        .args(["mip", "runtime", "--kind", "small", "--target", "arm64-apple-macos13", "-o", "x.a"])
+        .args([
+            "mip",
+            "runtime",
+            "--kind",
+            "small",
+            "--target",
+            "arm64-apple-macos13",
+            "-o",
+            "x.a",
+        ])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -6,7 +6,9 @@ use crate::matching::BinaryFunctions;
 use profkit_data::ids::NameRef;
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::indexed::IndexedMemProf;
-use profkit_data::memprof::{Frame, MemProfile, SourceLocation, StackId, canonical_name, guid};
+use profkit_data::memprof::{
+    Frame, FrameId, MemProfile, SourceLocation, StackId, canonical_name, guid,
+};
 use profkit_data::releases::Release;
 use profkit_data::{ErrorKind, Result};
 use rustc_hash::FxHashSet;
@@ -182,14 +184,21 @@ impl HeapProfile {
 
     /// The frames of a call stack. The frame that allocated comes first.
     pub fn frames(&self, stack: StackId) -> impl Iterator<Item = HeapFrame<'_>> {
-        self.profile.frame_ids(stack).iter().map(|&id| {
-            let frame = &self.profile.frames()[id];
-            let location = self.profile.locations.get(frame);
-            HeapFrame {
-                frame,
-                name: self.name(frame.function),
-                location: location.filter(|place| !place.file.is_empty()),
-            }
-        })
+        let ids = self.profile.frame_ids(stack).iter();
+        ids.map(|&id| self.frame(id))
+    }
+
+    /// A frame with its function name and source location.
+    ///
+    /// # Panics
+    /// If `id` is not a frame of this profile.
+    pub fn frame(&self, id: FrameId) -> HeapFrame<'_> {
+        let frame = &self.profile.frames()[id];
+        let location = self.profile.locations.get(frame);
+        HeapFrame {
+            frame,
+            name: self.name(frame.function),
+            location: location.filter(|place| !place.file.is_empty()),
+        }
     }
 }

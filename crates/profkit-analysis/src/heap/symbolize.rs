@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// A hint that names the clang flags for the debug info that is needed to symbolise frames.
-const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling (or -g), or give the folder of the debug file with --debug-file-directory";
+pub(super) const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling (or -g), or give the folder of the debug file with --debug-file-directory";
 
 /// The largest number of functions without debug info that are listed per module.
 const MOST_FUNCTIONS: usize = 8;

@@ -20,6 +20,7 @@ mod matrix;
 mod memprof;
 mod mip_cargo;
 mod mip_cc;
+mod mip_edges;
 mod mip_lto;
 mod mip_macho;
 mod mip_pipelines;

@@ -55,6 +55,7 @@ impl Backend for Arm {
             Mode::Calls {
                 return_addresses: Some(_),
             } => Err("cannot sample return addresses: there is no such probe for 32-bit Arm (leave out --return-addresses)".to_owned()),
+            Mode::Calls { .. } if options.atomic => Err("cannot count atomically: there is no such probe for 32-bit Arm (leave out --atomic)".to_owned()),
             _ => Ok(()),
         }
     }

@@ -57,7 +57,11 @@ enum Form {
 pub fn is_map(data: &[u8]) -> bool {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     cursor.remaining() >= map_entry::FIXED_SIZE
-        && matches!(read_v9(&mut cursor), Ok(Some(entry)) if entry.is_plausible())
+        && match read_v9(&mut cursor) {
+            Ok(entry) => entry.is_some_and(|entry| entry.is_plausible()),
+            // A map that cannot be read without its program.
+            Err(error) => error.kind() == ErrorKind::Unsupported,
+        }
 }
 
 impl<'data> MipMap<'data> {
@@ -260,14 +264,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     let at = cursor.offset();
     let modes = Modes(cursor.u16()?);
     let form = cursor.u16()?;
-    if form == map_entry::DISTANCES {
-        return Err(ErrorKind::Unsupported
-            .error("the map holds distances from its own place in the program, not addresses")
-            .at(at)
-            .within(Structure::MapEntry)
-            .with_hint("give the program from which the map was extracted: the map of a Mach-O program cannot be read alone"));
-    }
-    if (modes.0 != mode::ANCHOR && modes.entry().is_none()) || form != map_entry::ADDRESSES {
+    if (modes.0 != mode::ANCHOR && modes.entry().is_none()) || form > map_entry::DISTANCES {
         return Err(ErrorKind::Malformed.error("the mode flags are not a valid combination")
         .at(at)
         .within(Structure::MapEntry)
@@ -278,6 +275,13 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
         .expected(
             "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2",
         ));
+    }
+    if form == map_entry::DISTANCES {
+        return Err(ErrorKind::Unsupported
+            .error("the map holds distances from its own place in the program, not addresses")
+            .at(at)
+            .within(Structure::MapEntry)
+            .with_hint("give the program from which the map was extracted: the map of a Mach-O program cannot be read alone"));
     }
     let record = cursor.u64()?;
     let address = cursor.u64()?;

@@ -187,7 +187,11 @@ fn damaged_maps_of_version_9() {
     insta::assert_snapshot!(with("never", 0), @"map, at offset 0x110: the size of a map entry is impossible: found 0, expected a multiple of 8, at least 40");
     insta::assert_snapshot!(with("main.modes", 0x2), @"map entry of map, at offset 0x2c: the mode flags are not a valid combination: found 0x2, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2");
     insta::assert_snapshot!(with("main.modes", 0xd), @"map entry of map, at offset 0x2c: the mode flags are not a valid combination: found 0xd, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2");
-    insta::assert_snapshot!(with("main.modes", 0x1_000c), @"map entry of map, at offset 0x2c: the mode flags are not a valid combination: found 0x1000c, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2");
+    insta::assert_snapshot!(with("main.modes", 0x2_000c), @"map entry of map, at offset 0x2c: the mode flags are not a valid combination: found 0x2000c, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2");
+    insta::assert_snapshot!(with("main.modes", 0x1_000c), @r"
+    map entry of map, at offset 0x2c: the map holds distances from its own place in the program, not addresses
+    hint: give the program from which the map was extracted: the map of a Mach-O program cannot be read alone
+    ");
     insta::assert_snapshot!(with("main.blocks", u32::MAX), @"map entry of map, at offset 0x48: the size of the entry does not match its blocks and name: found an entry of 56 bytes with 4294967295 blocks and a name of 4 bytes, expected 17179869224 bytes, padded to a multiple of 8");
     insta::assert_snapshot!(with("main.length", 13), @"map entry of map, at offset 0x48: the size of the entry does not match its blocks and name: found an entry of 56 bytes with 3 blocks and a name of 13 bytes, expected 65 bytes, padded to a multiple of 8");
     insta::assert_snapshot!(with("anchor.modes", 1), @"

@@ -254,7 +254,8 @@ fn mach_o_objects_for_32_bit_arm() {
         ("armv7-apple-ios7", &["-marm"]),
     ] {
         for (mode, blocks) in [(STORE, true), (UNARY, false), (CALLS, true)] {
-            let options = options(mode, blocks);
+            let mut options = options(mode, blocks);
+            options.all_blocks = true;
             let Some((bytes, code)) = mach_o(triple, flags, "macho.c", &options) else {
                 return;
             };

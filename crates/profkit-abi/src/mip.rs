@@ -49,7 +49,8 @@ pub mod mode {
     pub const FIRST_CALL: u16 = 0x04;
     /// Flag: the record has the number of calls of the function.
     pub const CALL_COUNT: u16 = 0x08;
-    /// Flag: calls of the function store their return addresses in the ring of samples ([`super::ring`]).
+    /// Flag: calls of the function store their return addresses in the ring of samples ([`super::ring`]). Programs of
+    /// earlier releases have this flag; others have [`CALL_EDGES`].
     pub const RETURN_ADDRESSES: u16 = 0x10;
     /// Flag: the byte of function coverage counts up to eight calls. Each call shifts the byte right by one bit. The
     /// flag is set together with [`FUNCTION_COVERAGE`].
@@ -59,12 +60,16 @@ pub mod mode {
     /// counter. The flag occurs in map entries and profiles, but not in the headers of raw files. It is always set
     /// together with [`BLOCK_COVERAGE`].
     pub const PART: u16 = 0x40;
+    /// Flag: some calls of the function are sampled into a table of call edges ([`super::edge_table`]). The record also
+    /// has the number of calls until the next sample ([`super::record::SAMPLED_CALLS_SIZE`]). The flag is set together
+    /// with [`CALLS`].
+    pub const CALL_EDGES: u16 = 0x80;
     /// Flag: some blocks, or the entry, have no byte in the record. The map entry says from which other blocks it is
     /// inferred whether they ran. The flag occurs where [`PART`] does, and is always set together with
     /// [`BLOCK_COVERAGE`].
     pub const INFERRED: u16 = 0x400;
     /// The set of all flags that version 9 allows in the header of a raw file.
-    pub const ALL: u16 = 0x3f;
+    pub const ALL: u16 = 0xbf;
     /// The flags of the mode `calls`, which records the number of calls and the call order.
     pub const CALLS: u16 = FIRST_CALL | CALL_COUNT;
     /// The mode flags of the map's anchor entry, which states where the records begin ([`super::map_entry`]).
@@ -90,9 +95,12 @@ pub mod record {
     pub const CALLS_SIZE: usize = 8;
     /// The alignment in bytes of a record in the mode `calls`.
     pub const CALLS_ALIGN: usize = 4;
-    /// The offset of the count in a record of the mode `calls`. The stored value is the number of calls minus 1, modulo
-    /// 2^32. The value 0xffff_ffff means no calls.
+    /// The offset of the count in a record of the mode `calls`. The stored value is the number of calls minus 1. The
+    /// value 0xffff_ffff means no calls. From [`SATURATED_COUNT`] on, the number of calls is only a lower bound.
     pub const COUNT_OFFSET: usize = 0;
+    /// The smallest stored count that is a lower bound. When the count exceeds 0x7fff_ffff, the program sets it back to
+    /// this value, so the count of a function that is called more often stays at or above it.
+    pub const SATURATED_COUNT: u32 = 0x7f00_0000;
     /// The offset of the ordinal in a record of the mode `calls`. The ordinal is the position of the function's first
     /// call in the order of the first calls of all functions.
     pub const ORDINAL_OFFSET: usize = 4;
@@ -102,6 +110,19 @@ pub mod record {
     /// [`ORDINAL`](super::symbol::ORDINAL). A record that already has an ordinal never gets another one, even if its
     /// count wraps around and the next call looks like a first call.
     pub const FIRST_ORDINAL: u32 = 1;
+    /// The size in bytes of the entry counter with the flag [`CALL_EDGES`](super::mode::CALL_EDGES). The counter consists
+    /// of the 32-bit field [`REMAINING_OFFSET`], the 32-bit ordinal and the 64-bit field [`NEXT_SAMPLE_OFFSET`].
+    pub const SAMPLED_CALLS_SIZE: usize = 16;
+    /// The alignment in bytes of a record with the flag [`CALL_EDGES`](super::mode::CALL_EDGES).
+    pub const SAMPLED_CALLS_ALIGN: usize = 8;
+    /// The offset of a signed 32-bit field in a record with the flag [`CALL_EDGES`](super::mode::CALL_EDGES): the
+    /// negative number of calls until the next sampled one, which makes the field 0. The field is −1 when the program
+    /// starts, because the first call is sampled.
+    pub const REMAINING_OFFSET: usize = 0;
+    /// The offset of a 64-bit field in a record with the flag [`CALL_EDGES`](super::mode::CALL_EDGES). The number of
+    /// calls is this field plus 2 plus the field at [`REMAINING_OFFSET`], modulo 2^64. The field is −1 when the program
+    /// starts.
+    pub const NEXT_SAMPLE_OFFSET: usize = 8;
     /// The size of a block's byte in a record. A record has such a byte for each block except the entry block and those
     /// that are inferred from others ([`INFERRED`](super::mode::INFERRED)). The bytes follow the entry counter, in the
     /// order of the blocks in the map entry.
@@ -124,8 +145,8 @@ pub mod map_entry {
     pub const ENTRY_SIZE: usize = 0;
     /// The offset of a 16-bit field: the mode flags.
     pub const MODE: usize = 4;
-    /// The offset of a reserved 16-bit field, which is 0.
-    pub const RESERVED: usize = 6;
+    /// The offset of a 16-bit field: how the two addresses are stored, [`ADDRESSES`] or [`DISTANCES`].
+    pub const FORM: usize = 6;
     /// The offset of a 64-bit field: the record's address, as the linker assigned it.
     pub const RECORD_ADDRESS: usize = 8;
     /// The offset of a 64-bit field: the function's address, as the linker assigned it.
@@ -138,6 +159,12 @@ pub mod map_entry {
     pub const BLOCK_COUNT: usize = 32;
     /// The offset of a 32-bit field: the name's length in bytes.
     pub const NAME_LENGTH: usize = 36;
+    /// A value of [`FORM`]: the fields hold addresses.
+    pub const ADDRESSES: u16 = 0;
+    /// A value of [`FORM`]: the fields hold the distances of the addresses from the start of the entry, modulo 2^64. So the
+    /// loader changes nothing in the map, which can be removed from a program. 64-bit Mach-O objects have this form. The
+    /// distances of their anchor are 0: the start of the record section is that of the section in the program.
+    pub const DISTANCES: u16 = 1;
     /// The size of the fixed fields in bytes. The list of block offsets begins after them.
     pub const FIXED_SIZE: usize = 40;
     /// The size of one block offset in bytes.
@@ -185,8 +212,58 @@ pub mod raw_header {
     pub const BUILD_ID_MAX: usize = 64;
 }
 
-/// The ring of return-address samples: the section [`RING`](section::RING). When the program starts, all its bytes are
-/// 0. An option of the instrumenter sets the number of slots of the ring. The called function stores a sample in the
+/// The table of sampled calls: the section [`RING`](section::RING) of an image with the mode flag
+/// [`CALL_EDGES`](mode::CALL_EDGES). When the program starts, all its bytes are 0.
+///
+/// A table has an entry for its state, an entry for what it could not keep, and the number of slots that an option of
+/// the instrumenter sets. A slot counts the calls from one call site to one function. Every function decides which of
+/// its calls are sampled: the first ones all, later ones at random distances that grow with the number of its calls
+/// ([`PERIOD_SHIFT`](edge_table::PERIOD_SHIFT)). The weight of a sample is the number of calls up to the next one. A slot
+/// is searched among [`PROBES`](edge_table::PROBES) neighbours. If they are all in use, the lightest of them makes place
+/// for a sample that is heavier.
+pub mod edge_table {
+    /// The size of a slot in bytes.
+    pub const SLOT_SIZE: usize = 16;
+    /// The alignment of the table in bytes.
+    pub const ALIGN: usize = 16;
+    /// The offset, in a slot, of a 32-bit field: the byte offset of the called function's record in the record section.
+    pub const RECORD_OFFSET: usize = 0;
+    /// The offset, in a slot, of the 32-bit field with the return address minus the start of the record section, modulo
+    /// 2^32. The value 0 marks a slot that holds no calls.
+    pub const RETURN_OFFSET: usize = 4;
+    /// The offset, in a slot, of the 64-bit field with the number of calls.
+    pub const WEIGHT_OFFSET: usize = 8;
+    /// The number of entries before the slots.
+    pub const HEAD_ENTRIES: usize = 2;
+    /// The offset, in the first entry, of the 32-bit state of the random numbers. The field after it is 0, so readers
+    /// take the entry for an empty slot.
+    pub const RANDOM_OFFSET: usize = 0;
+    /// The offset, in the first entry, of a 32-bit field that is 1 while a thread changes the table.
+    pub const LOCK_OFFSET: usize = 8;
+    /// The offset, in the first entry, of a 32-bit field: how often the table was found locked since it was last free.
+    pub const WAITING_OFFSET: usize = 12;
+    /// When the table was found locked this often, the lock is taken away from a thread that no longer exists.
+    pub const WAITING_MAX: u32 = 1 << 24;
+    /// The value of both 32-bit fields of the second entry, if its weight is not 0: its weight is the number of calls that
+    /// the slots could not keep.
+    pub const LOST_KEY: u32 = 0xffff_ffff;
+    /// The number of neighbouring slots among which a sample is searched.
+    pub const PROBES: u32 = 8;
+    /// The mean distance of samples is the number of the function's calls shifted right by this number, plus 1.
+    pub const PERIOD_SHIFT: u32 = 11;
+    /// The largest value of the shifted number of calls, so that a distance is less than 2^31.
+    pub const PERIOD_MAX: u32 = (1 << 29) - 1;
+    /// The factor of the hash. The slot is the number of slots times the upper half of (key times factor), divided by
+    /// 2^32; the key is the first eight bytes of a slot.
+    pub const HASH_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    /// The next random number is the last one times this factor, plus [`RANDOM_INCREMENT`].
+    pub const RANDOM_FACTOR: u32 = 1_664_525;
+    /// See [`RANDOM_FACTOR`].
+    pub const RANDOM_INCREMENT: u32 = 1_013_904_223;
+}
+
+/// The ring of return-address samples, which programs of earlier releases have: the section [`RING`](section::RING). When
+/// the program starts, all its bytes are 0. An option of the instrumenter sets the number of slots of the ring. The called function stores a sample in the
 /// slot `NEXT modulo slots` and adds one to `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
     /// The offset, in a sample, of a 32-bit field: the byte offset of the called function's record in the record
@@ -218,13 +295,16 @@ pub mod section {
     /// The group's name consists of [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX) and the flags as
     /// two hex digits. The run-time library needs the flags to know how to add up records.
     pub const MODES: &str = "__llvm_mipmode";
-    /// The name of the section with the ring of return-address samples. The section is allocated, writable and has no
-    /// bytes in the file. It is in a COMDAT group, so that objects with rings of different sizes never share slots. The
-    /// group's name consists of [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX) and the number of slots
-    /// in decimal.
+    /// The name of the section with the table of sampled calls, or with the ring of return-address samples. The section is
+    /// allocated, writable and has no bytes in the file. It is in a COMDAT group, so that objects with tables of different
+    /// sizes never share slots. The group's name consists of
+    /// [`symbol::EDGES_GROUP_PREFIX`](super::symbol::EDGES_GROUP_PREFIX) and the number of slots in decimal.
     pub const RING: &str = "__llvm_mipring";
-    /// The name of the Mach-O segment that contains all sections of MIP.
+    /// The name of the Mach-O segment that contains all sections of MIP but the map.
     pub const MACHO_SEGMENT: &str = "__DATA";
+    /// The name of the Mach-O segment that contains the map. `llvm-strip` removes the segment, as it holds nothing else but
+    /// debug info. Linkers keep it, because its section does not have the attribute of debug info.
+    pub const MACHO_MAP_SEGMENT: &str = "__DWARF";
     /// The prefix of the symbol that a linker defines for the start of an ELF section.
     pub const ELF_START_PREFIX: &str = "__start_";
     /// The prefix of the symbol that a linker defines for the end of an ELF section.
@@ -263,8 +343,8 @@ pub mod symbol {
     /// The name of the variable (`uint32_t`) with the ordinal for the next function that is called for the first time.
     /// Instrumented code atomically adds one to the variable.
     pub const ORDINAL: &str = "__profkit_mip_ordinal";
-    /// The name of the variable (`uint32_t`) with the number of return-address samples that have been stored.
-    /// Instrumented code adds one to the variable, which may wrap around.
+    /// The name of the variable (`uint32_t`) with the number of return-address samples in the ring. Objects of earlier
+    /// releases add one to the variable, which may wrap around.
     pub const RING_NEXT: &str = "__profkit_mip_ring_next";
     /// The name of a variable of the run-time library to which instrumented objects refer. Because of this reference,
     /// the linker includes the run-time library in the program. The map's anchor entry contains the address of the
@@ -276,6 +356,9 @@ pub mod symbol {
     /// [`section::MODES`](super::section::MODES). For example, `__profkit_mip_mode_01` is the name of the group for
     /// function coverage.
     pub const MODE_GROUP_PREFIX: &str = "__profkit_mip_mode_";
+    /// The prefix of the name of the COMDAT group of a table of sampled calls. The table's hidden symbol has the same name
+    /// as the group. An example is `__profkit_mip_edges_4096`.
+    pub const EDGES_GROUP_PREFIX: &str = "__profkit_mip_edges_";
     /// The prefix of the name of a ring's COMDAT group. The ring's hidden symbol has the same name as the group. An
     /// example is `__profkit_mip_ring_4096`.
     pub const RING_GROUP_PREFIX: &str = "__profkit_mip_ring_";
@@ -417,8 +500,8 @@ pub mod v8 {
 const _: () = {
     // Check that each field begins where the previous one ends, and that fields of 8 bytes are aligned.
     assert!(map_entry::MODE == map_entry::ENTRY_SIZE + 4);
-    assert!(map_entry::RESERVED == map_entry::MODE + 2);
-    assert!(map_entry::RECORD_ADDRESS == map_entry::RESERVED + 2);
+    assert!(map_entry::FORM == map_entry::MODE + 2);
+    assert!(map_entry::RECORD_ADDRESS == map_entry::FORM + 2);
     assert!(map_entry::FUNCTION_ADDRESS == map_entry::RECORD_ADDRESS + 8);
     assert!(map_entry::FUNCTION_SIZE == map_entry::FUNCTION_ADDRESS + 8);
     assert!(map_entry::SIGNATURE == map_entry::FUNCTION_SIZE + 4);
@@ -445,6 +528,9 @@ const _: () = {
     );
     assert!(record::INITIAL_WORD == u32::from_le_bytes([record::INITIAL_BYTE; 4]));
     assert!(ring::SAMPLE_SIZE == ring::RETURN_OFFSET + 4);
+    assert!(edge_table::SLOT_SIZE == edge_table::WEIGHT_OFFSET + 8);
+    assert!(edge_table::WAITING_OFFSET == edge_table::LOCK_OFFSET + 4);
+    assert!(record::SAMPLED_CALLS_SIZE == record::NEXT_SAMPLE_OFFSET + 8);
 
     assert!(v8::header_b::SIZE == v8::header_b::OFFSET_TO_DATA + 4);
     assert!(v8::header_a::SIZE == v8::header_a::OFFSET_TO_DATA + 4);

@@ -10,6 +10,8 @@ pub const BLOCKS: u16 = 0x02;
 pub const CALLS: u16 = 0x0c;
 /// Mode flag: return addresses are sampled.
 pub const RETURN_ADDRESSES: u16 = 0x10;
+/// Mode flag: calls are sampled into a table. The entry then takes sixteen bytes.
+pub const CALL_EDGES: u16 = 0x80;
 /// Mode flags: function coverage with a unary counter in the byte.
 pub const UNARY: u16 = 0x21;
 
@@ -75,7 +77,11 @@ impl MipFunction {
     }
 
     fn entry_size(&self) -> usize {
-        if self.modes & CALLS != 0 { 8 } else { 1 }
+        match self.modes & (CALLS | CALL_EDGES) {
+            0 => 1,
+            CALLS => 8,
+            _ => 16,
+        }
     }
 
     fn record_size(&self) -> usize {

@@ -31,12 +31,20 @@ impl ContextSum {
     pub fn of<'a>(contexts: impl IntoIterator<Item = &'a Allocations>) -> Self {
         let mut sum = ContextSum::default();
         for context in contexts {
-            let field = |field| context.block.get(field);
-            sum.contexts += 1;
-            sum.allocations = sum.allocations.saturating_add(field(Field::AllocCount));
-            sum.bytes = sum.bytes.saturating_add(field(Field::TotalSize));
+            sum.add(ContextSum {
+                contexts: 1,
+                allocations: context.block.get(Field::AllocCount),
+                bytes: context.block.get(Field::TotalSize),
+            });
         }
         sum
+    }
+
+    /// Adds the contexts of another group.
+    pub fn add(&mut self, other: ContextSum) {
+        self.contexts = self.contexts.saturating_add(other.contexts);
+        self.allocations = self.allocations.saturating_add(other.allocations);
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 

@@ -25,10 +25,17 @@ pub struct ModeArgs {
     #[arg(long, value_enum, value_name = "COUNTER")]
     counter: Option<CounterArg>,
 
-    /// With mode calls: also record who calls whom, by samples in a ring of N return addresses
+    /// With mode calls: also record who calls whom, by samples of the whole run in a table of N pairs of call site and
+    /// called function
     #[arg(long, value_name = "N", value_parser = profkit_report::typed::between(1, 1_u32 << 24))]
     return_addresses: Option<u32>,
 
+    /// With mode calls: count atomically, so that counts are exact in programs with several threads
+    ///
+    /// Without it, threads that call one function at the same time may lose calls. An atomic addition takes longer, also
+    /// in a program with one thread.
+    #[arg(long)]
+    atomic: bool,
     /// With mode block: give every block a probe, also those whose coverage follows from other blocks
     #[arg(long)]
     all_blocks: bool,
@@ -93,11 +100,17 @@ impl ModeArgs {
             if self.return_addresses.is_some() {
                 return Err(Failure::usage("--return-addresses needs --mode calls"));
             }
+            if self.atomic {
+                return Err(Failure::usage(
+                    "--atomic works only with `--mode calls`: the other modes do not count calls, or only up to 8",
+                ));
+            }
             Mode::Function(match self.counter {
                 Some(CounterArg::Unary) => Counter::Unary,
                 Some(CounterArg::Store) | None => Counter::Store,
             })
         };
+        options.atomic = self.atomic;
         options.min_instructions = self.min_instructions;
         if let (Some(groups), Some(group)) = (self.groups, self.group) {
             if group >= groups {

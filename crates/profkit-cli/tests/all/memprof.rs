@@ -8,6 +8,7 @@ use profkit_testkit::{
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+mod builds;
 mod damage;
 mod more_programs;
 

@@ -60,14 +60,21 @@ impl MemProfile {
 /// Counts how often each function occurs among the frames at a call stack's innermost address. There are several such
 /// frames if functions are inlined there. Each call stack is searched only once, because in a damaged file many records
 /// can refer to one very long stack.
-#[derive(Default)]
-struct InlinedAt {
+///
+/// A counter must be used with one profile only, whose call stacks it remembers by their ids.
+#[derive(Clone, Debug, Default)]
+pub struct InlinedAt {
     stacks: FxHashSet<StackId>,
     times: FxHashMap<(StackId, u64), u32>,
 }
 
 impl InlinedAt {
-    fn times(&mut self, profile: &MemProfile, stack: StackId, function: u64) -> u32 {
+    /// Returns how often the function occurs among the frames at the innermost address of the call stack. The record of
+    /// the function has each context with this call stack that many times.
+    ///
+    /// # Panics
+    /// If `stack` is not a call stack of this profile.
+    pub fn times(&mut self, profile: &MemProfile, stack: StackId, function: u64) -> u32 {
         if self.stacks.insert(stack) {
             for frame in profile.stack(stack) {
                 *self.times.entry((stack, frame.function)).or_insert(0) += 1;

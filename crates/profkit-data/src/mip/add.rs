@@ -119,6 +119,7 @@ fn add_function(function: &mut Function, more: &Function) {
     function.raw_runs = function.raw_runs.saturating_add(more.raw_runs);
     function.called_runs = function.called_runs.saturating_add(more.called_runs);
     function.calls = function.calls.saturating_add(more.calls);
+    function.calls_at_least |= more.calls_at_least;
     function.order_sum = function.order_sum.saturating_add(more.order_sum);
     function.order_runs = function.order_runs.saturating_add(more.order_runs);
     function.order_min = match (function.order_min, more.order_min) {

@@ -12,6 +12,8 @@ losses! {
         block_runs = "numbers of runs of blocks",
         /// The number of functions whose smallest ordinal of a first call ([`Function::order_min`]) was left out.
         order_minima = "smallest ordinals of first calls",
+        /// The number of functions whose number of calls is a lower bound, which the file does not state.
+        lower_bounds = "marks of lower bounds",
     }
 }
 
@@ -23,6 +25,7 @@ impl Losses {
         for function in &profile.functions {
             losses.locations += u64::from(function.location.is_some() && !is_whole(function));
             losses.order_minima += u64::from(function.order_min.is_some());
+            losses.lower_bounds += u64::from(function.calls_at_least);
             let blocks = function.blocks.iter();
             losses.block_runs += blocks.filter(|block| block.runs > 1).count() as u64;
         }

@@ -259,17 +259,24 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     cursor.u32()?;
     let at = cursor.offset();
     let modes = Modes(cursor.u16()?);
-    let reserved = cursor.u16()?;
-    if (modes.0 != mode::ANCHOR && modes.entry().is_none()) || reserved != 0 {
+    let form = cursor.u16()?;
+    if form == map_entry::DISTANCES {
+        return Err(ErrorKind::Unsupported
+            .error("the map holds distances from its own place in the program, not addresses")
+            .at(at)
+            .within(Structure::MapEntry)
+            .with_hint("give the program from which the map was extracted: the map of a Mach-O program cannot be read alone"));
+    }
+    if (modes.0 != mode::ANCHOR && modes.entry().is_none()) || form != map_entry::ADDRESSES {
         return Err(ErrorKind::Malformed.error("the mode flags are not a valid combination")
         .at(at)
         .within(Structure::MapEntry)
         .found(format_args!(
             "{:#x}",
-            u32::from(reserved) << 16 | u32::from(modes.0)
+            u32::from(form) << 16 | u32::from(modes.0)
         ))
         .expected(
-            "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) and 0x400 (inferred blocks) only with 0x2",
+            "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2",
         ));
     }
     let record = cursor.u64()?;

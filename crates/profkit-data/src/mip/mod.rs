@@ -59,6 +59,7 @@ pub use model::{
 pub use open::MipForm;
 pub use profile::{MipWriteOptions, ProfileHeader, ProfileVersion, write};
 pub use raw::{
-    EntryRecord, ImageId, PartToWrite, RawPart, RawParts, Sample, calls_record, write_raw,
+    EntryRecord, ImageId, PartToWrite, RawPart, RawParts, Sample, calls_record,
+    sampled_calls_record, write_raw,
 };
 pub use sums::RecordSums;

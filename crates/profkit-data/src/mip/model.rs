@@ -35,6 +35,8 @@ impl Modes {
     /// The function is a part of another function, and is entered by jumps instead of calls. Only functions have this
     /// flag; it is not set in the modes of an image.
     pub const PART: Modes = Modes(mode::PART);
+    /// The program samples who calls whom. The record has the number of calls until the next sample, too.
+    pub const CALL_EDGES: Modes = Modes(mode::CALL_EDGES);
     /// Some blocks have no byte in the record, and are inferred from others ([`Function::inference`]). Only functions have
     /// this flag; it is not set in the modes of an image.
     pub const INFERRED: Modes = Modes(mode::INFERRED);
@@ -61,9 +63,12 @@ impl Modes {
             || self.0 & OF_FUNCTIONS != 0 && !self.contains(Self::BLOCK_COVERAGE);
         match self.0 & (mode::FUNCTION_COVERAGE | mode::CALLS) {
             _ if unknown => None,
+            mode::FUNCTION_COVERAGE if self.contains(Self::CALL_EDGES) => None,
             mode::FUNCTION_COVERAGE if unary => Some(EntryKind::Unary),
             mode::FUNCTION_COVERAGE => Some(EntryKind::Coverage),
-            mode::CALLS if !unary => Some(EntryKind::Calls),
+            mode::CALLS if unary => None,
+            mode::CALLS if self.contains(Self::CALL_EDGES) => Some(EntryKind::SampledCalls),
+            mode::CALLS => Some(EntryKind::Calls),
             _ => None,
         }
     }
@@ -78,7 +83,7 @@ impl Modes {
 }
 
 /// All mode flags with their names.
-pub const MODE_NAMES: [(Modes, &str); 8] = [
+pub const MODE_NAMES: [(Modes, &str); 9] = [
     (Modes::FUNCTION_COVERAGE, "Function Coverage"),
     (Modes::BLOCK_COVERAGE, "Block Coverage"),
     (Modes::FIRST_CALL, "Function Timestamp"),
@@ -86,6 +91,7 @@ pub const MODE_NAMES: [(Modes, &str); 8] = [
     (Modes::RETURN_ADDRESSES, "Return Address"),
     (Modes::UNARY_COUNTER, "Unary Counter"),
     (Modes::PART, "Function Part"),
+    (Modes::CALL_EDGES, "Call Edges"),
     (Modes::INFERRED, "Inferred Blocks"),
 ];
 
@@ -98,6 +104,8 @@ pub enum EntryKind {
     Unary,
     /// The record has the number of calls and the ordinal of the first call.
     Calls,
+    /// The record has the number of calls, the ordinal of the first call, and the number of calls until the next sample.
+    SampledCalls,
 }
 
 impl EntryKind {
@@ -106,6 +114,7 @@ impl EntryKind {
         match self {
             EntryKind::Coverage | EntryKind::Unary => record::COVERAGE_SIZE as u64,
             EntryKind::Calls => record::CALLS_SIZE as u64,
+            EntryKind::SampledCalls => record::SAMPLED_CALLS_SIZE as u64,
         }
     }
 }
@@ -294,10 +303,13 @@ pub struct Function {
     pub raw_runs: u64,
     /// The number of runs in which the function was entered.
     pub called_runs: u64,
-    /// The number of calls, at most the largest 64-bit number. A unary counter counts at most 8 calls per run, so for a
-    /// record with such a counter the real number may be higher. For a record with plain coverage, calls are not
+    /// The number of calls, at most the largest 64-bit number. If [`calls_at_least`](Self::calls_at_least) is set, the real
+    /// number may be higher. A unary counter counts at most 8 calls per run, so for a
+    /// record with such a counter the real number may be higher, too. For a record with plain coverage, calls are not
     /// counted and the number is 0.
     pub calls: u64,
+    /// Whether `calls` is a lower bound, because a counter of 32 bits was not large enough in one of the runs.
+    pub calls_at_least: bool,
     /// The sum of the ordinals of the first calls, over the `order_runs` runs that have an ordinal.
     pub order_sum: u64,
     /// The number of runs that have an ordinal and contributed it to `order_sum`.
@@ -384,7 +396,8 @@ pub struct CallEdge {
     pub call_site: u32,
     /// The function that is called.
     pub callee: FunctionId,
-    /// The number of samples, at most the largest 64-bit number.
+    /// The number of calls that the samples stand for, at most the largest 64-bit number. In files of programs without the
+    /// mode [`Modes::CALL_EDGES`], it is the number of samples.
     pub weight: u64,
 }
 

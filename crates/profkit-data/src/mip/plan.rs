@@ -1,6 +1,7 @@
 //! Finds out which bytes of a MIP record section belong to which kind of record.
 use super::{EntryKind, Function, FunctionId, MipProfile};
 use crate::index_vec::IndexVec;
+use profkit_abi::mip::record;
 
 /// The meaning of the bytes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub enum Kind {
     Unary,
     /// A count of calls, and the ordinal of the first call: eight bytes.
     Calls,
+    /// A count of calls with the distance to the next sampled call, and the ordinal of the first call: sixteen bytes.
+    SampledCalls,
 }
 
 /// A range of adjacent bytes in the record section that have the same meaning ([`Kind`]).
@@ -63,9 +66,13 @@ impl Sign {
         match self.kind {
             Kind::Coverage => records.get(self.offset) == Some(&0),
             Kind::Unary => records.get(self.offset).is_some_and(|&byte| byte != 0xff),
-            Kind::Calls => {
-                let record = records.get(self.offset..self.offset.saturating_add(8));
-                record.is_some_and(|record| *record != [0xff; 8])
+            Kind::Calls | Kind::SampledCalls => {
+                let size = match self.kind {
+                    Kind::Calls => record::CALLS_SIZE,
+                    _ => record::SAMPLED_CALLS_SIZE,
+                };
+                let record = records.get(self.offset..self.offset.saturating_add(size));
+                record.is_some_and(|record| record.iter().any(|&byte| byte != 0xff))
             }
         }
     }
@@ -156,7 +163,8 @@ impl RecordPlan {
             };
         };
         let (kind, size) = match function.modes.entry() {
-            Some(EntryKind::Calls) => (Kind::Calls, 8),
+            Some(EntryKind::Calls) => (Kind::Calls, record::CALLS_SIZE),
+            Some(EntryKind::SampledCalls) => (Kind::SampledCalls, record::SAMPLED_CALLS_SIZE),
             Some(EntryKind::Unary) => (Kind::Unary, 1),
             _ => (Kind::Coverage, 1),
         };
@@ -204,7 +212,8 @@ impl RecordPlan {
         let (next, slots) = match kind {
             Kind::Coverage => (&mut self.coverage, len),
             Kind::Unary => (&mut self.unary, len),
-            Kind::Calls => (&mut self.calls, len / 8),
+            Kind::Calls => (&mut self.calls, len / record::CALLS_SIZE),
+            Kind::SampledCalls => (&mut self.calls, len / record::SAMPLED_CALLS_SIZE),
         };
         let slot = *next;
         *next += slots;

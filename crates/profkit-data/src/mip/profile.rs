@@ -45,6 +45,9 @@ const ALIGN: usize = 8;
 /// The number that a field has if its value is not known.
 const UNKNOWN: u64 = u64::MAX;
 const NONE: u32 = u32::MAX;
+
+/// The bit in the flags of a function that says that its number of calls is a lower bound.
+const CALLS_AT_LEAST: u32 = 1;
 /// The maximum length of a build id in bytes. The build ids of linkers are much shorter.
 const LONGEST_ID: u32 = 4096;
 
@@ -496,7 +499,7 @@ fn read_function(
             .at(at)
             .found(format_args!("{modes:#x}"))
             .expected(
-                "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) and 0x400 (inferred blocks) only with 0x2",
+                "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2",
             )
         })?;
     let mut function = Function {
@@ -535,7 +538,7 @@ fn read_function(
     function.order_runs = fields.u64()?;
     let order_min = fields.u32()?;
     function.order_min = (order_min != NONE).then_some(order_min);
-    fields.u32()?;
+    function.calls_at_least = fields.u32()? & CALLS_AT_LEAST != 0;
     function.blocks.reserve(count as usize);
     for _ in 0..count {
         function.blocks.push(Block {
@@ -771,5 +774,10 @@ fn put_function(function: &Function, name: u32, out: &mut Vec<u8>) -> Result<()>
     out.put(&function.order_sum.to_le_bytes())?;
     out.put(&function.order_runs.to_le_bytes())?;
     out.put(&function.order_min.unwrap_or(NONE).to_le_bytes())?;
-    out.put(&0u32.to_le_bytes())
+    let flags = if function.calls_at_least {
+        CALLS_AT_LEAST
+    } else {
+        0
+    };
+    out.put(&flags.to_le_bytes())
 }

@@ -6,7 +6,7 @@ use super::model::{Identity, Modes, Width};
 use crate::bytes::{Bytes, Cursor, Endian, Sink, assert_planned};
 use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
-use profkit_abi::mip::{MAGIC, VERSION, file_type, mode, raw_header, record, ring};
+use profkit_abi::mip::{MAGIC, VERSION, edge_table, file_type, mode, raw_header, record, ring};
 use twox_hash::XxHash3_64;
 
 /// The identity of the image (an executable or a shared library) to which a part of a raw file belongs.
@@ -57,24 +57,107 @@ pub struct RawPart<'data> {
     pub records: &'data [u8],
     /// The size of the complete record section in bytes. If the file is truncated, `records` is shorter.
     pub records_size: u64,
-    samples: &'data [[u8; ring::SAMPLE_SIZE]],
-    /// The error that explains why `records` is shorter than `records_size`; `None` if the file is not truncated.
+    samples: Samples<'data>,
+    /// The error that explains why `records` is shorter than `records_size`, or why there are no samples; `None` if the
+    /// part is complete.
     pub damage: Option<Error>,
 }
 
+/// The samples of a part, in the form that the mode flags of the image say.
+#[derive(Clone, Copy, Debug)]
+enum Samples<'data> {
+    /// A ring of return addresses, each with the weight 1.
+    Ring(&'data [[u8; ring::SAMPLE_SIZE]]),
+    /// A table of call edges.
+    Table(&'data [[u8; edge_table::SLOT_SIZE]]),
+}
+
+impl<'data> Samples<'data> {
+    const NONE: Self = Samples::Ring(&[]);
+
+    /// # Errors
+    /// [`ErrorKind::Malformed`] if the mode flags ask for both forms, or the last sample is incomplete.
+    fn new(bytes: &'data [u8], modes: Modes) -> Result<Self> {
+        let error = |message: &'static str| ErrorKind::Malformed.error(message);
+        if modes.contains(Modes::CALL_EDGES) {
+            if modes.contains(Modes::RETURN_ADDRESSES) {
+                return Err(error(
+                    "the samples have two forms, because objects of two releases of profkit were linked",
+                )
+                .found(format_args!("mode bits {:#x}", modes.0))
+                .expected("only one of 0x10 and 0x80")
+                .with_hint("instrument all objects with one release of profkit"));
+            }
+            let (slots, rest) = bytes.as_chunks();
+            if rest.is_empty() {
+                return Ok(Samples::Table(slots));
+            }
+        }
+        let (slots, rest) = bytes.as_chunks();
+        if rest.is_empty() && !modes.contains(Modes::CALL_EDGES) {
+            return Ok(Samples::Ring(slots));
+        }
+        let size = if modes.contains(Modes::CALL_EDGES) {
+            edge_table::SLOT_SIZE
+        } else {
+            ring::SAMPLE_SIZE
+        };
+        Err(error("the last sample is incomplete")
+            .found(Bytes(bytes.len()))
+            .expected(format_args!("a multiple of {size}")))
+    }
+}
+
 impl<'data> RawPart<'data> {
-    /// Returns the return-address samples. The program stores them in a ring with a fixed number of slots; the slots
-    /// that hold no sample are skipped.
-    pub fn samples(&self) -> impl Iterator<Item = Sample> + use<'data> {
-        self.samples.iter().filter_map(|sample| {
-            let [a, b, c, d, rest @ ..] = *sample;
-            let return_offset = u32::from_le_bytes(rest);
-            (return_offset != 0).then_some(Sample {
-                record_offset: u32::from_le_bytes([a, b, c, d]),
-                return_offset,
-            })
+    /// Returns the samples of calls, each with its weight: the number of calls that it stands for. The program stores
+    /// them in a fixed number of slots; the slots that hold no sample are skipped.
+    pub fn samples(&self) -> impl Iterator<Item = (Sample, u64)> + use<'data> {
+        let (ring, table): (&[_], &[_]) = match self.samples {
+            Samples::Ring(ring) => (ring, &[]),
+            Samples::Table(table) => (&[], table),
+        };
+        let ring = ring.iter().map(|slot| (sample(slot), 1));
+        let table = table.iter().map(slot);
+        ring.chain(table).filter(|&(sample, weight)| {
+            sample.return_offset != 0 && weight != 0 && sample != Sample::LOST
         })
     }
+
+    /// Returns the number of calls whose samples were dropped because the table of the program had no slot for them.
+    pub fn lost_samples(&self) -> u64 {
+        let Samples::Table(table) = self.samples else {
+            return 0;
+        };
+        let lost = table
+            .iter()
+            .map(slot)
+            .filter(|(sample, _)| *sample == Sample::LOST);
+        lost.fold(0, |sum: u64, (_, weight)| sum.saturating_add(weight))
+    }
+}
+
+fn sample(bytes: &[u8; ring::SAMPLE_SIZE]) -> Sample {
+    let [a, b, c, d, rest @ ..] = *bytes;
+    Sample {
+        record_offset: u32::from_le_bytes([a, b, c, d]),
+        return_offset: u32::from_le_bytes(rest),
+    }
+}
+
+fn slot(bytes: &[u8; edge_table::SLOT_SIZE]) -> (Sample, u64) {
+    let [a, b, c, d, e, f, g, h, weight @ ..] = *bytes;
+    (
+        sample(&[a, b, c, d, e, f, g, h]),
+        u64::from_le_bytes(weight),
+    )
+}
+
+impl Sample {
+    /// Not a sample: the key of the slot that holds the weight of all samples for which there was no slot.
+    const LOST: Sample = Sample {
+        record_offset: edge_table::LOST_KEY,
+        return_offset: edge_table::LOST_KEY,
+    };
 }
 
 /// Iterates over the parts of a raw file. A file can contain parts of several images and several runs.
@@ -171,7 +254,7 @@ impl<'data> RawParts<'data> {
             runs: header.runs,
             records: &[],
             records_size: header.records,
-            samples: &[],
+            samples: Samples::NONE,
             damage: None,
         };
         let at_records = cursor.offset();
@@ -196,8 +279,16 @@ impl<'data> RawParts<'data> {
         }
         part.records = cursor.take_u64(header.records)?;
         let samples = cursor.take_u64(u64::from(header.samples))?;
-        let (samples, _) = samples.as_chunks();
-        part.samples = samples;
+        match Samples::new(samples, header.modes) {
+            Ok(samples) => part.samples = samples,
+            Err(error) => {
+                part.damage = Some(
+                    error
+                        .at(start + raw_header::SAMPLES_SIZE as u64)
+                        .within(Structure::CallEdges),
+                );
+            }
+        }
         let covered = cursor.offset() - start;
         let at = cursor.offset();
         let stored = cursor.u64()?;
@@ -253,15 +344,7 @@ impl Header {
                     .expected(format_args!("at most {}", raw_header::BUILD_ID_MAX))
             });
         }
-        let at = cursor.offset();
         let samples = cursor.u32()?;
-        if !(samples as usize).is_multiple_of(ring::SAMPLE_SIZE) {
-            return bad("the last sample is incomplete", at).map_err(|error: Error| {
-                error
-                    .found(Bytes(samples))
-                    .expected(format_args!("a multiple of {}", ring::SAMPLE_SIZE))
-            });
-        }
         let at = cursor.offset();
         let runs = cursor.u32()?;
         if runs == 0 {
@@ -315,7 +398,7 @@ fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
         runs: 1,
         records: data,
         records_size: data.len() as u64,
-        samples: &[],
+        samples: Samples::NONE,
         damage: None,
     })
 }
@@ -333,8 +416,9 @@ pub struct PartToWrite<'a> {
     pub runs: u32,
     /// The bytes of the record section to write.
     pub records: &'a [u8],
-    /// The return-address samples to write.
-    pub samples: &'a [Sample],
+    /// The samples of calls to write, each with its weight. Without the mode flag [`Modes::CALL_EDGES`], each weight must
+    /// be 1.
+    pub samples: &'a [(Sample, u64)],
 }
 
 /// Writes one part of a raw file, as the run-time library of a program does. Nothing is left out.
@@ -365,7 +449,17 @@ pub fn write_raw(part: &PartToWrite<'_>, sink: &mut dyn Sink) -> Result<Losses> 
         ErrorKind::CannotRepresent
             .error("the build id or the list of samples is too long for a raw file")
     };
-    let samples = u32::try_from(part.samples.len() * ring::SAMPLE_SIZE).map_err(|_| too_long())?;
+    let is_table = part.modes.contains(Modes::CALL_EDGES);
+    if !is_table && part.samples.iter().any(|&(_, weight)| weight != 1) {
+        return Err(ErrorKind::CannotRepresent
+            .error("samples have weights, and the mode flags say that they are return addresses"));
+    }
+    let size = if is_table {
+        edge_table::SLOT_SIZE
+    } else {
+        ring::SAMPLE_SIZE
+    };
+    let samples = u32::try_from(part.samples.len() * size).map_err(|_| too_long())?;
     let length = u32::try_from(part.build_id.len())
         .ok()
         .filter(|&length| length as usize <= raw_header::BUILD_ID_MAX)
@@ -375,7 +469,10 @@ pub fn write_raw(part: &PartToWrite<'_>, sink: &mut dyn Sink) -> Result<Losses> 
         Width::Bits64 => file_type::WIDTH_64,
     };
     let mut bytes = Vec::with_capacity(
-        raw_header::SIZE + raw_header::BUILD_ID_MAX + part.records.len() + part.samples.len() * 8,
+        raw_header::SIZE
+            + raw_header::BUILD_ID_MAX
+            + part.records.len()
+            + part.samples.len() * size,
     );
     bytes.put(&MAGIC.to_le_bytes())?;
     bytes.put(&VERSION.to_le_bytes())?;
@@ -393,9 +490,12 @@ pub fn write_raw(part: &PartToWrite<'_>, sink: &mut dyn Sink) -> Result<Losses> 
     bytes.put(part.build_id)?;
     bytes.resize(bytes.len().next_multiple_of(raw_header::BUILD_ID_ALIGN), 0);
     bytes.put(part.records)?;
-    for sample in part.samples {
+    for (sample, weight) in part.samples {
         bytes.put(&sample.record_offset.to_le_bytes())?;
         bytes.put(&sample.return_offset.to_le_bytes())?;
+        if is_table {
+            bytes.put(&weight.to_le_bytes())?;
+        }
     }
     let checksum = XxHash3_64::oneshot(&bytes);
     bytes.put(&checksum.to_le_bytes())?;
@@ -410,14 +510,16 @@ pub struct EntryRecord {
     pub called: bool,
     /// The number of calls; 0 if the record has plain coverage, which does not count calls.
     pub calls: u64,
+    /// Whether `calls` is a lower bound, because the counter was not large enough.
+    pub at_least: bool,
     /// The ordinal of the function's first call; `None` if the record has no ordinal.
     pub ordinal: Option<u32>,
 }
 
 /// Decodes the number of calls and the ordinal of the first call in a record of version 9.
 ///
-/// If the record has an ordinal but its count means "never called", the count has wrapped around after 2^32 calls. If
-/// the record has a count but no ordinal, the run ended before it stored the ordinal.
+/// If the record has an ordinal but its count means "never called", the count has wrapped around after 2^32 calls, in a
+/// program of an earlier release. If the record has a count but no ordinal, the run ended before it stored the ordinal.
 #[inline]
 pub fn calls_record(count: u32, ordinal: u32) -> EntryRecord {
     let never = record::INITIAL_WORD;
@@ -426,12 +528,38 @@ pub fn calls_record(count: u32, ordinal: u32) -> EntryRecord {
         (record::INITIAL_WORD, _) => EntryRecord {
             called: true,
             calls: 1 << 32,
+            at_least: true,
             ordinal: Some(ordinal),
         },
         _ => EntryRecord {
             called: true,
             calls: u64::from(count) + 1,
+            at_least: count >= record::SATURATED_COUNT,
             ordinal: (ordinal != never).then_some(ordinal),
         },
+    }
+}
+
+/// Decodes the number of calls and the ordinal of the first call in a record of a function whose calls are sampled
+/// ([`Modes::CALL_EDGES`]).
+///
+/// If threads that do not count atomically have damaged the record, so that its number of calls is negative, the number
+/// is taken as 1 if the function has an ordinal.
+#[inline]
+pub fn sampled_calls_record(bytes: &[u8; record::SAMPLED_CALLS_SIZE]) -> EntryRecord {
+    let [a, b, c, d, e, f, g, h, next @ ..] = *bytes;
+    let remaining = i32::from_le_bytes([a, b, c, d]);
+    let ordinal = u32::from_le_bytes([e, f, g, h]);
+    let calls = i64::from_le_bytes(next)
+        .wrapping_add(2)
+        .wrapping_add(remaining.into());
+    let ordinal = (ordinal != record::INITIAL_WORD).then_some(ordinal);
+    let least = u64::from(ordinal.is_some());
+    let calls = u64::try_from(calls).unwrap_or(0).max(least);
+    EntryRecord {
+        called: calls > 0,
+        calls,
+        at_least: false,
+        ordinal,
     }
 }

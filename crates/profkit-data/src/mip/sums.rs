@@ -1,6 +1,8 @@
 //! The sums of MIP records, stored as plain arrays.
 use super::plan::{Kind, RecordPlan, Segment, Slots};
+use super::sampled_calls_record;
 use super::{Function, MipProfile, RawPart, Sample, add_samples};
+use profkit_abi::mip::record;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -25,6 +27,7 @@ pub struct RecordSums {
     /// is the number of runs in all files whose records end there.
     cuts: BTreeMap<u64, u64>,
     samples: FxHashMap<Sample, u64>,
+    lost_samples: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +39,8 @@ struct UnarySum {
 #[derive(Clone, Copy, Debug)]
 struct CallsSum {
     calls: u64,
+    /// Whether `calls` is a lower bound.
+    at_least: bool,
     order_sum: u64,
     called: u32,
     order_runs: u32,
@@ -46,6 +51,7 @@ struct CallsSum {
 impl CallsSum {
     const ZERO: CallsSum = CallsSum {
         calls: 0,
+        at_least: false,
         order_sum: 0,
         called: 0,
         order_runs: 0,
@@ -54,13 +60,27 @@ impl CallsSum {
 
     /// Adds the record of a function in version 9, where `count` is the number of calls minus one. All bits of `count`
     /// are set if the function was never called. If such a record nevertheless has an ordinal, the function was called
-    /// and the count has wrapped around.
+    /// and the count has wrapped around, in a program of an earlier release.
     #[inline(always)]
     fn add(&mut self, count: u32, ordinal: u32) {
         let ordered = ordinal != u32::MAX;
         let wrapped = ordered & (count == u32::MAX);
         self.calls += u64::from(count.wrapping_add(1)) | (u64::from(wrapped) << 32);
-        self.called += u32::from(ordered | (count != u32::MAX));
+        self.at_least |= (count >= record::SATURATED_COUNT) & (ordered | (count != u32::MAX));
+        self.add_order(ordered | (count != u32::MAX), ordinal);
+    }
+
+    #[inline(always)]
+    fn add_sampled(&mut self, record: &[u8; record::SAMPLED_CALLS_SIZE]) {
+        let calls = sampled_calls_record(record);
+        self.calls = self.calls.saturating_add(calls.calls);
+        self.add_order(calls.called, calls.ordinal.unwrap_or(u32::MAX));
+    }
+
+    #[inline(always)]
+    fn add_order(&mut self, called: bool, ordinal: u32) {
+        let ordered = ordinal != u32::MAX;
+        self.called += u32::from(called);
         self.order_runs += u32::from(ordered);
         self.order_sum += if ordered { u64::from(ordinal) } else { 0 };
         self.order_min = self.order_min.min(ordinal);
@@ -80,6 +100,7 @@ impl RecordSums {
             inferred: vec![0; plan.inferred.len()],
             cuts: BTreeMap::new(),
             samples: FxHashMap::default(),
+            lost_samples: 0,
         }
     }
 
@@ -101,6 +122,7 @@ impl RecordSums {
                     });
                     wrong.map(|index| index * 8)
                 }
+                Kind::SampledCalls => Some(0),
             };
             if let Some(wrong) = wrong {
                 return Err(segment.offset + wrong);
@@ -134,9 +156,11 @@ impl RecordSums {
         if self.pending_files == MOST_PENDING {
             self.widen();
         }
-        for sample in part.samples() {
-            *self.samples.entry(sample).or_default() += 1;
+        for (sample, weight) in part.samples() {
+            let sum = self.samples.entry(sample).or_default();
+            *sum = sum.saturating_add(weight);
         }
+        self.lost_samples = self.lost_samples.saturating_add(part.lost_samples());
     }
 
     /// Counts the inferred blocks that ran. A file says which blocks ran, so each file is looked at by itself: sums of
@@ -186,6 +210,13 @@ impl RecordSums {
                     }
                 }
             }
+            Kind::SampledCalls => {
+                let (records, _) = bytes.as_chunks();
+                let sums = self.calls.get_mut(slot..).unwrap_or_default();
+                for (sum, record) in sums.iter_mut().zip(records) {
+                    sum.add_sampled(record);
+                }
+            }
         }
     }
 
@@ -211,6 +242,7 @@ impl RecordSums {
         }
         for (sum, more) in self.calls.iter_mut().zip(other.calls) {
             sum.calls = sum.calls.saturating_add(more.calls);
+            sum.at_least |= more.at_least;
             sum.order_sum = sum.order_sum.saturating_add(more.order_sum);
             sum.called = sum.called.saturating_add(more.called);
             sum.order_runs = sum.order_runs.saturating_add(more.order_runs);
@@ -227,6 +259,12 @@ impl RecordSums {
             let sum = self.samples.entry(sample).or_default();
             *sum = sum.saturating_add(weight);
         }
+        self.lost_samples = self.lost_samples.saturating_add(other.lost_samples);
+    }
+
+    /// The weight of the calls that the tables of the programs had no room for.
+    pub fn lost_samples(&self) -> u64 {
+        self.lost_samples
     }
 
     /// The number of runs that were added.
@@ -287,9 +325,10 @@ impl RecordSums {
                     function.calls = function.calls.saturating_add(sum.calls);
                 }
             }
-            Kind::Calls => {
+            Kind::Calls | Kind::SampledCalls => {
                 if let Some(sum) = self.calls.get(slots.entry) {
                     called = u64::from(sum.called);
+                    function.calls_at_least |= sum.at_least;
                     function.calls = function.calls.saturating_add(sum.calls);
                     function.order_sum = function.order_sum.saturating_add(sum.order_sum);
                     function.order_runs = function.order_runs.saturating_add(sum.order_runs.into());

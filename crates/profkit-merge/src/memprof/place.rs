@@ -21,6 +21,9 @@ pub struct SectionChoice {
     pub full_schema: bool,
     /// The LLVM release that must be able to read the section. `None` takes that of [`IndexedWriteOptions::for_llvm`].
     pub release: Option<Release>,
+    /// Whether to write a portable section: names, source locations and histograms, which LLVM's section does not have. It
+    /// is written also if the existing section has one.
+    pub portable: bool,
 }
 
 impl SectionChoice {
@@ -33,6 +36,7 @@ impl SectionChoice {
         version: Option<u32>,
         full_schema: bool,
         release: Option<Release>,
+        portable: bool,
     }
 
     /// `None` if an indexed file of this version cannot contain heap profiles.
@@ -41,7 +45,7 @@ impl SectionChoice {
         indexed: &IndexedWriteOptions,
     ) -> Result<Option<IndexedMemProfOptions>, SectionError> {
         let known = |version: u32| indexed.known_memprof.contains(&u64::from(version));
-        let full = self.full_schema;
+        let full = self.full_schema || self.portable;
         let release = self.release.or(indexed.release);
         let Some(asked) = self.version else {
             let Some(release) = release else {
@@ -50,7 +54,8 @@ impl SectionChoice {
             };
             let own = IndexedMemProfOptions::for_llvm(release);
             return Ok(own.map(|own| {
-                if full {
+                // Versions 0 and 1 have all fields that the release knows; it refuses others.
+                if full && own.version >= 2 {
                     IndexedMemProfOptions::for_version(own.version, true).ids(own.ids)
                 } else {
                     own
@@ -149,11 +154,21 @@ pub fn place_section(
 ) -> Result<(), SectionError> {
     let known = |version: u64| indexed.known_memprof.contains(&version);
     let fits = |section: &HeapSection| section.version().is_some_and(known);
-    let stays = |section: &HeapSection| choice.version.is_none() && fits(section);
+    let has_portable = |section: &HeapSection| section.has_portable();
+    let stays = |section: &HeapSection| {
+        let same = choice.version.is_none() && (!choice.portable || has_portable(section));
+        same && fits(section)
+    };
     if heap.is_none() && profile.memprof.as_ref().is_none_or(stays) {
         return Ok(());
     }
-    let mut sum = MemProfSum::new(ContextRule::Add);
+    let portable = choice.portable || profile.memprof.as_ref().is_some_and(has_portable);
+    let choice = choice.portable(portable);
+    let for_release = choice.release.or(indexed.release).is_some();
+    let mut sum = MemProfSum::new(match for_release {
+        true => ContextRule::AddCopies,
+        false => ContextRule::Add,
+    });
     match profile.memprof.as_ref().map(HeapSection::profile) {
         Some(Ok(profile)) => sum.add(&profile),
         Some(Err(_)) if heap.is_none() => return Ok(()),
@@ -175,6 +190,7 @@ pub fn place_section(
     if section.ids == IdScheme::Combined {
         whole = whole.in_order_of_llvm_19();
     }
+    let section = section.portable(portable);
     profile.memprof = Some(HeapSection::Profile(Box::new(whole), section));
     Ok(())
 }

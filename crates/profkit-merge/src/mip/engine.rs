@@ -508,6 +508,7 @@ impl MipDetails {
         self.profiles += other.profiles;
         self.runs = self.runs.saturating_add(other.runs);
         self.samples_dropped = self.samples_dropped.saturating_add(other.samples_dropped);
+        self.calls_not_kept = self.calls_not_kept.saturating_add(other.calls_not_kept);
     }
 }
 
@@ -645,6 +646,8 @@ fn finish(
     let before: Vec<u64> = targets.iter().map(|target| target.profile.runs).collect();
     for ((target, plan), sums) in targets.iter_mut().zip(plans).zip(worker.sums) {
         if let Some(sums) = sums {
+            let not_kept = sums.lost_samples();
+            details.calls_not_kept = details.calls_not_kept.saturating_add(not_kept);
             let lost = sums.add_to(plan, &mut target.profile);
             details.samples_dropped = details.samples_dropped.saturating_add(lost);
         }

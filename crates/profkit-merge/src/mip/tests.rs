@@ -1,14 +1,15 @@
 use super::*;
 use crate::{Inputs, Report, Weight};
+use profkit_abi::mip::raw_header;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::index_vec::Id;
 use profkit_data::mip::{
     CallEdge, Function, FunctionId, ImageFacts, MipMap, MipProfile, MipWriteOptions, Modes,
-    ProfileVersion, RawParts, Width, write,
+    PartToWrite, ProfileVersion, RawParts, Sample, Width, write, write_raw,
 };
 use profkit_data::tables::{Frame, StackFlags};
 use profkit_testkit::mip::{
-    BLOCKS, CALLS, COVERAGE, MipFunction, MipImage, UNARY, V8_MAP, V8_RAW, mixed_image,
+    BLOCKS, CALL_EDGES, CALLS, COVERAGE, MipFunction, MipImage, UNARY, V8_MAP, V8_RAW, mixed_image,
     with_checksum,
 };
 use proptest::prelude::*;
@@ -109,6 +110,7 @@ fn naive(image: &MipImage, profile: &MipProfile, runs: &[Vec<u8>]) -> MipProfile
                         let entry = profkit_data::mip::calls_record(word(0), word(4));
                         function.called_runs += u64::from(entry.called);
                         function.calls += entry.calls;
+                        function.calls_at_least |= entry.at_least;
                         if let Some(ordinal) = entry.ordinal {
                             function.order_sum += u64::from(ordinal);
                             function.order_runs += 1;
@@ -375,6 +377,89 @@ fn samples_become_call_edges() {
         ]
     );
     assert_eq!(report.mip.as_ref().unwrap().samples_dropped, 2);
+}
+
+#[test]
+fn sampled_calls_become_call_edges_with_weights() {
+    let image = MipImage::new(
+        &[1, 2, 3],
+        vec![
+            MipFunction::new("main", CALLS | CALL_EDGES, 0),
+            MipFunction::new("f", CALLS | CALL_EDGES | BLOCKS, 1),
+        ],
+    );
+    let sample = |record_offset, address: u64| Sample {
+        record_offset,
+        return_offset: u32::try_from(address.wrapping_sub(MipImage::SECTION) & 0xffff_ffff)
+            .unwrap(),
+    };
+    let lost = Sample {
+        record_offset: u32::MAX,
+        return_offset: u32::MAX,
+    };
+    let mut records = image.records();
+    let mut calls = |at: usize, calls: u64, ordinal: u32| {
+        records[at..at + 4].copy_from_slice(&(-1i32).to_le_bytes());
+        records[at + 4..at + 8].copy_from_slice(&ordinal.to_le_bytes());
+        records[at + 8..at + 16].copy_from_slice(&(calls - 1).to_le_bytes());
+    };
+    calls(0, 1, 1);
+    calls(16, 1 << 33, 2);
+    let mut raw = Vec::new();
+    let part = PartToWrite {
+        build_id: &image.build_id,
+        width: Width::Bits64,
+        modes: Modes(image.modes()),
+        runs: 1,
+        records: &records,
+        samples: &[
+            (lost, 7),
+            (sample(0, 0x7000_0000), 1),
+            (sample(16, MipImage::TEXT + 0x15), 1 << 33),
+            // No function has a record there.
+            (sample(4, MipImage::TEXT), 3),
+        ],
+    };
+    write_raw(&part, &mut raw).unwrap();
+    let (profile, report) = merged(&profile_of(&image), &files([raw.clone(), raw.clone()]));
+    let weights: Vec<_> = profile
+        .edges
+        .iter()
+        .map(|edge| (edge.call_site, edge.weight))
+        .collect();
+    assert_eq!(weights, [(0, 2), (0x15, 1 << 34)]);
+    let f = &profile.functions.as_slice()[1];
+    assert_eq!(
+        (f.calls, f.calls_at_least, f.order_sum),
+        (1 << 34, false, 4)
+    );
+    let details = report.mip.as_ref().unwrap();
+    assert_eq!((details.samples_dropped, details.calls_not_kept), (6, 14));
+    // Of a file whose table is damaged, the records are kept.
+    let size = raw_header::SAMPLES_SIZE;
+    let mut damaged = raw.clone();
+    damaged.drain(raw.len() - 16..raw.len() - 8);
+    let bytes = u32::from_le_bytes(damaged[size..size + 4].try_into().unwrap()) - 8;
+    damaged[size..size + 4].copy_from_slice(&bytes.to_le_bytes());
+    let (profile, report) = merged(&profile_of(&image), &files([with_checksum(damaged)]));
+    assert_eq!(
+        (profile.runs, profile.functions.as_slice()[1].calls),
+        (1, 1 << 33)
+    );
+    assert!(profile.edges.is_empty());
+    assert_eq!(report.totals.files_repaired, 1);
+}
+
+#[test]
+fn counts_that_were_too_large_are_lower_bounds_in_the_sum_too() {
+    let image = mixed_image();
+    let raws = [3, 0x7f00_0005, 5].map(|calls| image.raw(&image.run(&[(0, calls, 1), (1, 8, 2)])));
+    let (profile, _) = merged(&profile_of(&image), &files(raws));
+    let found = profile.functions.iter().take(2);
+    let found: Vec<_> = found
+        .map(|function| (function.calls, function.calls_at_least))
+        .collect();
+    assert_eq!(found, [(0x7f00_000d, true), (24, false)]);
 }
 
 #[test]

@@ -12,6 +12,9 @@ pub struct MipDetails {
     pub runs: u64,
     /// The number of return-address samples that were left out, because the called function is not in the profile.
     pub samples_dropped: u64,
+    /// The number of calls whose samples the tables of the programs had no room for. Their callers are not in the
+    /// profile.
+    pub calls_not_kept: u64,
     /// The MIP profiles that inputs were merged into.
     pub targets: Vec<TargetReport>,
 }

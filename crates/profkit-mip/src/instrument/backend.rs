@@ -95,7 +95,7 @@ pub trait Backend: fmt::Debug + Sync {
         match options.mode {
             Mode::Calls {
                 return_addresses: Some(0),
-            } => Err("cannot have a ring of 0 return addresses".to_owned()),
+            } => Err("cannot have a table of 0 return addresses".to_owned()),
             _ => Ok(()),
         }
     }

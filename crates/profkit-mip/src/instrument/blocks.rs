@@ -262,7 +262,7 @@ fn leaders<'a>(
             }
             Step::Code(flow) => {
                 let instruction = instruction(module, item);
-                for word in instruction.into_iter().flat_map(|i| words(i.operands)) {
+                for word in instruction.into_iter().flat_map(|i| mentioned(i.operands)) {
                     leaders.extend(resolve(places, word, index));
                 }
                 let pad = item.pad.and_then(|pad| resolve(places, pad, index));
@@ -300,6 +300,16 @@ fn leaders<'a>(
     }
     leaders.extend(after);
     leaders
+}
+
+/// The names in operands to which code may jump.
+fn mentioned(operands: &[u8]) -> Vec<&[u8]> {
+    // `movw r0, #:lower16:(x-(.LPC0_0+8))` of 32-bit Arm subtracts the place of an instruction.
+    if memchr::memmem::find(operands, b"er16:").is_some() {
+        added(operands)
+    } else {
+        words(operands).collect()
+    }
 }
 
 /// The branches that directly follow item `from`, and the labels between them that nothing jumps to.

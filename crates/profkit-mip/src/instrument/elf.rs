@@ -1,11 +1,12 @@
 //! Makes the text that is appended to assembly for ELF: the cold stubs, the records, the map entries, the anchor of the
-//! map, the mode words (they tell the runtime what the functions record), and the ring for sampled return addresses.
+//! map, the mode words (they tell the runtime what the functions record), and the table of sampled calls.
 use super::backend::Backend;
+use super::helpers::{edge_table, edge_table_size};
 use super::options::{Mode, Options};
 use super::parts::{Entry, entry, function_entry, records};
 use super::plan::Planned;
 use crate::asm::{Module, SectionId};
-use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
+use profkit_abi::mip::{edge_table as table, map_entry, mode, section, symbol};
 use std::fmt::Write as _;
 
 /// The highest number of a subsection, so that cold stubs follow all other code of the section.
@@ -85,7 +86,7 @@ fn of_section(
         map_entry::ALIGN
     );
     for plan in run {
-        function_entry(plan, backend, out);
+        function_entry(plan, None, backend, out);
     }
 }
 
@@ -110,6 +111,7 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
             blocks: Vec::new(),
             inference: None,
             name: b"",
+            base: None,
         },
         backend,
         out,
@@ -134,13 +136,13 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
         return_addresses: Some(slots),
     } = options.mode
     {
-        let name = format!("{}{slots}", symbol::RING_GROUP_PREFIX);
+        let name = edge_table(slots);
         let _ = write!(
             out,
             "\t.section {},\"awG\",%nobits,{name},comdat\n\t.balign {}\n\t.weak {name}\n\t.hidden {name}\n\t.type {name},%object\n{name}:\n\t.zero {size}\n\t.size {name}, {size}\n",
             section::RING,
-            ring::ALIGN,
-            size = u64::from(slots) * ring::SAMPLE_SIZE as u64,
+            table::ALIGN,
+            size = edge_table_size(slots),
         );
     }
 }

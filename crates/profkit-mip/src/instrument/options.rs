@@ -7,9 +7,9 @@ use profkit_abi::mip::{mode, record};
 pub enum Mode {
     /// The probe records whether the function was entered.
     Function(Counter),
-    /// Counts the calls, and records the order of first calls. With `return_addresses`, samples these into a ring.
+    /// Counts the calls, and records the order of first calls. With `return_addresses`, also samples who calls whom.
     Calls {
-        /// The number of entries in the ring of sampled return addresses; `None` if they are not sampled.
+        /// The number of slots in the table of sampled calls; `None` if they are not sampled.
         return_addresses: Option<u32>,
     },
 }
@@ -32,6 +32,9 @@ pub struct Options {
     pub mode: Mode,
     /// Whether the instrumented program also records which blocks were executed.
     pub blocks: bool,
+    /// Whether calls are counted atomically, so that counts are exact in programs with several threads. Only the mode
+    /// `calls` counts.
+    pub atomic: bool,
     /// Whether each block gets a probe, also where others imply whether it ran. Only tests need this.
     pub all_blocks: bool,
     /// The smallest number of instructions that a function must have to be instrumented.
@@ -51,6 +54,7 @@ impl Default for Options {
         Options {
             mode: Mode::Function(Counter::Store),
             blocks: false,
+            atomic: false,
             all_blocks: false,
             min_instructions: 0,
             group: None,
@@ -72,7 +76,7 @@ impl Options {
             } => mode::CALLS,
             Mode::Calls {
                 return_addresses: Some(_),
-            } => mode::CALLS | mode::RETURN_ADDRESSES,
+            } => mode::CALLS | mode::CALL_EDGES,
         };
         own | if self.blocks { mode::BLOCK_COVERAGE } else { 0 }
     }
@@ -81,7 +85,10 @@ impl Options {
     pub fn entry_size(&self) -> usize {
         match self.mode {
             Mode::Function(_) => record::COVERAGE_SIZE,
-            Mode::Calls { .. } => record::CALLS_SIZE,
+            Mode::Calls {
+                return_addresses: None,
+            } => record::CALLS_SIZE,
+            Mode::Calls { .. } => record::SAMPLED_CALLS_SIZE,
         }
     }
 
@@ -89,7 +96,10 @@ impl Options {
     pub fn record_align(&self) -> usize {
         match self.mode {
             Mode::Function(_) => record::COVERAGE_SIZE,
-            Mode::Calls { .. } => record::CALLS_ALIGN,
+            Mode::Calls {
+                return_addresses: None,
+            } => record::CALLS_ALIGN,
+            Mode::Calls { .. } => record::SAMPLED_CALLS_ALIGN,
         }
     }
 }

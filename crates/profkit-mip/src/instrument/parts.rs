@@ -32,6 +32,8 @@ pub(super) struct Entry<'e> {
     pub(super) blocks: Vec<String>,
     pub(super) inference: Option<&'e Inference>,
     pub(super) name: &'e [u8],
+    /// The label of the entry, if addresses are stored as distances from it.
+    pub(super) base: Option<&'e str>,
 }
 
 pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
@@ -39,16 +41,19 @@ pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) 
         + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE
         + entry.inference.map_or(0, Inference::number_count) * map_entry::INFERENCE_SIZE;
     let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);
-    let address = |name: &str| {
-        if backend.is_64_bit() {
-            format!("\t.8byte {name}\n")
-        } else {
-            format!("\t.4byte {name}\n\t.4byte 0\n")
-        }
+    let address = |name: &str| match entry.base {
+        Some(_) if name == "0" => "\t.8byte 0\n".to_owned(),
+        Some(base) => format!("\t.8byte {name}-{base}\n"),
+        None if backend.is_64_bit() => format!("\t.8byte {name}\n"),
+        None => format!("\t.4byte {name}\n\t.4byte 0\n"),
+    };
+    let form = match entry.base {
+        Some(_) => map_entry::DISTANCES,
+        None => map_entry::ADDRESSES,
     };
     let _ = write!(
         out,
-        "\t.4byte {whole}\n\t.2byte {}\n\t.2byte 0\n{}{}\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n",
+        "\t.4byte {whole}\n\t.2byte {}\n\t.2byte {form}\n{}{}\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n",
         entry.flags,
         address(entry.record),
         address(entry.function),
@@ -72,7 +77,12 @@ pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) 
     }
 }
 
-pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mut String) {
+pub(super) fn function_entry(
+    plan: &Planned<'_>,
+    base: Option<&str>,
+    backend: &dyn Backend,
+    out: &mut String,
+) {
     let start = plan.labels.start();
     entry(
         &Entry {
@@ -86,6 +96,7 @@ pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mu
                 .collect(),
             inference: plan.inference.as_ref(),
             name: plan.name,
+            base,
         },
         backend,
         out,

@@ -99,7 +99,9 @@ pub fn sample_profile(
 
 fn entry_weight(function: &Function) -> u64 {
     match function.modes.entry() {
-        Some(EntryKind::Calls | EntryKind::Unary) => function.calls.max(1),
+        Some(EntryKind::Calls | EntryKind::SampledCalls | EntryKind::Unary) => {
+            function.calls.max(1)
+        }
         _ => function.called_runs,
     }
 }

@@ -4,6 +4,7 @@
 use super::inferred::Lists;
 use object::{Object, ObjectSection, ObjectSymbol};
 use profkit_abi::mip::{map_entry, mode, record, section};
+use profkit_data::mip::sampled_calls_record;
 use profkit_mip::instrument::{Counter, Mode, Options, instrument};
 use profkit_testkit::{
     links_c, links_cxx, repo_root, require_or_skip, short_or_whole, skip, some_or_all,
@@ -273,6 +274,11 @@ fn check_records(entries: &[Entry], records: &[u8], options: &Options) {
         !by_name.contains_key("dead"),
         "--gc-sections drops dead code"
     );
+    let sampled = options.flags() & mode::CALL_EDGES != 0;
+    let calls_of_record = |bytes: &[u8]| match sampled {
+        true => u32::try_from(sampled_calls_record(bytes.first_chunk().unwrap()).calls).unwrap(),
+        false => u32_at(bytes, record::COUNT_OFFSET).wrapping_add(1),
+    };
     let mut ordinals = BTreeSet::new();
     for entry in entries {
         let bytes = &records[entry.record..];
@@ -280,7 +286,7 @@ fn check_records(entries: &[Entry], records: &[u8], options: &Options) {
             Mode::Function(Counter::Store) => assert!(matches!(bytes[0], 0 | 0xff)),
             Mode::Function(Counter::Unary) => assert_eq!(bytes[0] & bytes[0].wrapping_add(1), 0),
             Mode::Calls { .. } => {
-                let count = u32_at(bytes, record::COUNT_OFFSET);
+                let count = calls_of_record(bytes).wrapping_sub(1);
                 let ordinal = u32_at(bytes, record::ORDINAL_OFFSET);
                 assert_eq!(count == u32::MAX, ordinal == u32::MAX, "{entry:?}");
                 if ordinal != u32::MAX {
@@ -302,7 +308,7 @@ fn check_records(entries: &[Entry], records: &[u8], options: &Options) {
                 u32::from(by_name[name].lists.ran(bytes, record::COVERAGE_SIZE)[0])
             }
             Mode::Function(Counter::Unary) => bytes[0].count_zeros(),
-            Mode::Calls { .. } => u32_at(bytes, 0).wrapping_add(1),
+            Mode::Calls { .. } => calls_of_record(bytes),
         }
     };
     let counted = !matches!(options.mode, Mode::Function(Counter::Store));

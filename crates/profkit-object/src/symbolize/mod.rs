@@ -39,6 +39,7 @@ mod functions;
 mod inlined;
 mod lines;
 pub(crate) mod names;
+mod places;
 pub(crate) mod sections;
 mod subprograms;
 mod symbols;
@@ -55,6 +56,7 @@ use std::sync::Arc;
 pub use declarations::{Declaration, Declarations, DeclaringBinary};
 pub use files::ProgramFiles;
 pub use inlined::{InlinedFunctions, inlined_functions};
+pub use places::CodePlaces;
 pub use subprograms::{Subprogram, Subprograms};
 pub use table::{Frame, FrameId, Locations};
 

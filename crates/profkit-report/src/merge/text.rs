@@ -30,6 +30,12 @@ impl MergeReport<'_> {
                 "warning: {samples} left out, because the called function is not in the profile"
             ));
         }
+        if let Some(mip) = mip.filter(|mip| mip.calls_not_kept > 0) {
+            let calls = plural(mip.calls_not_kept, "call");
+            document.line(format_args!(
+                "warning: the callers of {calls} are not known, because the program's table of return addresses was full; instrument it with a larger --return-addresses"
+            ));
+        }
         let is_summary = match mip {
             Some(_) => !self.outputs.is_empty(),
             None => self.dry_run || !self.outputs.is_empty(),

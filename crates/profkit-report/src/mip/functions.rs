@@ -4,6 +4,7 @@ use crate::document::write_json;
 use crate::rows::{GROUP_COLUMNS, group_json, group_word};
 use crate::show::text::add_groups;
 use crate::{Answer, Cell, Document, Grouping, RowForm, Rows, Style, grouped, percent};
+use profkit_abi::mip::record;
 use profkit_analysis::names::{self, printable, spelled};
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
 use profkit_data::mip::{
@@ -94,7 +95,12 @@ impl MipFunctions<'_> {
             Some(EntryKind::Unary) if function.calls >= 8 => {
                 document.fact("calls", format_args!("at least {calls}"));
             }
-            Some(EntryKind::Calls | EntryKind::Unary) => document.fact("calls", calls),
+            Some(EntryKind::Calls | EntryKind::SampledCalls) if function.calls_at_least => {
+                document.fact("calls", format_args!("at least {calls}"));
+            }
+            Some(EntryKind::Calls | EntryKind::SampledCalls | EntryKind::Unary) => {
+                document.fact("calls", calls);
+            }
             _ => {}
         }
         if function.order_sum > 0 {
@@ -150,6 +156,7 @@ impl MipFunctions<'_> {
             "raw_runs": function.raw_runs,
             "called_runs": function.called_runs,
             "calls": has_calls.then_some(function.calls),
+            "calls_at_least": has_calls.then(|| at_least(function)),
             "order_sum": function.order_sum,
             "order_runs": function.order_runs,
             "order_min": function.order_min,
@@ -158,6 +165,12 @@ impl MipFunctions<'_> {
             "source": source.collect::<Vec<_>>(),
         })
     }
+}
+
+/// Whether the number of calls is a lower bound.
+pub(super) fn at_least(function: &Function) -> bool {
+    let is_unary = function.modes.entry() == Some(EntryKind::Unary);
+    function.calls_at_least || is_unary && function.calls >= record::UNARY_MAX.into()
 }
 
 /// The JSON is described by [docs/formats/mip-json.md]. Without `by` there are no rows.

@@ -3,6 +3,7 @@
 mod covered;
 mod functions;
 mod info;
+pub mod proposal;
 
 pub use covered::{CoveredCounts, CoveredForm, MipCovered};
 pub use functions::{MipFunctions, place};
@@ -12,7 +13,7 @@ pub use profkit_data::mip::MipForm;
 use crate::document::write_json;
 use crate::show::json::{JsonNames, SCHEMA_VERSION, with, without_nulls};
 use crate::show::text::{ranking_table, temperatures, top_title};
-use crate::{Answer, Document, RowForm, Rows, grouped, percent};
+use crate::{Answer, Document, RowForm, Rows, grouped, percent, plural};
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder};
 use profkit_data::mip::{EntryKind, Function, Identity, MipProfile, Modes, ProfileVersion};
@@ -58,12 +59,13 @@ pub struct MipShow<'a> {
     pub top: Option<usize>,
 }
 
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 9] = [
     "name",
     "demangled",
     "called_runs",
     "raw_runs",
     "calls",
+    "calls_at_least",
     "order_min",
     "blocks",
     "covered_blocks",
@@ -172,6 +174,7 @@ impl MipShow<'_> {
                 "blocks": function.blocks.len(),
                 "covered_blocks": covered.count(),
                 "calls": counts_calls.then_some(function.calls),
+                "calls_at_least": counts_calls.then(|| functions::at_least(function)),
                 "order_min": function.order_min,
             }),
         )
@@ -207,12 +210,18 @@ impl Answer for MipShow<'_> {
         if self.has_calls() {
             let calls = self.whole().map(|function| u128::from(function.calls));
             let unary = |function: &Function| function.modes.entry() == Some(EntryKind::Unary);
-            let note = if self.whole().any(unary) {
-                "at least: a counter of this kind ends at 8 per run"
-            } else {
-                ""
+            let bounds = self.whole().filter(|function| function.calls_at_least);
+            let note = match bounds.count() {
+                _ if self.whole().any(unary) => {
+                    "at least: a counter of this kind ends at 8 per run".to_owned()
+                }
+                0 => String::new(),
+                count => format!(
+                    "at least: the counters of {} were too small",
+                    plural(count as u64, "function")
+                ),
             };
-            rows.push(("calls", calls.sum(), note.to_owned()));
+            rows.push(("calls", calls.sum(), note));
         }
         if !profile.edges.is_empty() {
             let edges = profile.edges.len() as u128;

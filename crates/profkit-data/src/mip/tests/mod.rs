@@ -56,6 +56,7 @@ fn full() -> MipProfile {
             function.order_sum = 10 * index;
             function.order_runs = 5 - index;
             function.order_min = Some(2);
+            function.calls_at_least = index == 2;
         }
         for (block, more) in function.blocks.iter_mut().zip(0..) {
             block.runs = more;

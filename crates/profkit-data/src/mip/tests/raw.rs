@@ -1,4 +1,5 @@
 use super::*;
+use crate::ErrorKind;
 use profkit_testkit::mip::with_checksum;
 
 fn parts(data: &[u8]) -> String {
@@ -46,9 +47,12 @@ fn raw_files_of_both_versions() {
         .collect();
     assert_eq!(
         samples,
-        [(0, 0xffff_d000), (12, 7)].map(|(record_offset, return_offset)| Sample {
-            record_offset,
-            return_offset
+        [(0, 0xffff_d000), (12, 7)].map(|(record_offset, return_offset)| {
+            let sample = Sample {
+                record_offset,
+                return_offset,
+            };
+            (sample, 1)
         })
     );
 }
@@ -64,10 +68,13 @@ fn the_writer_writes_what_the_builder_builds() {
         modes: Modes(image.modes()),
         runs: 2,
         records: &records,
-        samples: &[Sample {
-            record_offset: 12,
-            return_offset: 9,
-        }],
+        samples: &[(
+            Sample {
+                record_offset: 12,
+                return_offset: 9,
+            },
+            1,
+        )],
     };
     write_raw(&part, &mut written).unwrap();
     assert_eq!(written, image.raw_with(&records, 2, &[(12, 9)]).finish());
@@ -127,9 +134,12 @@ hint: the program ended before it wrote its records, or it still runs and has no
     error: header, at offset 0x6: this is another kind of MIP file: found a profile, expected a raw file
     hint: give the map, or the raw files that runs of the program wrote
     ");
-    insta::assert_snapshot!(with("modes", 0x40), @"error: header, at offset 0x8: there are unknown mode flags: found 0x40, expected only bits of 0x3f");
+    insta::assert_snapshot!(with("modes", 0x40), @"error: header, at offset 0x8: there are unknown mode flags: found 0x40, expected only bits of 0xbf");
     insta::assert_snapshot!(with("id.length", 65), @"error: header, at offset 0xc: the build id is too long: found 65 bytes, expected at most 64");
-    insta::assert_snapshot!(with("samples.size", 9), @"error: header, at offset 0x10: the last sample is incomplete: found 9 bytes, expected a multiple of 8");
+    insta::assert_snapshot!(with("samples.size", 9), @"
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples raw file, at offset 0x61: the file ends inside one of its parts: found 41 bytes of records, samples and checksum, expected 42 bytes
+    hint: the file lost its end after it was written: copy it again
+    ");
     insta::assert_snapshot!(with("runs", 0), @"error: header, at offset 0x14: the number of runs is 0: found 0, expected at least 1");
     insta::assert_snapshot!(with("records.size", u32::MAX), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples raw file, at offset 0x61: the file ends inside one of its parts: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
@@ -155,6 +165,81 @@ hint: the program ended before it wrote its records, or it still runs and has no
     ");
 }
 
+/// A raw file of an image with one function whose calls are sampled.
+fn sampled(modes: Modes, samples: &[(Sample, u64)]) -> Vec<u8> {
+    let mut written = Vec::new();
+    let part = PartToWrite {
+        build_id: &[1, 2],
+        width: Width::Bits64,
+        modes,
+        runs: 1,
+        records: &[0xff; 16],
+        samples,
+    };
+    write_raw(&part, &mut written).unwrap();
+    written
+}
+
+fn at(record_offset: u32, return_offset: u32) -> Sample {
+    Sample {
+        record_offset,
+        return_offset,
+    }
+}
+
+#[test]
+fn a_table_of_sampled_calls_has_weights_and_says_what_it_could_not_keep() {
+    let modes = Modes::CALLS.union(Modes::CALL_EDGES);
+    let lost = at(u32::MAX, u32::MAX);
+    // The state of the table, what was lost, a slot, an empty slot, and a slot that was taken but not counted yet.
+    let slots = [
+        (at(77, 0), 1 << 33),
+        (lost, 9),
+        (at(0, 5), 1 << 40),
+        (at(0, 0), 0),
+        (at(0, 8), 0),
+    ];
+    let file = sampled(modes, &slots);
+    let part = RawParts::new(&file).next().unwrap().unwrap();
+    assert_eq!(part.samples().collect::<Vec<_>>(), [(at(0, 5), 1 << 40)]);
+    assert_eq!(part.lost_samples(), 9);
+    let ring = sampled(Modes::CALLS.union(Modes::RETURN_ADDRESSES), &[(lost, 1)]);
+    let part = RawParts::new(&ring).next().unwrap().unwrap();
+    assert_eq!((part.lost_samples(), part.samples().count()), (0, 0));
+    let part = PartToWrite {
+        build_id: &[],
+        width: Width::Bits64,
+        modes: Modes::CALLS,
+        runs: 1,
+        records: &[],
+        samples: &[(lost, 2)],
+    };
+    let error = write_raw(&part, &mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CannotRepresent);
+}
+
+#[test]
+fn records_are_kept_when_the_table_of_sampled_calls_is_damaged() {
+    let modes = Modes::CALLS.union(Modes::CALL_EDGES);
+    let shorter = |modes, size: u8| {
+        let mut file = sampled(modes, &[(at(0, 5), 6), (at(0, 6), 6)]);
+        file.drain(56..56 + usize::from(32 - size));
+        file[16] = size;
+        with_checksum(file)
+    };
+    insta::assert_snapshot!(parts(&shorter(modes, 32)), @"0x0: version 9 build id 0102 modes 0x8c runs 1 16 of 16 bytes of records, 2 samples");
+    insta::assert_snapshot!(parts(&shorter(modes, 24)), @"0x0: version 9 build id 0102 modes 0x8c runs 1 16 of 16 bytes of records, 0 samples call edges, at offset 0x10: the last sample is incomplete: found 24 bytes, expected a multiple of 16");
+    insta::assert_snapshot!(parts(&shorter(modes.union(Modes::RETURN_ADDRESSES), 32)), @"
+    0x0: version 9 build id 0102 modes 0x9c runs 1 16 of 16 bytes of records, 0 samples call edges, at offset 0x10: the samples have two forms, because objects of two releases of profkit were linked: found mode bits 0x9c, expected only one of 0x10 and 0x80
+    hint: instrument all objects with one release of profkit
+    ");
+    let cut = sampled(modes, &[(at(0, 5), 6)]);
+    insta::assert_snapshot!(parts(&cut[..cut.len() - 20]), @"
+    0x0: version 9 build id 0102 modes 0x8c runs 1 16 of 16 bytes of records, 0 samples raw file, at offset 0x3c: the file ends inside one of its parts: found 20 bytes of records, samples and checksum, expected 40 bytes
+    hint: the file lost its end after it was written: copy it again
+    ");
+}
+
 #[test]
 fn counts_and_ordinals() {
     let never = u32::MAX;
@@ -162,9 +247,35 @@ fn counts_and_ordinals() {
     let record = |calls, ordinal| EntryRecord {
         called: true,
         calls,
+        at_least: false,
         ordinal,
+    };
+    let at_least = |calls, ordinal| EntryRecord {
+        at_least: true,
+        ..record(calls, ordinal)
     };
     assert_eq!(calls_record(0, 1), record(1, Some(1)));
     assert_eq!(calls_record(41, never), record(42, None));
-    assert_eq!(calls_record(never, 3), record(1 << 32, Some(3)));
+    assert_eq!(calls_record(never, 3), at_least(1 << 32, Some(3)));
+    assert_eq!(calls_record(0x7eff_ffff, 3), record(0x7f00_0000, Some(3)));
+    assert_eq!(calls_record(0x7f00_0000, 3), at_least(0x7f00_0001, Some(3)));
+    assert_eq!(
+        calls_record(never - 1, 3),
+        at_least(u32::MAX.into(), Some(3))
+    );
+    let sampled = |remaining: i32, ordinal: u32, next: u64| {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&remaining.to_le_bytes());
+        bytes[4..8].copy_from_slice(&ordinal.to_le_bytes());
+        bytes[8..].copy_from_slice(&next.to_le_bytes());
+        sampled_calls_record(&bytes)
+    };
+    assert_eq!(sampled(-1, never, u64::MAX), EntryRecord::default());
+    // The first call was made, and the second one is to be sampled.
+    assert_eq!(sampled(-1, 1, 0), record(1, Some(1)));
+    assert_eq!(sampled(-5, 2, (1 << 40) + 3), record(1 << 40, Some(2)));
+    // Threads may be in the middle of a sample, or have lost a part of one.
+    assert_eq!(sampled(2, 2, 5), record(9, Some(2)));
+    assert_eq!(sampled(-100, 2, 5), record(1, Some(2)));
+    assert_eq!(sampled(-100, never, 5), EntryRecord::default());
 }

@@ -64,66 +64,67 @@ Profiles:
 fn version_9_holds_everything() {
     let profile = full();
     let yaml = text(&profile, ProfileVersion::V9);
-    insta::assert_snapshot!(yaml.lines().take(58).collect::<Vec<_>>().join("\n"), @r"
----
-Header:
-  Version:         9
-  File Type:       [ .mip, 64 bit ]
-  Profile Type:    [ Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address, Unary Counter ]
-  Build Id:        'abababababababababababababababababababab'
-  Raw Section Address: 0x404000
-  Raw Section Size: 0x19
-  Run Count:       7
-Profiles:
-  - Function Name:   main
-    Function Signature: 0xDB956436E78DD5FA
-    Profile Type:    [ Block Coverage, Function Timestamp, Function Call Count, Return Address ]
-    Raw Profile Data Address: 0x0
-    Function Address: 0x401000
-    Function Size:   0x40
-    Control Flow Graph Signature: 0x1003
-    Run Count:       7
-    Raw Profile Count: 4
-    Function Call Count: 1000
-    Function Order Sum: 10
-    Function Order Count: 4
-    Function Order Minimum: 2
-    Basic Block Profiles:
-      - Offset:          0x0
-        Covered:         true
-        Raw Profile Count: 4
-      - Offset:          0x8
-        Covered:         false
-        Raw Profile Count: 0
-      - Offset:          0x10
-        Covered:         true
-        Raw Profile Count: 1
-      - Offset:          0x18
-        Covered:         true
-        Raw Profile Count: 2
-    Call Edges:
-      - Section Relative Source Address: 0xFFFF0000
-        Weight:          3
-    Source Info:
+    insta::assert_snapshot!(yaml.lines().take(59).collect::<Vec<_>>().join("\n"), @"
+    ---
+    Header:
+      Version:         9
+      File Type:       [ .mip, 64 bit ]
+      Profile Type:    [ Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address, Unary Counter ]
+      Build Id:        'abababababababababababababababababababab'
+      Raw Section Address: 0x404000
+      Raw Section Size: 0x19
+      Run Count:       7
+    Profiles:
       - Function Name:   main
-        File Name:       /src/main.c
-        Line:            10
-        Column:          3
-  - Function Name:   _ZN3one3twoEi
-    Function Signature: 0x89191B5E8014A71B
-    Profile Type:    [ Function Timestamp, Function Call Count, Return Address ]
-    Raw Profile Data Address: 0xC
-    Function Address: 0x401040
-    Function Size:   0x40
-    Control Flow Graph Signature: 0x1000
-    Run Count:       7
-    Raw Profile Count: 3
-    Function Call Count: 2000
-    Function Order Sum: 20
-    Function Order Count: 3
-    Function Order Minimum: 2
-    Basic Block Profiles:
-");
+        Function Signature: 0xDB956436E78DD5FA
+        Profile Type:    [ Block Coverage, Function Timestamp, Function Call Count, Return Address ]
+        Raw Profile Data Address: 0x0
+        Function Address: 0x401000
+        Function Size:   0x40
+        Control Flow Graph Signature: 0x1003
+        Run Count:       7
+        Raw Profile Count: 4
+        Function Call Count: 1000
+        Function Order Sum: 10
+        Function Order Count: 4
+        Function Order Minimum: 2
+        Basic Block Profiles:
+          - Offset:          0x0
+            Covered:         true
+            Raw Profile Count: 4
+          - Offset:          0x8
+            Covered:         false
+            Raw Profile Count: 0
+          - Offset:          0x10
+            Covered:         true
+            Raw Profile Count: 1
+          - Offset:          0x18
+            Covered:         true
+            Raw Profile Count: 2
+        Call Edges:
+          - Section Relative Source Address: 0xFFFF0000
+            Weight:          3
+        Source Info:
+          - Function Name:   main
+            File Name:       /src/main.c
+            Line:            10
+            Column:          3
+      - Function Name:   _ZN3one3twoEi
+        Function Signature: 0x89191B5E8014A71B
+        Profile Type:    [ Function Timestamp, Function Call Count, Return Address ]
+        Raw Profile Data Address: 0xC
+        Function Address: 0x401040
+        Function Size:   0x40
+        Control Flow Graph Signature: 0x1000
+        Run Count:       7
+        Raw Profile Count: 3
+        Function Call Count: 2000
+        Function Call Count Is Lower Bound: true
+        Function Order Sum: 20
+        Function Order Count: 3
+        Function Order Minimum: 2
+        Basic Block Profiles:
+    ");
     assert_eq!(
         yaml::parse(yaml.as_bytes()).unwrap(),
         (profile, ProfileVersion::V9)

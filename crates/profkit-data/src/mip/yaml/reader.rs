@@ -202,6 +202,9 @@ impl Document {
                 "Function Call Count" => {
                     function.calls = events.number("Function Call Count", u64::MAX)?;
                 }
+                "Function Call Count Is Lower Bound" if nine => {
+                    function.calls_at_least = truth(events, "Function Call Count Is Lower Bound")?;
+                }
                 "Function Order Sum" => {
                     function.order_sum = events.number("Function Order Sum", u64::MAX)?;
                 }
@@ -444,6 +447,19 @@ fn build_id(events: &mut Events<'_>) -> Result<BuildId> {
     }
 }
 
+fn truth(events: &mut Events<'_>, key: &'static str) -> Result<bool> {
+    let scalar = events.scalar(key)?;
+    match &*scalar.text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        other => Err(
+            malformed(scalar.place, format!("{key} is neither true nor false"))
+                .found(shown(other))
+                .expected("true or false"),
+        ),
+    }
+}
+
 /// Reads the blocks of a function. The first block is the entry block, which is left out. `nine` states whether the
 /// dialect is that of version 9; `place` is the position of the function. Returns for each block, the entry block first,
 /// from which blocks it is inferred.
@@ -464,19 +480,7 @@ fn blocks(
             match key {
                 "Offset" => block.offset = events.number32("Offset")?,
                 "Covered" => {
-                    let scalar = events.scalar("Covered")?;
-                    covered = match &*scalar.text {
-                        "true" => true,
-                        "false" => false,
-                        other => {
-                            return Err(malformed(
-                                scalar.place,
-                                "Covered is neither true nor false",
-                            )
-                            .found(shown(other))
-                            .expected("true or false"));
-                        }
-                    };
+                    covered = truth(events, "Covered")?;
                 }
                 "Raw Profile Count" if nine => {
                     runs = Some(events.number("Raw Profile Count", u64::MAX)?);

@@ -163,6 +163,9 @@ impl Writer<'_> {
             call_count(function)
         };
         writeln!(out, "    Function Call Count: {calls}")?;
+        if nine && function.calls_at_least {
+            out.push_str("    Function Call Count Is Lower Bound: true\n");
+        }
         writeln!(out, "    Function Order Sum: {}", function.order_sum)?;
         if nine {
             writeln!(out, "    Function Order Count: {}", function.order_runs)?;

@@ -4,6 +4,7 @@
 //! of a block needs one register: [`registers`] finds a dead one. If none is dead, the probe saves and restores a
 //! register. Inserted code may put the targets of short branches out of reach; [`reach`] replaces such branches.
 mod blocks;
+mod edges;
 mod flow;
 mod reach;
 mod registers;

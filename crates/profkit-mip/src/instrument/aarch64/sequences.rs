@@ -1,11 +1,14 @@
 //! Makes the code of AArch64 probes. [docs/formats/mip-code.md] shows the bytes.
 //!
 //! [docs/formats/mip-code.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-code.md
+use super::edges;
 use crate::asm::ObjectFormat;
 use crate::instrument::backend::{Sequence, Site};
-use crate::instrument::helpers::{FIRST, edge_helper, global, helper, hidden, start_of_records};
+use crate::instrument::helpers::{
+    EdgeNames, FIRST, edge_helper, global, helper, hidden, saturates,
+};
 use crate::instrument::options::{Counter, Mode, Options};
-use profkit_abi::mip::{record, ring, symbol};
+use profkit_abi::mip::{record, symbol};
 use std::fmt::Write as _;
 
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +74,7 @@ impl Addressing {
         }
     }
 
-    fn address(self, register: &str, place: &Place) -> Vec<String> {
+    pub(super) fn address(self, register: &str, place: &Place) -> Vec<String> {
         let mut statements = self.page(register, place);
         statements.extend(
             self.low(place)
@@ -82,13 +85,13 @@ impl Addressing {
 }
 
 #[derive(Clone, Debug)]
-struct Place {
+pub(super) struct Place {
     symbol: String,
     offset: usize,
 }
 
 impl Place {
-    fn new(symbol: String) -> Self {
+    pub(super) fn new(symbol: String) -> Self {
         Place { symbol, offset: 0 }
     }
 
@@ -138,28 +141,38 @@ pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> S
         }
         Mode::Calls { return_addresses } => {
             let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
-            let mut statements = page;
-            statements.extend([
-                format!("ldr w17, {memory}"),
-                "add w17, w17, #1".to_owned(),
-                format!("str w17, {memory}"),
-            ]);
-            if far {
-                statements.extend([format!("cbnz w17, {back}"), format!("b {stub}")]);
+            let mut statements = if site.options.atomic {
+                atomic_increment(site, addressing, &record)
             } else {
-                statements.push(format!("cbz w17, {stub}"));
+                let mut statements = page;
+                statements.extend([
+                    format!("ldr w17, {memory}"),
+                    "adds w17, w17, #1".to_owned(),
+                    format!("str w17, {memory}"),
+                ]);
+                statements
+            };
+            // Without call edges, the stub is executed at the first call and when the count has exceeded the largest
+            // signed number (but not at that call, which overflows); with them, when a call is to be sampled.
+            let (condition, other) = match return_addresses {
+                Some(_) => ("pl", "mi"),
+                None => ("le", "gt"),
+            };
+            if far {
+                statements.extend([format!("b.{other} {back}"), format!("b {stub}")]);
+            } else {
+                statements.push(format!("b.{condition} {stub}"));
             }
-            let mut inline = format!("{}{separator}{back}:", joined(&statements));
-            if let Some(slots) = return_addresses {
-                let mut statements = addressing.address("x16", &record);
-                statements.extend(call(&addressing.global(&edge_helper(slots))));
-                let _ = write!(inline, " {}", joined(&statements));
-            }
+            let inline = format!("{}{separator}{back}:", joined(&statements));
             let mut stub = format!("{stub}:\n");
-            if let Some(low) = addressing.low(&record) {
+            if let Some(low) = addressing.low(&record).filter(|_| !site.options.atomic) {
                 let _ = writeln!(stub, "\tadd x16, x16, {low}");
             }
-            for statement in call(&addressing.global(FIRST)) {
+            let helper = match return_addresses {
+                Some(slots) => edge_helper(slots, site.options.atomic),
+                None => FIRST.to_owned(),
+            };
+            for statement in call(&addressing.global(&helper)) {
                 let _ = writeln!(stub, "\t{statement}");
             }
             let _ = writeln!(stub, "\tb {back}");
@@ -169,6 +182,29 @@ pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> S
             }
         }
     }
+}
+
+/// Adds one to the count at `record` and sets the flags. Leaves the record's address in x16. The loop needs a third
+/// register, which is saved.
+fn atomic_increment(site: &Site<'_, '_>, addressing: Addressing, record: &Place) -> Vec<String> {
+    let again = site.labels.other("a");
+    let mut statements = vec!["str x15, [sp, #-16]!".to_owned()];
+    let described = site.in_frame();
+    if described {
+        statements.push(".cfi_adjust_cfa_offset 16".to_owned());
+    }
+    statements.extend(addressing.address("x16", record));
+    statements.extend([
+        format!("{again}: ldxr w17, [x16]"),
+        "adds w17, w17, #1".to_owned(),
+        "stxr w15, w17, [x16]".to_owned(),
+        format!("cbnz w15, {again}"),
+        "ldr x15, [sp], #16".to_owned(),
+    ]);
+    if described {
+        statements.push(".cfi_adjust_cfa_offset -16".to_owned());
+    }
+    statements
 }
 
 /// Calls a helper, with the record's address (in x16) and the return address on the stack: a linker may overwrite x16
@@ -219,20 +255,40 @@ fn write_helper(name: &str, body: &[String], addressing: Addressing, out: &mut S
     helper(name, &body, addressing.format, ('%', 2), out);
 }
 
+/// Sets a register to a constant. Parts of 16 bits that are 0 need no statement of their own.
+pub(super) fn constant(register: &str, value: u64) -> Vec<String> {
+    let mut statements = vec![format!("movz {register}, #{}", value & 0xffff)];
+    for part in 1..4 {
+        let bits = value >> (16 * part) & 0xffff;
+        if bits != 0 {
+            statements.push(format!("movk {register}, #{bits}, lsl #{}", 16 * part));
+        }
+    }
+    statements
+}
+
 pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     let mut out = String::new();
     let Mode::Calls { return_addresses } = options.mode else {
         return out;
     };
-    let ordinal = Place::new(hidden(symbol::ORDINAL, addressing.format, &mut out));
+    let ordinal = hidden(symbol::ORDINAL, addressing.format, &mut out);
+    if let Some(slots) = return_addresses {
+        let names = EdgeNames::new(slots, addressing.format, "");
+        let body = edges::helper(&names, slots, options.atomic, addressing);
+        let name = edge_helper(slots, options.atomic);
+        write_helper(&name, &body, addressing, &mut out);
+        return out;
+    }
+    let ordinal = Place::new(ordinal);
     let line = str::to_owned;
     let mut body = vec![
         line("stp x9, x10, [sp, #-16]!"),
         line("ldr x16, [sp, #16]"),
         format!("ldr w9, [x16, #{}]", record::ORDINAL_OFFSET),
-        // A record keeps its ordinal: the count may wrap around, or two threads make the first call.
+        // A record keeps its ordinal; two threads may make the first call.
         line("cmn w9, #1"),
-        line("b.ne 3f"),
+        line("b.ne 4f"),
     ];
     body.extend(addressing.address("x16", &ordinal));
     body.extend(
@@ -253,65 +309,22 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
             "b.ne 3f",
             "stxr w17, w9, [x16]",
             "cbnz w17, 2b",
-            "3: ldp x9, x10, [sp], #16",
+            "b 3f",
         ]
         .map(str::to_owned),
     );
+    // The count is set back when it has exceeded the largest signed number.
+    let [first, last] = saturates();
+    body.push(format!("4: ldr w9, [x16, #{}]", record::COUNT_OFFSET));
+    body.extend(constant("x10", first.into()));
+    body.push(line("sub w9, w9, w10"));
+    body.extend(constant("x10", (last - first).into()));
+    body.extend([line("cmp w9, w10"), line("b.hi 3f")]);
+    body.extend(constant("x10", record::SATURATED_COUNT.into()));
+    body.extend([
+        format!("str w10, [x16, #{}]", record::COUNT_OFFSET),
+        line("3: ldp x9, x10, [sp], #16"),
+    ]);
     write_helper(FIRST, &body, addressing, &mut out);
-    if let Some(slots) = return_addresses {
-        edge(slots, addressing, &mut out);
-    }
     out
-}
-
-fn edge(slots: u32, addressing: Addressing, out: &mut String) {
-    let next = Place::new(hidden(symbol::RING_NEXT, addressing.format, out));
-    let ring_place =
-        Place::new(addressing.global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX)));
-    let start = Place::new(start_of_records(addressing.format));
-    let line = str::to_owned;
-    let mut body = vec![line("stp x9, x10, [sp, #-32]!"), line("str x30, [sp, #16]")];
-    // `xpaclri` (`hint #7`) removes the signature of `paciasp`, but only from x30. Other processors ignore it.
-    body.extend(
-        [
-            "ldr x30, [sp, #40]",
-            "hint #7",
-            "mov x10, x30",
-            "ldr x30, [sp, #16]",
-        ]
-        .map(str::to_owned),
-    );
-    body.extend(addressing.page("x16", &next));
-    let memory = addressing.memory("x16", &next);
-    body.extend([
-        format!("ldr w9, {memory}"),
-        line("add w17, w9, #1"),
-        format!("str w17, {memory}"),
-    ]);
-    if slots == 1 {
-        body.push(line("mov w9, wzr"));
-    } else if slots.is_power_of_two() {
-        body.push(format!("and w9, w9, #{}", slots - 1));
-    } else {
-        body.push(format!("mov w17, #{}", slots & 0xffff));
-        if slots > 0xffff {
-            body.push(format!("movk w17, #{}, lsl #16", slots >> 16));
-        }
-        body.extend(["udiv w16, w9, w17", "msub w9, w16, w17, w9"].map(str::to_owned));
-    }
-    body.extend(addressing.address("x16", &ring_place));
-    body.push(format!(
-        "add x9, x16, w9, uxtw #{}",
-        ring::SAMPLE_SIZE.trailing_zeros()
-    ));
-    body.extend(addressing.address("x16", &start));
-    body.extend([
-        line("ldr x17, [sp, #32]"),
-        line("sub w17, w17, w16"),
-        format!("str w17, [x9, #{}]", ring::RECORD_OFFSET),
-        line("sub w10, w10, w16"),
-        format!("str w10, [x9, #{}]", ring::RETURN_OFFSET),
-        line("ldp x9, x10, [sp], #32"),
-    ]);
-    write_helper(&edge_helper(slots), &body, addressing, out);
 }

@@ -7,7 +7,7 @@
 use super::registers::Registers;
 use crate::asm::{ArmSet, ObjectFormat};
 use crate::instrument::backend::Sequence;
-use crate::instrument::helpers::{FIRST, global, hidden};
+use crate::instrument::helpers::{FIRST, global, hidden, saturates};
 use crate::instrument::labels::Labels;
 use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, symbol};
@@ -243,11 +243,12 @@ impl Coder {
                     format!("str {value}, [{address}, #{offset}]"),
                     self.size(short),
                 );
+                // At the first call, and when the count has exceeded the largest signed number.
                 if is_far {
-                    code.add(format!("bne {back}"), self.size(true));
+                    code.add(format!("bgt {back}"), self.size(true));
                     code.add(format!("b{wide} {stub}"), 4);
                 } else {
-                    code.add(format!("beq{wide} {stub}"), 4);
+                    code.add(format!("ble{wide} {stub}"), 4);
                 }
                 let mut after = Code::default();
                 self.restore(pair, &mut after);
@@ -329,8 +330,17 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     // A record keeps its ordinal: two threads may make the first call.
     code.add(format!("ldr r1, [r0, #{}]", record::ORDINAL_OFFSET), 2);
     code.add("adds r1, r1, #1", 2);
-    code.add("bne 3f", 2);
-    coder.address(2, &ordinal, &format!("{prefix}profkit_mip_o"), &mut code);
+    code.add("bne 4f", 2);
+    // Mach-O objects have no distance to a symbol of another object, so they load a pointer.
+    let pointer = format!("{prefix}profkit_mip_ordinal_pointer");
+    let here = format!("{prefix}profkit_mip_o");
+    match format {
+        ObjectFormat::Elf => coder.address(2, &ordinal, &here, &mut code),
+        ObjectFormat::MachO => {
+            coder.address(2, &pointer, &here, &mut code);
+            code.add("ldr r2, [r2]", 2);
+        }
+    }
     for line in [
         "1: ldrex r1, [r2]",
         "adds r3, r1, #1",
@@ -353,6 +363,17 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     ] {
         code.add(line, 4);
     }
+    // The count is set back when it has exceeded the largest signed number. A larger one is that of a record that is
+    // just being reset.
+    let [low, _] = saturates();
+    code.add(format!("4: ldr r1, [r0, #{}]", record::COUNT_OFFSET), 2);
+    code.add("lsrs r2, r1, #30", 2);
+    code.add(format!("cmp r2, #{}", low >> 30), 2);
+    code.add("bne 3b", 2);
+    code.add(format!("movs r1, #{}", record::SATURATED_COUNT >> 24), 2);
+    code.add("lsls r1, r1, #24", 2);
+    code.add(format!("str r1, [r0, #{}]", record::COUNT_OFFSET), 2);
+    code.add("b 3b", 2);
     let name = global(FIRST, format);
     let body: String = code
         .statements
@@ -368,7 +389,7 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
         ),
         ObjectFormat::MachO => write!(
             out,
-            "\t.section __TEXT,__text,regular,pure_instructions\n\t.syntax unified\n\t.code 16\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n\t.thumb_func {name}\n{name}:\n{body}"
+            "\t.section __TEXT,__text,regular,pure_instructions\n\t.syntax unified\n\t.code 16\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n\t.thumb_func {name}\n{name}:\n{body}\t.section __DATA,__nl_symbol_ptr,non_lazy_symbol_pointers\n\t.p2align 2\n{pointer}:\n\t.indirect_symbol {ordinal}\n\t.4byte 0\n"
         ),
     };
     out

@@ -3,6 +3,7 @@
 //! No probe changes a register. This includes r10 (the static chain) and r11, because some calling conventions pass
 //! arguments in them. Only probes at the entry of a function change flags. They may do so because no calling convention
 //! passes anything in flags.
+mod edges;
 mod flow;
 mod sequences;
 mod unwind;

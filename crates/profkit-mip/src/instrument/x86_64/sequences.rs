@@ -1,13 +1,15 @@
 //! Makes the code of x86-64 probes. [docs/formats/mip-code.md] shows the bytes.
 //!
 //! [docs/formats/mip-code.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-code.md
+use super::edges;
 use crate::asm::ObjectFormat;
 use crate::instrument::backend::{Sequence, Site};
-use crate::instrument::helpers::{FIRST, edge_helper, global, helper, hidden, start_of_records};
+use crate::instrument::helpers::{
+    EdgeNames, FIRST, edge_helper, global, helper, hidden, saturates,
+};
 use crate::instrument::labels::Labels;
 use crate::instrument::options::{Counter, Mode, Options};
-use profkit_abi::mip::{record, ring, symbol};
-use std::fmt::Write as _;
+use profkit_abi::mip::{record, symbol};
 
 fn address(record: &str, intel: bool, offset: usize) -> String {
     let place = match offset {
@@ -58,32 +60,30 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
         Mode::Calls { return_addresses } => {
             let count = memory(&record, intel, "dword", record::COUNT_OFFSET);
             let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
+            let lock = if site.options.atomic { "lock " } else { "" };
             let increment = if intel { "inc" } else { "incl" };
-            let mut inline = format!("{increment} {count}; je {stub}; {back}:");
-            if let Some(slots) = return_addresses {
-                let helper = global(&edge_helper(slots), format);
-                let record = address(&record, intel, 0);
-                let (down, up) = cfa(site);
-                let _ = if intel {
-                    write!(
-                        inline,
-                        " push rax{down}; lea rax, {record}; call {helper}; pop rax{up}"
-                    )
-                } else {
-                    write!(
-                        inline,
-                        " pushq %rax{down}; leaq {record}, %rax; callq {helper}; popq %rax{up}"
-                    )
-                };
-            }
-            // There is one stub per function, so it is short: the helper finds the record by itself.
-            let first = global(FIRST, format);
+            let jump = jump(return_addresses.is_some());
+            let call = match return_addresses {
+                // Finding the record as the other helper does would take longer than the sample itself.
+                Some(slots) => format!(
+                    "pushq %rax\n\tleaq {record}(%rip), %rax\n\tcallq {}\n\tpopq %rax",
+                    global(&edge_helper(slots, site.options.atomic), format)
+                ),
+                // There is one stub per function, so it is short: the helper finds the record by itself.
+                None => format!("callq {}", global(FIRST, format)),
+            };
             Sequence {
-                inline,
-                cold: Some(format!("{stub}:\n\tcallq {first}\n\tjmp {back}\n")),
+                inline: format!("{lock}{increment} {count}; {jump} {stub}; {back}:"),
+                cold: Some(format!("{stub}:\n\t{call}\n\tjmp {back}\n")),
             }
         }
     }
+}
+
+/// The jump to the stub, after an increment. Without call edges it is taken at the first call and when the count has
+/// exceeded the largest signed number (but not at that call, which overflows); with them, when a call is to be sampled.
+fn jump(edges: bool) -> &'static str {
+    if edges { "jns" } else { "jle" }
 }
 
 /// The directives for a push and a pop of 8 bytes; empty without unwind information.
@@ -98,7 +98,7 @@ fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
 mod large {
     use super::{
         Counter, Labels, Mode, ObjectFormat, Sequence, Site, assign_ordinal, cfa, edge_helper,
-        global, record, ring, symbol,
+        global, jump, record, symbol,
     };
 
     /// Switches to AT&T syntax for `code` if `intel` is in effect: clang 22 rejects `offset` of a difference of labels.
@@ -117,6 +117,7 @@ mod large {
         let operation = match site.options.mode {
             Mode::Function(Counter::Store) => "movb $0, (%rax)",
             Mode::Function(Counter::Unary) => "shrb (%rax)",
+            Mode::Calls { .. } if site.options.atomic => "lock incl (%rax)",
             Mode::Calls { .. } => "incl (%rax)",
         };
         debug_assert_eq!(record::COVERED_BYTE, 0);
@@ -127,17 +128,24 @@ mod large {
         if let Mode::Calls { return_addresses } = site.options.mode {
             let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
             // Pops do not change flags, so the branch still sees the flags that the increment has set.
-            inline.push_str(&format!("; je {stub}; {back}:"));
-            if let Some(slots) = return_addresses {
-                inline.push_str(&sample(site, &global(&large_helper(slots), format)));
-            }
+            let jump = jump(return_addresses.is_some());
+            inline.push_str(&format!("; {jump} {stub}; {back}:"));
             let there = site.labels.other("t");
-            let ordinal = global(symbol::ORDINAL, format);
-            // The helper may be out of reach, so the stub itself assigns the ordinal.
-            cold = Some(format!(
-                "{stub}:\n\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{there}:\n\tleaq {there}(%rip), %rax\n\tmovabsq ${ordinal}-{there}, %rsi\n\taddq %rax, %rsi\n\tmovabsq ${record}-{there}, %rcx\n\taddq %rcx, %rax\n{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tjmp {back}\n",
-                assign_ordinal("(%rsi)", &site.labels.other("o")),
-            ));
+            cold = Some(if let Some(slots) = return_addresses {
+                let helper = global(&large_helper(slots, site.options.atomic), format);
+                format!(
+                    "{stub}:\n\tpushq %rax\n\tpushq %rcx\n{there}:\n\tleaq {there}(%rip), %rax\n\tmovabsq ${helper}-{there}, %rcx\n\taddq %rax, %rcx\n\tpushq %rcx\n\tmovabsq ${record}-{there}, %rcx\n\taddq %rcx, %rax\n\tpopq %rcx\n\tcallq *%rcx\n\tpopq %rcx\n\tpopq %rax\n\tjmp {back}\n"
+                )
+            } else {
+                let ordinal = global(symbol::ORDINAL, format);
+                // The helper may be out of reach, so the stub itself assigns the ordinal.
+                format!(
+                    "{stub}:\n\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{there}:\n\tleaq {there}(%rip), %rax\n\tmovabsq ${ordinal}-{there}, %rsi\n\taddq %rax, %rsi\n\tmovabsq ${record}-{there}, %rcx\n\taddq %rcx, %rax\n{}{}{done}:\n\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tjmp {back}\n",
+                    assign_ordinal("(%rsi)", &site.labels.other("q")),
+                    super::saturate(&site.labels.other("o")),
+                    done = site.labels.other("o"),
+                )
+            });
         }
         Sequence {
             inline: in_syntax(&inline, site.intel()),
@@ -145,35 +153,8 @@ mod large {
         }
     }
 
-    pub(super) fn large_helper(slots: u32) -> String {
-        format!("{}_large", edge_helper(slots))
-    }
-
-    /// Calls a helper that may be out of reach, with the record in rax and the helper's address on the stack.
-    fn sample(site: &Site<'_, '_>, helper: &str) -> String {
-        let here = site.labels.other("i");
-        let record = site.labels.record();
-        let (down, up) = cfa(site);
-        format!(
-            " pushq %rax{down}; pushq %rcx{down}; {here}: leaq {here}(%rip), %rax; movabsq ${helper}-{here}, %rcx; addq %rax, %rcx; pushq %rcx{down}; movabsq ${record}-{here}, %rcx; addq %rcx, %rax; callq *(%rsp); popq %rcx{up}; popq %rcx{up}; popq %rax{up}"
-        )
-    }
-
-    /// Computes the address of what may be out of reach. On the stack, from the top: rsi, rdx, rcx, the return address
-    /// and the address of this helper, the caller's rcx and rax, the return address to sample.
-    pub(super) fn helper(
-        next: &str,
-        ring_name: &str,
-        start: &str,
-        slot: &str,
-        here: &str,
-    ) -> String {
-        format!(
-            "\tendbr64\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{here}:\n\tleaq {here}(%rip), %rsi\n\tmovabsq ${next}-{here}, %rdx\n\tmovl (%rsi,%rdx), %ecx\n\tincl (%rsi,%rdx)\n{slot}\tmovabsq ${ring_name}-{here}, %rdx\n\taddq %rsi, %rdx\n\tleaq (%rdx,%rcx,{size}), %rcx\n\tmovabsq ${start}-{here}, %rdx\n\taddq %rsi, %rdx\n\tsubl %edx, %eax\n\tmovl %eax, {offset}(%rcx)\n\tmovl 56(%rsp), %eax\n\tsubl %edx, %eax\n\tmovl %eax, {caller}(%rcx)\n\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tret\n",
-            size = ring::SAMPLE_SIZE,
-            offset = ring::RECORD_OFFSET,
-            caller = ring::RETURN_OFFSET,
-        )
+    pub(super) fn large_helper(slots: u32, exact: bool) -> String {
+        format!("{}_large", edge_helper(slots, exact))
     }
 
     /// Marks a block as executed. No register is free, so two are saved below the red zone. No flag changes.
@@ -205,12 +186,22 @@ mod large {
     }
 }
 
-/// Assigns the next ordinal to the record at rax, unless it has one: after 2^32 calls, or with two threads, the code is
-/// executed again. Uses rax, rcx and rdx.
-fn assign_ordinal(ordinal: &str, done: &str) -> String {
+/// Assigns the next ordinal to the record at rax, unless it has one, in which case the code jumps to `known` with rax
+/// unchanged. With two threads, the code may be executed twice for one record. Uses rax, rcx and rdx.
+pub(super) fn assign_ordinal(ordinal: &str, known: &str) -> String {
     let (offset, never) = (record::ORDINAL_OFFSET, -1);
     format!(
-        "\tcmpl ${never}, {offset}(%rax)\n\tjne {done}\n\tmovl $1, %ecx\n\tlock xaddl %ecx, {ordinal}\n\tmovq %rax, %rdx\n\tmovl ${never}, %eax\n\tlock cmpxchgl %ecx, {offset}(%rdx)\n{done}:\n"
+        "\tcmpl ${never}, {offset}(%rax)\n\tjne {known}\n\tmovl $1, %ecx\n\tlock xaddl %ecx, {ordinal}\n\tmovq %rax, %rdx\n\tmovl ${never}, %eax\n\tlock cmpxchgl %ecx, {offset}(%rdx)\n\tmovq %rdx, %rax\n{known}:\n"
+    )
+}
+
+/// Sets the count at rax back if it has exceeded the largest signed number, otherwise jumps to `done`. Uses rcx.
+fn saturate(done: &str) -> String {
+    let (offset, [first, last]) = (record::COUNT_OFFSET, saturates());
+    format!(
+        "\tmovl {offset}(%rax), %ecx\n\tsubl ${first:#x}, %ecx\n\tcmpl ${:#x}, %ecx\n\tja {done}\n\tmovl ${:#x}, {offset}(%rax)\n",
+        last - first,
+        record::SATURATED_COUNT,
     )
 }
 
@@ -229,13 +220,13 @@ pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
 /// and the return address of this call is at `32(%rsp)`. The code uses rcx, rdx and rsi.
 ///
 /// The instruction after the call is a jump from the stub back to the end of the probe. The probe is `incl
-/// record(%rip); je stub`, and the last four bytes of the `incl` are the distance to the record. So the code decodes
-/// the jump to find the end of the probe, and then looks for the `je` and the `incl` before this end.
+/// record(%rip); jle stub`, and the last four bytes of the `incl` are the distance to the record. So the code decodes
+/// the jump to find the end of the probe, and then looks for the `jle` and the `incl` before this end.
 ///
-/// The assembler encodes each jump with an 8-bit or a 32-bit distance, so the `je` has two or six bytes. The code looks
-/// at the last two bytes of the probe. If they are an 8-bit `je` to the stub, they are the `je` of the probe. Otherwise
-/// the `je` has six bytes. These two cases cannot be confused: if the two bytes were the upper half of the 32-bit
-/// distance of a long `je`, the stub would be more than 2^16 bytes away, but read as a short `je` they say that it is
+/// The assembler encodes each jump with an 8-bit or a 32-bit distance, so the `jle` has two or six bytes. The code looks
+/// at the last two bytes of the probe. If they are an 8-bit `jle` to the stub, they are that of the probe. Otherwise
+/// the `jle` has six bytes. These two cases cannot be confused: if the two bytes were the upper half of the 32-bit
+/// distance of a long `jle`, the stub would be more than 2^16 bytes away, but read as a short one they say that it is
 /// less than 128 bytes away.
 const FIND_RECORD: &str = "\
 \tmovq 32(%rsp), %rsi
@@ -250,7 +241,7 @@ const FIND_RECORD: &str = "\
 \tmovsbq -1(%rax), %rcx
 \taddq %rax, %rcx
 \tleaq -2(%rax), %rdx
-\tcmpb $0x74, (%rdx)
+\tcmpb $0x7e, (%rdx)
 \tjne 2f
 \tcmpq %rcx, %rsi
 \tje 3f
@@ -270,52 +261,27 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
         return out;
     };
     let ordinal = hidden(symbol::ORDINAL, format, &mut out);
-    if !options.large_code_model {
+    let local = match format {
+        ObjectFormat::Elf => ".Lprofkit_mip_",
+        ObjectFormat::MachO => "Lprofkit_mip_",
+    };
+    if let Some(slots) = return_addresses {
+        let names = EdgeNames::new(slots, format, local);
+        let (exact, large) = (options.atomic, options.large_code_model);
+        let name = if large {
+            large::large_helper(slots, exact)
+        } else {
+            edge_helper(slots, exact)
+        };
+        let body = edges::helper(&names, slots, exact, large);
+        helper(&name, &body, format, HELPER, &mut out);
+    } else if !options.large_code_model {
         helper(
             FIRST,
             &format!(
-                "\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{FIND_RECORD}{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tret\n",
-                assign_ordinal(
-                    &format!("{ordinal}(%rip)"),
-                    match format {
-                        ObjectFormat::Elf => ".Lprofkit_mip_done",
-                        ObjectFormat::MachO => "Lprofkit_mip_done",
-                    }
-                ),
-            ),
-            format,
-            HELPER,
-            &mut out,
-        );
-    }
-    if let Some(slots) = return_addresses {
-        let next = hidden(symbol::RING_NEXT, format, &mut out);
-        let ring_name = global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX), format);
-        let start = start_of_records(format);
-        // The stack, from the top: rdx, rcx, this helper's return address, the function's rax and return address.
-        let slot = if slots.is_power_of_two() {
-            format!("\tandl ${}, %ecx\n", slots - 1)
-        } else {
-            format!(
-                "\tpushq %rax\n\tmovl %ecx, %eax\n\txorl %edx, %edx\n\tmovl ${slots}, %ecx\n\tdivl %ecx\n\tmovl %edx, %ecx\n\tpopq %rax\n"
-            )
-        };
-        if options.large_code_model {
-            let here = match format {
-                ObjectFormat::Elf => ".Lprofkit_mip_here",
-                ObjectFormat::MachO => "Lprofkit_mip_here",
-            };
-            let body = large::helper(&next, &ring_name, &start, &slot, here);
-            helper(&large::large_helper(slots), &body, format, HELPER, &mut out);
-            return out;
-        }
-        helper(
-            &edge_helper(slots),
-            &format!(
-                "\tpushq %rcx\n\tpushq %rdx\n\tmovl {next}(%rip), %ecx\n\tincl {next}(%rip)\n{slot}\tleaq {ring_name}(%rip), %rdx\n\tleaq (%rdx,%rcx,{size}), %rcx\n\tleaq {start}(%rip), %rdx\n\tsubl %edx, %eax\n\tmovl %eax, {offset}(%rcx)\n\tmovl 32(%rsp), %eax\n\tsubl %edx, %eax\n\tmovl %eax, {caller}(%rcx)\n\tpopq %rdx\n\tpopq %rcx\n\tret\n",
-                size = ring::SAMPLE_SIZE,
-                offset = ring::RECORD_OFFSET,
-                caller = ring::RETURN_OFFSET,
+                "\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{FIND_RECORD}{}{}{local}done:\n\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tret\n",
+                assign_ordinal(&format!("{ordinal}(%rip)"), &format!("{local}known")),
+                saturate(&format!("{local}done")),
             ),
             format,
             HELPER,

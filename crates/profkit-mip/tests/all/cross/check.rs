@@ -2,7 +2,8 @@
 use super::super::inferred::Lists;
 use super::machine::{Build, Machine, Tools, source};
 use object::{Object as _, ObjectSection as _};
-use profkit_abi::mip::{map_entry, mode, record, ring, section};
+use profkit_abi::mip::{edge_table, map_entry, mode, record, section};
+use profkit_data::mip::sampled_calls_record;
 use profkit_mip::instrument::{Counter, Mode, Options, instrument};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -165,7 +166,14 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
                 } else {
                     assert_eq!(word(at + record::ORDINAL_OFFSET), record::INITIAL_WORD);
                 }
-                word(at + record::COUNT_OFFSET).wrapping_add(1)
+                if let Mode::Calls {
+                    return_addresses: Some(_),
+                } = options.mode
+                {
+                    calls_of_sampled(&records[at..])
+                } else {
+                    word(at + record::COUNT_OFFSET).wrapping_add(1)
+                }
             }
         };
         if recorded != calls {
@@ -201,8 +209,9 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
         return_addresses: Some(slots),
     } = options.mode
     {
-        let ring = &records[used.next_multiple_of(record::CALLS_ALIGN)..];
-        check_ring(ring, slots, start, &entries, &bytes, &text);
+        let table = &records[used.next_multiple_of(record::SAMPLED_CALLS_ALIGN)..];
+        let calls = |record: u64| calls_of_sampled(&records[(record - start) as usize..]);
+        check_table(table, slots, start, &entries, &bytes, &text, &calls);
     }
     (
         entries.len(),
@@ -210,22 +219,47 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
     )
 }
 
-fn check_ring(
-    ring_bytes: &[u8],
+fn calls_of_sampled(record: &[u8]) -> u32 {
+    let calls = sampled_calls_record(record.first_chunk().unwrap()).calls;
+    u32::try_from(calls).unwrap()
+}
+
+/// The calls from each place to each function are in the table. Their number is exact, unless a function was called so
+/// often that not all of its calls are sampled.
+fn check_table(
+    table: &[u8],
     slots: u32,
     start: u64,
     entries: &[Entry],
     program: &[u8],
     text: &object::Section<'_, '_>,
+    calls: &dyn Fn(u64) -> u32,
 ) {
-    assert_eq!(ring_bytes.len(), slots as usize * ring::SAMPLE_SIZE);
+    let (table, rest) = table.as_chunks::<{ edge_table::SLOT_SIZE }>();
+    assert!(rest.is_empty());
+    assert_eq!(table.len(), slots as usize + edge_table::HEAD_ENTRIES);
     let (file_at, _) = text.file_range().unwrap();
     let mut inside = 0;
-    for sample in ring_bytes.chunks_exact(ring::SAMPLE_SIZE) {
-        let word = |at: usize| u32::from_le_bytes(sample[at..at + 4].try_into().unwrap());
-        let callee = start + u64::from(word(ring::RECORD_OFFSET));
+    let mut sums: HashMap<u64, u64> = HashMap::new();
+    let word = |slot: &[u8], at: usize| u32::from_le_bytes(slot[at..at + 4].try_into().unwrap());
+    let weight =
+        |slot: &[u8]| u64::from_le_bytes(slot[edge_table::WEIGHT_OFFSET..].try_into().unwrap());
+    assert_eq!(word(&table[0], edge_table::RETURN_OFFSET), 0);
+    assert_eq!(
+        word(&table[0], edge_table::LOCK_OFFSET),
+        0,
+        "the table is not locked"
+    );
+    let lost = weight(&table[1]);
+    for slot in &table[edge_table::HEAD_ENTRIES..] {
+        if word(slot, edge_table::RETURN_OFFSET) == 0 {
+            continue;
+        }
+        let callee = start + u64::from(word(slot, edge_table::RECORD_OFFSET));
         assert!(entries.iter().any(|entry| entry.record == callee));
-        let back = start.wrapping_add_signed(i64::from(word(ring::RETURN_OFFSET) as i32));
+        *sums.entry(callee).or_default() += weight(slot);
+        let back =
+            start.wrapping_add_signed(i64::from(word(slot, edge_table::RETURN_OFFSET) as i32));
         // If the function is a callback, the return address may be in a library. It is not checked.
         if !(text.address()..text.address() + text.size()).contains(&back) {
             continue;
@@ -236,7 +270,30 @@ fn check_ring(
         assert!(is_call, "{back:#x}: {instruction:#x}");
         inside += 1;
     }
-    assert!(inside > slots / 2);
+    assert!(inside > 8, "{inside}");
+    let all: u64 = sums.values().sum::<u64>() + lost;
+    let counted: u64 = entries
+        .iter()
+        .map(|entry| u64::from(calls(entry.record)))
+        .sum();
+    // The last sample of a function may stand for calls that were not made any more.
+    assert!(
+        (counted..=counted + counted / 500).contains(&all),
+        "{all} of {counted} calls"
+    );
+    if lost == 0 {
+        for entry in entries {
+            let (sum, calls) = (
+                sums.get(&entry.record).copied().unwrap_or(0),
+                calls(entry.record),
+            );
+            let exact = u64::from(calls) < 1 << edge_table::PERIOD_SHIFT;
+            assert!(
+                sum == u64::from(calls) || !exact,
+                "{entry:?}: {sum} of {calls}"
+            );
+        }
+    }
 }
 
 pub fn options(mode: Mode, blocks: bool) -> Options {

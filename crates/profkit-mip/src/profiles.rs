@@ -71,7 +71,8 @@ impl Profiles {
     ///
     /// The folders of the profiles are locked as long as the result exists, so that what other processes merge into them at
     /// the same time is not lost. `waits` is called with each folder that another process holds, before the function waits
-    /// for it. A folder that cannot be locked is in [`locks`](Self::locks).
+    /// for it. A folder that cannot be locked is in [`locks`](Self::locks). Do not call this again for the same folder before
+    /// the result is dropped: the second call would wait forever.
     ///
     /// # Errors
     /// If a folder cannot be made or read, if several paths are folders, or if several paths are those of new files.
@@ -488,6 +489,8 @@ mod tests {
         profiles.add_new(&path("other"), profile(2)).unwrap_err();
         let add = profiles.add(&path("x"), profile(1), ProfileVersion::V9);
         assert!(add.unwrap_err().is_usage());
+        // The next call would wait for the lock.
+        drop(profiles);
         let two = [path("a"), path("b")];
         assert!(Profiles::new(&two, |_| {}).unwrap_err().is_usage());
         let two = [path("c/"), path("d/")];

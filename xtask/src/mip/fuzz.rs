@@ -1,6 +1,6 @@
 //! `cargo xtask mip-fuzz`: compares plain and instrumented builds of generated programs, with many compilers and
 //! options.
-use super::{clang_counts, fresh};
+use super::{clang_counts, edges, fresh};
 use crate::steps::built_profkit;
 use anyhow::{Result, bail};
 use profkit_testkit::program::{MIP_MODES, MipMode, Program, Setting, Size, compare};
@@ -15,7 +15,8 @@ pub struct Arguments {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// function, unary, block, unary-block, calls, calls-block or calls-returns [default: all]
+    /// function, unary, block, unary-block, calls, calls-block, calls-returns, calls-atomic or calls-returns-atomic
+    /// [default: all]
     #[arg(long, value_parser = super::mode)]
     mode: Vec<MipMode>,
 }
@@ -166,8 +167,12 @@ fn one(
     };
     let program = Program::generate(seed, size);
     compare(profkit, &program, setting, modes, folder)?;
+    for mode in modes.iter().filter(|mode| mode.has_call_edges()) {
+        edges::check_sums(profkit, folder, *mode)?;
+    }
     if !seed.is_multiple_of(4) || !modes.iter().any(|mode| mode.counts_calls()) {
         return Ok(0);
     }
+    edges::compare_program(profkit, &program, folder)?;
     clang_counts::compare_program(profkit, &program, folder)
 }

@@ -38,14 +38,15 @@ impl Toolchain {
 
     /// clang or gcc with a version number, started by `profkit mip cc`.
     pub fn mip(compiler: &str, profkit: &Path, mode: MipMode) -> Toolchain {
+        Toolchain::mip_with(compiler, profkit, mode.name, &mode.arguments.join(" "))
+    }
+
+    /// The same with any options of `profkit mip cc`.
+    pub fn mip_with(compiler: &str, profkit: &Path, name: &str, options: &str) -> Toolchain {
         let plain = Toolchain::plain(compiler);
-        let before = format!(
-            "{} mip cc {} --",
-            profkit.display(),
-            mode.arguments.join(" ")
-        );
+        let before = format!("{} mip cc {options} --", profkit.display());
         Toolchain {
-            label: format!("{} {compiler}", mode.name),
+            label: format!("{name} {compiler}"),
             cc: format!("{before} {}", plain.cc),
             cxx: format!("{before} {}", plain.cxx),
             ..plain

@@ -1,5 +1,6 @@
 //! `cargo xtask mip-fuzz`: compares plain and instrumented builds of generated programs, with many compilers and
 //! options.
+use super::machines::{self, Machine};
 use super::{clang_counts, edges, fresh, mip_profile, shown};
 use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
@@ -11,14 +12,17 @@ use std::path::Path;
 pub struct Arguments {
     /// How many programs; what fails stays in target/mip-fuzz
     #[arg(long, default_value_t = 60)]
-    programs: u64,
+    pub programs: u64,
     /// The first seed
     #[arg(long, default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
     /// function, unary, block, unary-block, calls, calls-block, calls-returns, calls-atomic or calls-returns-atomic
     /// [default: all]
     #[arg(long, value_parser = super::mode)]
-    mode: Vec<MipMode>,
+    pub mode: Vec<MipMode>,
+    /// Run the programs of another machine under qemu
+    #[arg(long, value_enum)]
+    machine: Option<Machine>,
 }
 
 impl Arguments {
@@ -28,6 +32,7 @@ impl Arguments {
             programs: 20,
             seed,
             mode: Vec::new(),
+            machine: None,
         }
     }
 }
@@ -83,6 +88,9 @@ const EXTRAS: [(&str, &[&str]); 23] = [
 
 /// Runs the test.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(machine) = arguments.machine {
+        return machines::run(arguments, machine);
+    }
     let (programs, first) = (arguments.programs, arguments.seed);
     let modes = if arguments.mode.is_empty() {
         &MIP_MODES

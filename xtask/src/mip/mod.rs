@@ -3,6 +3,7 @@ mod clang_counts;
 pub mod compare;
 pub mod edges;
 pub mod fuzz;
+pub mod machines;
 pub mod make;
 pub mod packages;
 pub mod programs;

@@ -132,6 +132,11 @@ pub const TARGETS: &[Target] = &[
         seeds: &["profdata"],
     },
     Target {
+        name: "memprof_portable",
+        run: memprof::portable_section,
+        seeds: &[],
+    },
+    Target {
         name: "memprof_yaml",
         run: memprof::yaml_text,
         seeds: &["yaml"],

@@ -3,6 +3,7 @@ use crate::source::located;
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::diff::diff;
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
+use profkit_data::memprof::portable::{self, PortableSection};
 use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_merge::memprof::{ContextRule, MemProfSum, RawContexts};
@@ -43,7 +44,8 @@ pub(crate) fn indexed(data: &[u8]) {
     let Some(section) = profile.memprof() else {
         return;
     };
-    let section = match IndexedMemProf::parse(data, section.offset) {
+    let end = usize::try_from(section.offset).expect("in the file") + section.bytes.len();
+    let section = match IndexedMemProf::parse(&data[..end], section.offset) {
         Ok(section) => section,
         Err(error) => return located(&error),
     };
@@ -51,6 +53,49 @@ pub(crate) fn indexed(data: &[u8]) {
     if let Ok(profile) = section.to_profile() {
         rewritten(&profile);
     }
+}
+
+/// Reads any bytes as a portable section, once as they are and once with a checksum that fits. What is read must be
+/// readable again after it is written.
+///
+/// # Panics
+/// If a written section cannot be read, or has other names or source locations.
+pub(crate) fn portable_section(data: &[u8]) {
+    let mut sealed = data.to_vec();
+    // Few mutations would pass the checksum and the two sizes.
+    if data.len() >= 48 {
+        let end = data.len() - 16;
+        let size = (data.len() as u64).to_le_bytes();
+        sealed[..8].copy_from_slice(&portable::MAGIC);
+        sealed[8..16].copy_from_slice(&portable::VERSION.to_le_bytes());
+        sealed[16..24].copy_from_slice(&size);
+        let hash = portable::checksum(&data[32..end]).to_le_bytes();
+        sealed[24..32].copy_from_slice(&hash);
+        sealed[end..end + 8].copy_from_slice(&size);
+        sealed[end + 8..].copy_from_slice(&portable::MAGIC);
+    }
+    for bytes in [data, &sealed] {
+        match portable::find(bytes, 0) {
+            Ok(Some((found, at))) => match PortableSection::parse(found, at) {
+                Ok(section) => kept(&section),
+                Err(error) => located(&error),
+            },
+            Ok(None) => {}
+            Err(error) => located(&error),
+        }
+    }
+}
+
+/// Gives the names and locations of a section to a profile that has all its frames, and writes them again.
+fn kept(section: &PortableSection<'_>) {
+    let mut profile = section.frames();
+    section.add_to(&mut profile);
+    let bytes = portable::encode(&profile).expect("what was read can be written");
+    let again = PortableSection::parse(&bytes, 0).expect("our own section");
+    let mut twice = again.frames();
+    again.add_to(&mut twice);
+    assert_eq!(profile.locations, twice.locations);
+    assert_eq!(profile.names, twice.names);
 }
 
 /// Reads any bytes as YAML.

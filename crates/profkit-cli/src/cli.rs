@@ -82,6 +82,9 @@ pub(crate) enum Command {
     /// Behave like LLVM's llvm-profgen: sample profiles of recordings, with the same options, texts and exit codes
     #[command(disable_help_flag = true, after_help = profkit_llvm::profgen::EXAMPLE)]
     LlvmProfgen(ToolArgs),
+    /// Create, merge and show MIP profiles with the commands and texts of the tool that was proposed for LLVM
+    #[command(disable_help_flag = true, after_help = mip::mipdata::EXAMPLE)]
+    LlvmMipdata(ToolArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write the pages of all commands into a folder
@@ -123,6 +126,10 @@ impl Cli {
             // `run` in lib.rs runs the tool without parsing the arguments.
             Command::LlvmProfdata(tool) => return tool.run(profkit_llvm::PROFDATA),
             Command::LlvmProfgen(tool) => return tool.run(profkit_llvm::PROFGEN),
+            Command::LlvmMipdata(tool) => {
+                let name = std::iter::once(mip::mipdata::NAME.into());
+                return mip::mipdata::run(&name.chain(tool.args).collect::<Vec<_>>());
+            }
             Command::Merge(OnDemand(args)) => merge::merge(args),
             Command::Correlate(OnDemand(args)) => merge::correlate(args),
             Command::Match(OnDemand(args)) => matching::run(&args),

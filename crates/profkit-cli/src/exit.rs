@@ -70,6 +70,14 @@ impl Failure {
         }
     }
 
+    /// The same failure with the exit code of bad inputs, which is the only one of some tools.
+    pub fn into_input(self) -> Self {
+        Failure {
+            code: INPUT_BAD,
+            ..self
+        }
+    }
+
     /// Makes a failure for a command line that the argument parser accepted, but that is wrong: exit code 2.
     #[cold]
     pub fn usage(message: impl fmt::Display) -> Self {

@@ -38,10 +38,16 @@ use std::process::ExitCode;
 /// Runs the command with the program's arguments. The first argument is the program's own name.
 ///
 /// The command behaves like one of LLVM's tools if the name of the program begins with the tool's name
-/// (`llvm-profdata-22`, `llvm-profgen.exe`), or if the first argument after the program's name is the tool's name.
+/// (`llvm-profdata-22`, `llvm-profgen.exe`, `llvm-mipdata`), or if the first argument after the program's name is the tool's name.
 pub fn run(args: Vec<OsString>) -> ExitCode {
     if let Some(tool) = args.first().and_then(|program| Tool::of_program(program)) {
         return llvm_tool(tool, args);
+    }
+    if args
+        .first()
+        .is_some_and(|program| mip::mipdata::is_program(program))
+    {
+        return mip::mipdata::run(&args);
     }
     if let Some(program) = args.first()
         && mip::cc::is_assembler(program)
@@ -53,6 +59,9 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     }
     if let Some(tool) = args.get(1).and_then(|first| Tool::named(first)) {
         return llvm_tool(tool, args.into_iter().skip(1).collect());
+    }
+    if args.get(1).is_some_and(|first| first == mip::mipdata::NAME) {
+        return mip::mipdata::run(args.get(1..).unwrap_or_default());
     }
     print::apply_colour(&args);
     let mut parser = on_demand::parser(&args);

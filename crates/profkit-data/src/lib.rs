@@ -99,7 +99,7 @@ pub mod summary;
 #[cfg(all(feature = "instr", feature = "sample"))]
 pub mod supplement;
 mod system;
-#[cfg(feature = "mip")]
+#[cfg(any(feature = "memprof", feature = "mip"))]
 pub mod tables;
 mod weight;
 #[cfg(any(feature = "memprof", feature = "mip"))]

@@ -16,6 +16,7 @@ use crate::bytes::{Cursor, Endian};
 use crate::memprof::{
     MemProfile,
     indexed::{IndexedMemProfOptions, encode, read_section},
+    portable,
 };
 use crate::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
@@ -31,6 +32,41 @@ pub struct MemProfSection {
 }
 
 impl MemProfSection {
+    /// Whether a portable section ([`memprof::portable`](crate::memprof::portable)) follows LLVM's tables, be it sound or
+    /// damaged.
+    #[cfg(feature = "memprof")]
+    pub fn has_portable(&self) -> bool {
+        !matches!(portable::find(&self.bytes, self.offset), Ok(None))
+    }
+
+    /// Returns the section without a portable section, as LLVM has it.
+    #[cfg(feature = "memprof")]
+    #[must_use]
+    pub fn without_portable(mut self) -> Self {
+        let start = match portable::find(&self.bytes, self.offset) {
+            Ok(None) => return self,
+            Ok(Some((_, start))) => usize::try_from(start - self.offset).ok(),
+            // Only one end of the portable section is there.
+            Err(_) => memchr::memmem::find(&self.bytes, &portable::MAGIC),
+        };
+        self.bytes.truncate(start.unwrap_or(self.bytes.len()));
+        self
+    }
+
+    /// Checks the portable section, if there is one.
+    ///
+    /// # Errors
+    /// If the portable section is damaged or of an unknown version.
+    #[cfg(feature = "memprof")]
+    pub fn check_portable(&self) -> Result<()> {
+        let found = portable::find(&self.bytes, self.offset);
+        let parse = |(bytes, at)| portable::PortableSection::parse(bytes, at);
+        let parsed = found.and_then(|found| found.map(parse).transpose());
+        parsed
+            .map(drop)
+            .map_err(|error| error.within(Structure::MemProfSection))
+    }
+
     /// Checks that LLVM 22 reads the version of the section: 2, 3 or 4.
     ///
     /// # Errors
@@ -74,6 +110,15 @@ impl HeapSection {
         }
     }
 
+    /// Whether the section is written with a portable section after LLVM's tables.
+    #[cfg(feature = "memprof")]
+    pub fn has_portable(&self) -> bool {
+        match self {
+            HeapSection::Stored(section) => section.has_portable(),
+            HeapSection::Profile(_, options) => options.portable,
+        }
+    }
+
     /// Returns the section as the writer of the indexed format writes it.
     ///
     /// # Errors
@@ -84,6 +129,20 @@ impl HeapSection {
             #[cfg(feature = "memprof")]
             HeapSection::Profile(profile, options) => Cow::Owned(encode(profile, options)?),
         })
+    }
+
+    /// Returns the heap profile as it is read from the written section: with the fields of its schema, and with records in
+    /// the order of the section's hash table. Fields that are not known stay unknown, which a section cannot express.
+    ///
+    /// # Errors
+    /// If the profile is too large for the section's tables, or a stored section is damaged.
+    #[cfg(feature = "memprof")]
+    pub fn reread(&self) -> Result<MemProfile> {
+        let (mut read, _) = read_section(&*self.encoded()?)?;
+        if let HeapSection::Profile(profile, _) = self {
+            read.forget_unknown_fields(profile);
+        }
+        Ok(read)
     }
 
     /// Returns the heap profile.

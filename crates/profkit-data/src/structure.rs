@@ -119,6 +119,7 @@ structures! {
     Blocks = "blocks",
     Stacks = "stacks",
     DataAccess = "data access",
+    PortableSection = "portable section",
     // Parts of recordings of perf.
     EventTable = "table of events",
     // Parts of MIP files.

@@ -10,10 +10,13 @@ use std::collections::BTreeMap;
 pub(crate) struct InputKind {
     pub(crate) input: usize,
     pub(crate) kind: InstrKind,
+    /// Whether the input has functions. The kind of an input without functions, such as a heap profile, says nothing
+    /// about counters.
+    pub(crate) has_functions: bool,
 }
 
 /// Checks that the inputs may be merged with each other, and returns the kind of the result. Text without a header fits
-/// everything. Plain and context-sensitive IR profiles fit each other, because every record says which it is. So do
+/// everything, and so does an input without functions: only if all inputs are without functions, their kinds decide. Plain and context-sensitive IR profiles fit each other, because every record says which it is. So do
 /// entry-first and loop-entry profiles: LLVM joins the flags, and functions whose counters differ have different
 /// hashes.
 pub(crate) fn check(
@@ -37,7 +40,13 @@ pub(crate) fn check(
             "merge the files of each kind separately",
         ),
     ];
-    let known = || read.iter().filter(|one| !one.kind.is_unknown());
+    if !read.iter().any(|one| one.has_functions) {
+        return Ok(kind_without_functions(read));
+    }
+    let known = || {
+        let fitting = read.iter().filter(|one| one.has_functions);
+        fitting.filter(|one| !one.kind.is_unknown())
+    };
     for (bit, message, hint) in RULES {
         let (with, without): (Vec<&InputKind>, Vec<&InputKind>) =
             known().partition(|one| one.kind.contains(bit));
@@ -59,6 +68,18 @@ pub(crate) fn check(
         }));
     }
     Ok(known().fold(InstrKind::UNKNOWN, |all, one| all | one.kind))
+}
+
+/// The kind of a profile that no input gives functions to. Where inputs disagree, the result is not of the front end: a
+/// binary file without functions has no mark that says so.
+fn kind_without_functions(read: &[InputKind]) -> InstrKind {
+    let kinds = read.iter().map(|one| one.kind);
+    let all = kinds.fold(InstrKind::UNKNOWN, |all, one| all | one);
+    if all.contains(InstrKind::IR) {
+        all.without(InstrKind::FRONT_END)
+    } else {
+        all
+    }
 }
 
 pub(crate) fn check_families(
@@ -130,7 +151,11 @@ mod tests {
         let read: Vec<_> = kinds
             .iter()
             .enumerate()
-            .map(|(input, &kind)| InputKind { input, kind })
+            .map(|(input, &kind)| InputKind {
+                input,
+                kind,
+                has_functions: true,
+            })
             .collect();
         struct Wrap<'a>(&'a [(String, Weight, [u8; 0])]);
         impl Inputs for Wrap<'_> {
@@ -160,6 +185,25 @@ mod tests {
         insta::assert_snapshot!(conflict, @"single-byte coverage and execution counts cannot be merged with each other: 3 IR profiles (2.profraw, 3.profraw, 4.profraw); 2 IR, single-byte coverage profiles (0.profraw, 1.profraw)");
         let entry = bytes | InstrKind::FUNCTION_ENTRY_ONLY;
         assert!(check_kinds(&[bytes, entry]).is_err());
+    }
+
+    #[test]
+    fn a_profile_without_functions_fits_every_other() {
+        let of = |input, kind, has_functions| InputKind {
+            input,
+            kind,
+            has_functions,
+        };
+        let names: &[(&str, Vec<u8>)] = &[("a", Vec::new()), ("b", Vec::new())];
+        let bytes = IR | InstrKind::SINGLE_BYTE_COVERAGE;
+        for kind in [FE, IR, bytes, bytes | InstrKind::FUNCTION_ENTRY_ONLY] {
+            for other in [FE, IR, bytes] {
+                let read = [of(0, kind, true), of(1, other, false)];
+                assert_eq!(check(&read, &names), Ok(kind));
+            }
+        }
+        assert_eq!(check(&[of(0, FE, false), of(1, IR, false)], &names), Ok(IR));
+        assert_eq!(check(&[of(0, FE, false), of(1, FE, false)], &names), Ok(FE));
     }
 
     #[test]

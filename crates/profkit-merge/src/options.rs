@@ -86,6 +86,9 @@ pub struct MergeOptions {
     pub trace_sampling: TraceSampling,
     /// Whether there is one result for each set of build ids.
     pub separate_by_build_id: bool,
+    /// Whether contexts that a heap profile has several times with the same call stack stay apart, as llvm-profdata
+    /// writes them. Otherwise each call stack becomes one context.
+    pub heap_copies: bool,
     /// Whether profiles are merged although compilers named or hashed their functions differently. A function is then
     /// in the result twice, and each compiler can use one of the two. Otherwise that is an error.
     pub mixed_hashes: bool,
@@ -114,6 +117,7 @@ impl MergeOptions {
         traces: TraceOptions,
         trace_sampling: TraceSampling,
         separate_by_build_id: bool,
+        heap_copies: bool,
         mixed_hashes: bool,
         keep_vtable_names: bool,
         read_as: Option<Release>,

@@ -122,7 +122,6 @@ pub fn mip_functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
         for function in &mut list.functions {
             function.hash = None;
         }
-        list.origin = Origin::Symbols;
         return Ok(list);
     };
     let options = MapReadOptions::new().section_address(sections.section_address);

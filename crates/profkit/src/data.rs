@@ -157,14 +157,19 @@ pub mod memprof {
     pub use profkit_data::memprof::{
         AllocSite, Allocations, CallSite, Context, DataAccess, DataRecord, Datum, Field, Frame,
         FrameId, FrameList, Hotness, Losses, MemInfoBlock, MemProfSummary, MemProfile, Record,
-        Schema, StackId, Thresholds, guid,
+        Schema, SourceLocation, StackId, Thresholds, guid,
     };
 
     /// The section of indexed profiles.
     pub mod indexed {
         pub use profkit_data::memprof::indexed::{
-            IndexedMemProf, IndexedMemProfOptions, encode, read_section,
+            IndexedMemProf, IndexedMemProfOptions, encode, options_of, read_section,
         };
+    }
+
+    /// The section with names and source locations, which LLVM's tools pass over.
+    pub mod portable {
+        pub use profkit_data::memprof::portable::{PortableSection, encode, find};
     }
 
     /// Dumps, which programs write: call stacks are addresses.

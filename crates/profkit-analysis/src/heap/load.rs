@@ -1,8 +1,7 @@
 //! Turns raw dumps and YAML profiles into one profile.
-use super::symbolize::{BinarySource, ModuleReport, SourceLocation, symbolize};
+use super::symbolize::{BinarySource, ModuleReport, symbolize};
 use profkit_data::Error;
-use profkit_data::index_vec::IndexVec;
-use profkit_data::memprof::{FrameId, MemProfile};
+use profkit_data::memprof::MemProfile;
 use profkit_merge::memprof::{HeapOutcome, HeapParts, merge_heap};
 use profkit_merge::report::HeapDetails;
 use profkit_merge::{Inputs, MergeError, Report, RunOptions, Threads};
@@ -12,8 +11,6 @@ use profkit_merge::{Inputs, MergeError, Report, RunOptions, Threads};
 pub struct LoadedHeap {
     /// The sum of the heap profiles.
     pub profile: MemProfile,
-    /// The source locations of the frames, in the order of the profile's frames. Empty unless all inputs are raw dumps.
-    pub locations: IndexVec<FrameId, SourceLocation>,
     /// The report about the inputs.
     pub report: Report,
     /// A report about each module that the raw dumps name.
@@ -40,7 +37,6 @@ impl LoadedHeap {
         if parts.contexts.dumps() > 0 {
             let symbolized = threads.install(|| symbolize(&parts.contexts, source));
             loaded.profile = symbolized.profile;
-            loaded.locations = symbolized.locations;
             loaded.modules = symbolized.modules;
             loaded.contexts = symbolized.contexts;
             loaded.contexts_dropped = symbolized.contexts_dropped;

@@ -28,7 +28,7 @@ impl HeapProfile {
 /// source locations.
 fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
     let profile = &heap.profile;
-    let locations = &heap.locations;
+    let locations = &profile.locations;
     if locations.is_empty() {
         return None;
     }
@@ -40,14 +40,14 @@ fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
         let name = heap.name(frame.function).map_or(0, <[u8]>::len);
         // A frame consists of the function and the file, each with one byte that ends it, and four bytes each for line
         // and column.
-        Some(name + locations.get(id)?.file.len() + 2 + 8)
+        Some(name + locations.get(frame)?.file.len() + 2 + 8)
     };
     let mut once: usize = profile.frames().ids().filter_map(text).sum();
     for stack in profile.stacks() {
         let mut frames = Vec::with_capacity(stack.len());
         for &id in stack.iter() {
             let frame = &profile.frames()[id];
-            let place = locations.get(id)?;
+            let place = locations.get(frame)?;
             let function = heap.name(frame.function).unwrap_or_default();
             plain += text(id)?;
             frames.push(TableFrame {

@@ -1,14 +1,14 @@
 //! A heap profile of any form, with the function names and source locations of its frames.
 use super::load::LoadedHeap;
-use super::symbolize::SourceLocation;
 use crate::doctor::Readers;
 use crate::faults::Faults;
 use crate::matching::BinaryFunctions;
 use profkit_data::ids::NameRef;
-use profkit_data::index_vec::IndexVec;
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::indexed::IndexedMemProf;
-use profkit_data::memprof::{Frame, FrameId, MemProfile, StackId, canonical_name, guid};
+use profkit_data::memprof::{
+    Frame, FrameId, MemProfile, SourceLocation, StackId, canonical_name, guid,
+};
 use profkit_data::releases::Release;
 use profkit_data::{ErrorKind, Result};
 use rustc_hash::FxHashSet;
@@ -35,6 +35,25 @@ pub enum HeapForm {
     Yaml,
 }
 
+impl HeapForm {
+    /// The LLVM releases that write this version of a profile of this form; `None` if none is known.
+    pub fn writers(self, version: u32) -> Option<RangeInclusive<Release>> {
+        let (first, last) = match (self, version) {
+            (HeapForm::Raw, 1) => (14, 15),
+            (HeapForm::Raw, 2) => (16, 17),
+            (HeapForm::Raw, 3) => (18, 18),
+            (HeapForm::Raw, 4) => (19, 21),
+            (HeapForm::Raw, 5) => (22, 22),
+            (HeapForm::Indexed, 0) => (15, 19),
+            (HeapForm::Indexed, 1) => (19, 19),
+            (HeapForm::Indexed, 2 | 3) => (19, 22),
+            (HeapForm::Indexed, 4) => (21, 22),
+            _ => return None,
+        };
+        Some(Release::new(first)..=Release::new(last))
+    }
+}
+
 impl fmt::Display for HeapForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -56,10 +75,8 @@ impl fmt::Display for HeapForm {
 /// ```
 #[derive(Debug)]
 pub struct HeapProfile {
-    /// The profile.
+    /// The profile, with the names and source locations of its frames, as far as they are known.
     pub profile: MemProfile,
-    /// The source locations of the profile's frames, in the order of the frames; empty if the file has none.
-    pub locations: IndexVec<FrameId, SourceLocation>,
     /// The form of the file.
     pub form: HeapForm,
     /// The version of a raw or indexed profile; `None` for YAML.
@@ -106,7 +123,6 @@ impl HeapProfile {
         }
         Ok(HeapProfile {
             profile: heap,
-            locations: IndexVec::new(),
             form: HeapForm::Indexed,
             version: Some(section.version()),
             damage,
@@ -124,7 +140,6 @@ impl HeapProfile {
             form: if raw { HeapForm::Raw } else { HeapForm::Yaml },
             version: raw.then_some(loaded.details().newest_raw_version),
             profile: loaded.profile,
-            locations: loaded.locations,
             damage,
         }
     }
@@ -134,19 +149,7 @@ impl HeapProfile {
     ///
     /// [docs/formats/memprof.md]: https://github.com/profkit/profkit/blob/main/docs/formats/memprof.md
     pub fn writers(&self) -> Option<RangeInclusive<Release>> {
-        let (first, last) = match (self.form, self.version?) {
-            (HeapForm::Raw, 1) => (14, 15),
-            (HeapForm::Raw, 2) => (16, 17),
-            (HeapForm::Raw, 3) => (18, 18),
-            (HeapForm::Raw, 4) => (19, 21),
-            (HeapForm::Raw, 5) => (22, 22),
-            (HeapForm::Indexed, 0) => (15, 19),
-            (HeapForm::Indexed, 1) => (19, 19),
-            (HeapForm::Indexed, 2 | 3) => (19, 22),
-            (HeapForm::Indexed, 4) => (21, 22),
-            _ => return None,
-        };
-        Some(Release::new(first)..=Release::new(last))
+        self.form.writers(self.version?)
     }
 
     /// The LLVM releases that read the profile: those that write its version. `None` if no release is known to write
@@ -188,14 +191,21 @@ impl HeapProfile {
 
     /// The frames of a call stack. The frame that allocated comes first.
     pub fn frames(&self, stack: StackId) -> impl Iterator<Item = HeapFrame<'_>> {
-        self.profile.frame_ids(stack).iter().map(|&id| {
-            let frame = &self.profile.frames()[id];
-            let location = self.locations.get(id);
-            HeapFrame {
-                frame,
-                name: self.name(frame.function),
-                location: location.filter(|place| !place.file.is_empty()),
-            }
-        })
+        let ids = self.profile.frame_ids(stack).iter();
+        ids.map(|&id| self.frame(id))
+    }
+
+    /// A frame with its function name and source location.
+    ///
+    /// # Panics
+    /// If `id` is not a frame of this profile.
+    pub fn frame(&self, id: FrameId) -> HeapFrame<'_> {
+        let frame = &self.profile.frames()[id];
+        let location = self.profile.locations.get(frame);
+        HeapFrame {
+            frame,
+            name: self.name(frame.function),
+            location: location.filter(|place| !place.file.is_empty()),
+        }
     }
 }

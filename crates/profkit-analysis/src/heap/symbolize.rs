@@ -4,7 +4,8 @@ use crate::names;
 use profkit_data::ids::BuildId;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::memprof::{
-    AddressId, Context, Frame, FrameId, FrameList, MemProfile, build, canonical_name, guid,
+    AddressId, Context, Frame, FrameId, FrameList, MemInfoBlock, MemProfile, SourceLocation,
+    add_histogram, build, canonical_name, guid,
 };
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_merge::memprof::{Module, ModuleId, RawContexts};
@@ -17,11 +18,12 @@ use profkit_object::memprof::{
 use profkit_object::symbolize::{DebugInfo, ProgramFiles};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// A hint that names the clang flags for the debug info that is needed to symbolise frames.
-const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling (or -g), or give the folder of the debug file with --debug-file-directory";
+pub(super) const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling (or -g), or give the folder of the debug file with --debug-file-directory";
 
 /// The largest number of functions without debug info that are listed per module.
 const MOST_FUNCTIONS: usize = 8;
@@ -216,26 +218,11 @@ pub struct ModuleReport {
     pub warnings: Vec<Error>,
 }
 
-/// The source location of a frame.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct SourceLocation {
-    /// The file; empty if unknown.
-    pub file: Vec<u8>,
-    /// The line, from 1; 0 if unknown.
-    pub line: u32,
-    /// The column, from 1; 0 if unknown.
-    pub column: u32,
-    /// The discriminator, which distinguishes blocks on the same line.
-    pub discriminator: u32,
-}
-
 /// A symbolised profile, with a report about the modules.
 #[derive(Debug)]
 pub struct Symbolized {
-    /// The profile.
+    /// The profile, with the names and source locations of its frames.
     pub profile: MemProfile,
-    /// The source locations of the profile's frames, in the order of the frames.
-    pub locations: IndexVec<FrameId, SourceLocation>,
     /// The modules, in the order in which they were first seen.
     pub modules: Vec<ModuleReport>,
     /// The number of contexts without any known frame. They are left out.
@@ -277,7 +264,6 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         }
     }
     let mut profile = MemProfile::default();
-    let mut locations = IndexVec::new();
     let mut frames = IndexVec::parallel_to(contexts.addresses(), FrameList::new());
     let mut unknown = IndexVec::parallel_to(contexts.addresses(), false);
     for &address in contexts.symbolize_order() {
@@ -288,7 +274,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         };
         match (answer, found) {
             (Answer::Frames, Some((answered, place))) => {
-                frames[address] = add_frames(&mut profile, &mut locations, answered, place);
+                frames[address] = add_frames(&mut profile, answered, place);
             }
             (Answer::Unknown, _) => unknown[address] = true,
             _ => {}
@@ -329,18 +315,18 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         }
         dropped += usize::from(!any);
     }
+    let joined = join_builds(contexts, &frames);
     build(
         &mut profile,
         &frames,
-        contexts.contexts().map(|context| Context {
+        joined.iter().map(|context| Context {
             addresses: context.addresses,
-            block: *context.block,
-            histogram: context.histogram,
+            block: context.block,
+            histogram: &context.histogram,
         }),
     );
     Symbolized {
         profile,
-        locations,
         modules: reports.into_iter().collect(),
         contexts_dropped: dropped,
         contexts: contexts.contexts().len(),
@@ -351,13 +337,60 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
     }
 }
 
+/// A context that may be the sum of the contexts of several builds.
+struct Joined<'a> {
+    addresses: &'a [AddressId],
+    block: MemInfoBlock,
+    histogram: Cow<'a, [u64]>,
+}
+
+/// Adds up contexts of several builds of a program: those whose frames are equal, but whose modules differ. Within one
+/// build, compilers may copy a call, so contexts with equal frames stay apart. The first copy in one build is added to the
+/// first copy in the other, as if the dumps of each build were merged separately.
+fn join_builds<'a>(
+    contexts: &'a RawContexts,
+    frames: &IndexVec<AddressId, FrameList>,
+) -> Vec<Joined<'a>> {
+    let mut joined: Vec<Joined<'a>> = Vec::with_capacity(contexts.contexts().len());
+    // How many contexts a build, which its modules stand for, has with a call stack.
+    let mut copies: FxHashMap<(Vec<FrameId>, Vec<ModuleId>), usize> = FxHashMap::default();
+    // Where the sum of the first, the second, … contexts with a call stack is.
+    let mut places: FxHashMap<(Vec<FrameId>, usize), usize> = FxHashMap::default();
+    let builds = contexts.modules().iter();
+    let several = builds.filter(|module| **module != Module::None).count() > 1;
+    for context in contexts.contexts() {
+        let mut place = joined.len();
+        if several {
+            let addresses = context.addresses.iter();
+            let stack: Vec<FrameId> = addresses
+                .flat_map(|&address| frames[address].iter().copied())
+                .collect();
+            let addresses = context.addresses.iter();
+            let modules = addresses
+                .filter(|&&address| !frames[address].is_empty())
+                .map(|&address| contexts.addresses()[address].0)
+                .collect();
+            let copy = copies.entry((stack.clone(), modules)).or_insert(0);
+            place = *places.entry((stack, *copy)).or_insert(place);
+            *copy += 1;
+        }
+        match joined.get_mut(place) {
+            Some(own) => {
+                own.block.add_later(context.block);
+                add_histogram(own.histogram.to_mut(), context.histogram);
+            }
+            None => joined.push(Joined {
+                addresses: context.addresses,
+                block: *context.block,
+                histogram: Cow::Borrowed(context.histogram),
+            }),
+        }
+    }
+    joined
+}
+
 /// Adds the frames of an address. The innermost frame comes first; all frames but the last are inlined.
-fn add_frames(
-    profile: &mut MemProfile,
-    locations: &mut IndexVec<FrameId, SourceLocation>,
-    answered: &ModuleFrames,
-    address: usize,
-) -> FrameList {
+fn add_frames(profile: &mut MemProfile, answered: &ModuleFrames, address: usize) -> FrameList {
     let mut list = Vec::new();
     let mut found = answered.frames(address).peekable();
     while let Some(frame) = found.next() {
@@ -367,21 +400,20 @@ fn add_frames(
             .names
             .entry(function)
             .or_insert_with(|| canonical_name(name).to_vec());
-        let id = profile.add_frame(Frame {
+        let own = Frame {
             function,
             line_offset: frame.line.wrapping_sub(frame.function_line),
             column: frame.column,
             is_inline: found.peek().is_some(),
+        };
+        let place = profile.locations.entry(own);
+        place.or_insert_with(|| SourceLocation {
+            file: frame.file.unwrap_or_default().to_vec(),
+            line: frame.line,
+            column: frame.column,
+            discriminator: frame.discriminator,
         });
-        // The frame is new. Source locations have the order of the frames, so the location of this frame is appended.
-        if id == locations.next_id() {
-            locations.push(SourceLocation {
-                file: frame.file.unwrap_or_default().to_vec(),
-                line: frame.line,
-                column: frame.column,
-                discriminator: frame.discriminator,
-            });
-        }
+        let id = profile.add_frame(own);
         list.push(id);
     }
     list

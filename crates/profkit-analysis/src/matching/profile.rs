@@ -311,9 +311,12 @@ pub(super) fn open_profile(path: &Path) -> Option<(Family, Result<ProfileFunctio
 
 #[cold]
 fn heap_only() -> Error {
-    Error::new(ErrorKind::Unsupported, "this is a heap profile without counts of functions, so nothing can be compared with a binary")
+    Error::new(
+        ErrorKind::Unsupported,
+        "this is a heap profile, which has no counts of functions",
+    )
     .with_hint(
-        "give an instrumentation, sample or MIP profile; `profkit show FILE --binaries PROGRAM` shows a heap profile",
+        "compare it by itself with programs that have debug info: `profkit match FILE PROGRAM`",
     )
 }
 

@@ -1,4 +1,5 @@
 //! `profkit match`: how much of a profile the functions of a binary, or of a newer profile, can use.
+mod heap;
 
 use crate::choice::choice;
 use crate::exit::{self, Failure, Status};
@@ -12,6 +13,7 @@ use profkit_analysis::matching::{
 use profkit_data::path_text;
 use profkit_merge::Inputs;
 use profkit_merge::files::{Input, InputList, InputNote, system_text};
+use profkit_object::debug_files::SYSTEM_DEBUG_FOLDER;
 use profkit_report::annotations::Annotations;
 use profkit_report::matching::{MatchList, MatchReport};
 use profkit_report::quoted;
@@ -37,6 +39,10 @@ the same name with another hash; a new function with the same hash, which is the
 this hash, stands between the same functions or has a similar name; or a new function with a
 similar name, such as one in another namespace or with other parameters.
 
+Of a heap profile, the frames of allocation contexts are looked for in the debug info of the
+binaries, also where functions are inlined: a context is still there if all of its frames are.
+--fail-under is then the share of bytes of such contexts.
+
 If the first argument is a folder, an archive or a list of paths, each profile in it is compared
 by itself, and --fail-under holds for each.
 
@@ -50,7 +56,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MatchArgs {
-    /// An instrumentation, sample or MIP profile; or a folder, an archive or a list of them
+    /// An instrumentation, sample, heap or MIP profile; or a folder, an archive or a list of them
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
@@ -58,17 +64,26 @@ pub struct MatchArgs {
     #[arg(value_name = "BINARY", required = true)]
     binaries: Vec<PathBuf>,
 
-    /// List at most this many of the hot functions that are lost
+    /// Compare the heap profile in an indexed profile instead of its counters
+    #[arg(long)]
+    memory: bool,
+
+    /// List at most this many of the hot functions, or of the frames and contexts, that are lost
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// Exit with code 3 if the matched functions have less than this share of all counts, in percent
+    /// Exit with code 3 if less than this share of all counts is of matched functions, in percent; of heap profiles: of
+    /// all bytes, of contexts that are still there
     #[arg(long, value_name = "PERCENT", value_parser = profkit_report::typed::percent)]
     fail_under: Option<f64>,
 
     /// Output format; docs/formats/match-json.md describes the JSON
     #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
     format: Format,
+
+    /// For heap profiles: search this folder for the debug files of stripped binaries, as gdb does
+    #[arg(long, value_name = "FOLDER", default_value = SYSTEM_DEBUG_FOLDER)]
+    debug_file_directory: Vec<PathBuf>,
 
     #[command(flatten)]
     annotate: AnnotateArgs,
@@ -94,6 +109,9 @@ fn compare(args: &MatchArgs) -> exit::Result {
 
 fn compare_one(args: &MatchArgs, input: &Input) -> exit::Result {
     warn_of_front(input);
+    if heap::is_heap(args, input) {
+        return heap::compare(args, input);
+    }
     let profile = ProfileFunctions::parse(input).map_err(|error| {
         match profile_among(input, &args.binaries).map(path_text) {
             Some(profile) => {

@@ -2,9 +2,8 @@
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure};
 use crate::io::add_binaries;
-use crate::print::{grouped, plural};
 use clap::Args;
-use profkit_analysis::heap::{HeapProfile, IndexedBinaries, LoadedHeap, load_heap};
+use profkit_analysis::heap::{HeapProfile, IndexedBinaries, LoadedHeap, ProgramFrames, load_heap};
 use profkit_analysis::matching::BinaryFunctions;
 use profkit_analysis::names::Spelling;
 use profkit_data::ErrorKind;
@@ -12,7 +11,9 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
 use profkit_merge::files::{Input, SingleInput};
 use profkit_merge::{MergeError, RunOptions};
-use profkit_report::heap::HeapView;
+use profkit_object::debug_files::DebugFolders;
+use profkit_report::heap::{HeapView, completed_notes};
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Heap profiles")]
@@ -88,21 +89,26 @@ impl Heap {
         Ok(heap)
     }
 
-    /// Gives names to functions for which the profile has only hashes. The names come from the binaries that the user named.
+    /// Gives names and source lines to frames that have none. They come from the binaries that the user named: from the
+    /// debug info, which has functions that are only inlined, and from symbols.
     fn add_names(&mut self, binaries: &BinaryArgs) -> Result<(), Failure> {
-        if binaries.binaries.is_empty() {
+        if binaries.binaries.is_empty() || !self.heap.is_incomplete() {
             return Ok(());
         }
         let mut functions = BinaryFunctions::for_names();
         add_binaries(&mut functions, &binaries.binaries)?;
+        let mut programs = ProgramFrames::wanted_by(&self.heap.profile);
+        programs.open_all(
+            binaries.binaries.iter().map(PathBuf::as_path),
+            &DebugFolders {
+                folders: binaries.debug_file_directory.clone(),
+            },
+        );
+        let mut done = self.heap.complete(&programs);
         let (named, unnamed) = self.heap.add_names(&functions);
-        if named + unnamed > 0 {
-            self.notes.push(format!(
-                "the binaries give names to {} of {} for which the profile has only hashes",
-                grouped(named),
-                plural((named + unnamed) as u64, "function")
-            ));
-        }
+        done.named += named;
+        done.unnamed = unnamed;
+        self.notes.extend(completed_notes(&done));
         Ok(())
     }
 

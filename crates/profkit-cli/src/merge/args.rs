@@ -119,6 +119,13 @@ pub struct MergeArgs {
     #[arg(long, help_heading = "Heap profiles")]
     pub(super) memprof_full_schema: bool,
 
+    /// Write also the names, source files and lines of heap profiles, so that nobody needs the binaries again
+    ///
+    /// They stand in a section of their own after LLVM's, where compilers and llvm-profdata do not look; all fields and
+    /// access histograms are kept, too. A merge of files that have this section writes it without being asked.
+    #[arg(long, help_heading = "Heap profiles")]
+    pub(super) portable: bool,
+
     /// Merge only the inputs of this kind; profiles of other kinds are left out, and a note says how many
     ///
     /// Without this option, a merge of instrumentation or heap profiles with sample profiles is an error, because

@@ -87,6 +87,7 @@ pub fn convert(args: ConvertArgs) -> Result {
             let none = NoBinaries::default();
             Ok(LoadedHeap::new(parts, report.clone(), &threads, &none).profile)
         },
+        programs: None,
         supplement: None,
         sparse: false,
         form,

@@ -4,15 +4,17 @@ use super::run::{MergeJob, NoResult, Remarks, StagedProfile};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
+use profkit_analysis::heap::{ProgramFrames, complete_section};
 use profkit_data::ids::program_name;
-use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::text::TextOptions;
+use profkit_data::instr::{InstrKind, InstrProfile};
 use profkit_data::memprof::MemProfile;
 use profkit_data::releases::{FrontEndScheme, Release};
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
 use profkit_merge::{Inputs, MergeOptions, MergedProfile, Reason, Report, merge_instr};
+use profkit_report::heap::completed_notes;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +25,9 @@ pub struct Job<'a> {
     pub options: MergeOptions,
     pub section: SectionChoice,
     pub symbolize: &'a Symbolize<'a>,
+    /// Looks in the named binaries for frames of heap profiles that have no name or source line; `None` if no binary is
+    /// named.
+    pub programs: Option<&'a FindFrames<'a>>,
     /// The sample profile that corrects the merged profile; `None` if the merged profile is not corrected.
     pub supplement: Option<Supplement>,
     /// Whether functions that never ran are left out.
@@ -32,6 +37,8 @@ pub struct Job<'a> {
     pub report: Option<PathBuf>,
     pub strict: bool,
 }
+
+pub type FindFrames<'a> = dyn Fn(&MemProfile) -> ProgramFrames + 'a;
 
 pub type Symbolize<'a> = dyn Fn(&HeapParts, &Report, &mut Remarks) -> Result<MemProfile> + 'a;
 
@@ -183,12 +190,17 @@ impl MergeJob for Job<'_> {
             if let Some(supplement) = &self.supplement {
                 supplement.correct(&mut one.profile, notes);
             }
-            let encoding = self.encoding(report, one.profile.kind, notes);
+            let encoding = self.encoding(report, &one.profile, notes);
+            if self.section.portable {
+                self.check_portable(&one.profile, merged.heap.as_ref())?;
+            }
             if let Encoding::Indexed(options) | Encoding::MemProfYaml(options) = &encoding {
                 let choice = match self.form {
                     Form::Indexed(Version::Release(release)) => self.section.release(Some(release)),
                     _ => self.section,
                 };
+                let is_yaml = matches!(encoding, Encoding::MemProfYaml(_));
+                let choice = choice.unknown_densities(is_yaml);
                 let heap = merged.heap.as_ref();
                 place_section(&mut one.profile, heap, options, choice).map_err(|error| {
                     let failure = match error {
@@ -197,6 +209,12 @@ impl MergeJob for Job<'_> {
                     };
                     failure.with_hints(error.hint())
                 })?;
+            }
+            if let Some(section) = &mut one.profile.memprof
+                && let Some(find) = self.programs
+                && let Some(done) = complete_section(section, find)
+            {
+                notes.extend(completed_notes(&done));
             }
             ready.push(write_profile(
                 self.open(&one)?,
@@ -231,7 +249,29 @@ impl Job<'_> {
         })
     }
 
-    fn encoding(&self, report: &Report, kind: InstrKind, notes: &mut Vec<String>) -> Encoding {
+    /// Refuses `--portable` for a result that cannot have a portable section.
+    fn check_portable(&self, profile: &InstrProfile, heap: Option<&MemProfile>) -> Result<()> {
+        if !matches!(self.form, Form::Indexed(_)) {
+            return Err(Failure::usage(
+                "--portable adds a section to indexed profiles; text and YAML cannot have it",
+            )
+            .with_hint("leave out --portable, or write the indexed format"));
+        }
+        if heap.is_none() && profile.memprof.is_none() {
+            return Err(Failure::input(
+                "--portable is for heap profiles, but the inputs hold none",
+            )
+            .with_hint("leave out --portable"));
+        }
+        Ok(())
+    }
+
+    fn encoding(
+        &self,
+        report: &Report,
+        profile: &InstrProfile,
+        notes: &mut Vec<String>,
+    ) -> Encoding {
         let version = match self.form {
             Form::Indexed(version) => version,
             Form::MemProfYaml => Version::Fitting,
@@ -254,7 +294,11 @@ impl Job<'_> {
             .events
             .iter()
             .all(|event| event.reason != Reason::HashGenerationUnknown);
-        let front_end = kind.contains(InstrKind::FRONT_END);
+        let has_functions = profile
+            .tables
+            .iter()
+            .any(|table| table.function_count() > 0);
+        let front_end = profile.kind.contains(InstrKind::FRONT_END) && has_functions;
         if front_end && known && scheme(options.version) != scheme(fitting) {
             push_once(
                 notes,

@@ -19,9 +19,9 @@ use crate::exit::{Failure, Result, Status};
 use crate::print::{self, plural};
 use crate::spelling::pattern;
 use args::Format;
-use job::{Destination, Form, Job};
+use job::{Destination, FindFrames, Form, Job};
 use profkit_analysis::correlate::{Binaries, Plan};
-use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
+use profkit_analysis::heap::{IndexedBinaries, LoadedHeap, ProgramFrames};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
 use profkit_merge::families::{
@@ -139,6 +139,7 @@ fn options(args: &MergeArgs) -> Result<MergeOptions> {
             None => ValueWeights::Exact,
         })
         .traces(traces)
+        .heap_copies(args.form.version.llvm.is_some())
         .mixed_hashes(args.mixed_hashes)
         .separate_by_build_id(args.destination.by_build_id.is_some());
     if filter.is_some() || no_filter.is_some() {
@@ -265,14 +266,26 @@ impl InstrMerge<'_, '_> {
         let replaced = self.inputs.notes.iter().filter_map(InputNote::replaced);
         run.sums = replaced.collect();
         let threads = options.run.threads.clone();
+        let find = |profile: &MemProfile| {
+            let mut programs = ProgramFrames::wanted_by(profile);
+            let paths = binaries.index.binaries.iter();
+            let paths = paths.map(|binary| binary.path.as_path());
+            programs.open_all(paths, &binaries.debug_folders);
+            programs
+        };
         let job = Job {
             options,
             section: SectionChoice::new()
                 .version(args.memprof_version)
-                .full_schema(args.memprof_full_schema),
+                .full_schema(args.memprof_full_schema)
+                .portable(args.portable),
             symbolize: &|parts, report, remarks| {
                 symbolize((args, &binaries), &threads, (parts, report), remarks)
             },
+            programs: args
+                .correlation
+                .is_used()
+                .then_some(&find as &FindFrames<'_>),
             supplement,
             sparse: args.sparse,
             form,

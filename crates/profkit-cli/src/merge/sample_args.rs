@@ -133,6 +133,7 @@ pub fn refuse_others(args: &MergeArgs) -> Result<()> {
         (args.mixed_hashes, "--mixed-hashes", "instrumentation"),
         (memprof_version, "--memprof-version", "heap"),
         (args.memprof_full_schema, "--memprof-full-schema", "heap"),
+        (args.portable, "--portable", "heap"),
         (!binaries.binaries.is_empty(), "--binaries", "raw"),
         (binaries.debuginfod, "--debuginfod", "raw"),
     ])

@@ -5,7 +5,7 @@ use super::options::ModeArgs;
 use crate::exit::{self, Failure, Result, Status};
 use crate::print::OutputArgs;
 use clap::{Args, Parser};
-use profkit_mip_driver::cc::{AssemblerCall, Call, Error, Runtime, Setup};
+use profkit_mip_driver::cc::{AssemblerCall, Call, Error, Runtime, Setup, UsedProfile, take_flags};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,6 +19,10 @@ Examples:
   cmake -DCMAKE_C_COMPILER_LAUNCHER=\"profkit;mip;cc;--\" \\
       -DCMAKE_C_LINKER_LAUNCHER=\"profkit;mip;cc;--\" ..
 
+  profkit mip cc -- clang -O2 -fmachine-profile-generate foo.c -o foo
+  profkit mip cc -- clang -O2 -fmachine-profile-use=foo.mip foo.c -o foo
+
+The last two lines have flags that were proposed for clang; docs/guide/mip-cc.md lists them.
 The messages and the exit code are those of the compiler.";
 
 #[derive(Clone, Debug, Parser)]
@@ -28,6 +32,11 @@ pub struct CcArgs {
     /// before it
     #[arg(last = true, required = true, value_name = "COMPILER")]
     command: Vec<OsString>,
+
+    /// The instrumented program that the profile of -fmachine-profile-use= is of; by default the file beside the profile
+    /// that has its name without .mip
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
 
     #[command(flatten)]
     code: CodeArgs,
@@ -51,6 +60,7 @@ impl CodeArgs {
     /// Returns the settings of the compiler driver. `words` are these options as the user typed them.
     pub fn setup(&self, words: Vec<OsString>) -> Result<Setup> {
         Ok(Setup {
+            instruments: true,
             options: self.mode.options()?,
             runtime: match &self.runtime {
                 _ if self.no_runtime => Runtime::None,
@@ -71,11 +81,30 @@ pub fn typed_words(subcommand: &str) -> Vec<OsString> {
 }
 
 pub fn run(args: &CcArgs) -> Result {
-    match Call::parse(&args.command)? {
+    let (flags, command) = take_flags(&args.command)?;
+    let flags = flags.as_ref();
+    if args.binary.is_some() && flags.is_none_or(|flags| flags.profile.is_none()) {
+        return Err(Failure::usage(
+            "--binary names the program of a profile that is used, and no profile is",
+        )
+        .with_hint("add -fmachine-profile-use=FILE.mip to the compiler's words"));
+    }
+    match Call::parse(&command)? {
         Call::PassOn(call) => Err(call.become_compiler().into()),
         Call::Work(call) => {
-            let setup = args.code.setup(typed_words("cc"))?;
-            Ok(Status::Code(call.run(&setup)?))
+            let mut words = typed_words("cc");
+            words.extend(flags.iter().flat_map(|flags| flags.options.clone()));
+            let again: CcArgs = parse_again("cc", &words)?;
+            let setup = Setup {
+                instruments: flags.is_none_or(|flags| flags.generate),
+                ..again.code.setup(words)?
+            };
+            let used = flags.and_then(|flags| flags.profile.clone());
+            let used = used.map(|profile| UsedProfile {
+                profile,
+                binary: args.binary.clone(),
+            });
+            Ok(Status::Code(call.run(&setup, used.as_ref())?))
         }
     }
 }

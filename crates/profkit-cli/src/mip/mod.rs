@@ -6,6 +6,7 @@ mod create;
 mod info;
 mod instrument;
 mod merge;
+pub mod mipdata;
 mod options;
 mod order;
 pub(crate) mod profile;

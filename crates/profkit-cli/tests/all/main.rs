@@ -22,6 +22,7 @@ mod mip_cargo;
 mod mip_cc;
 mod mip_edges;
 mod mip_lto;
+mod mip_macho;
 mod mip_pipelines;
 mod mip_programs;
 mod mip_runtime;

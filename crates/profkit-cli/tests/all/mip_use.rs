@@ -571,3 +571,84 @@ fn parts_count_with_their_function() {
     assert!(of("work").contains(" 2: 5\n 3: 5"), "{samples}");
     assert!(of("idle").contains(" 2: 0\n 3: 0"), "{samples}");
 }
+
+/// The flags that were proposed for clang: the program is built with them, runs, and is built again with its profile.
+#[test]
+fn flags_of_the_proposal_build_run_and_build_again() {
+    let llvm = require_or_skip!(22);
+    or_skip!(links_c(llvm.clang(), &[]));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let cc = |options: &[&str], flags: &[&str], output: &str| {
+        let mut command = profkit(folder);
+        command.arg("cc").args(options).arg("--").arg(llvm.clang());
+        command.args(["-O2", "-g", "-fdebug-info-for-profiling"]);
+        command.arg(repo_root().join("tests/programs/paths.c"));
+        let output = command.args(flags).args(["-o", output]).output().unwrap();
+        (
+            output.status.code(),
+            text(&output.stdout) + &text(&output.stderr),
+        )
+    };
+    let record = [
+        "-fmachine-profile-generate",
+        "-fmachine-profile-block-coverage",
+        "-fbasic-block-address-map",
+    ];
+    assert_eq!(cc(&[], &record, "app"), (Some(0), String::new()));
+    let raw = folder.join("app.mipraw");
+    let mut run = Command::new(folder.join("app"));
+    succeed(run.env("LLVM_MIP_PROFILE_FILENAME", &raw));
+    succeed(profkit(folder).args([
+        "merge",
+        "-q",
+        "-p",
+        "app.mip",
+        "--binary",
+        "app",
+        "app.mipraw",
+    ]));
+    // The order, the samples and the blocks are used: cold blocks have left their functions.
+    let cold = |program: &str| {
+        let file = std::fs::read(folder.join(program)).unwrap();
+        let file = object::File::parse(&*file).unwrap();
+        let names = file
+            .symbols()
+            .filter_map(|symbol| Some(symbol.name().ok()?.to_owned()));
+        names.filter(|name| name.ends_with(".cold")).count()
+    };
+    let with = "-fmachine-profile-use=app.mip";
+    assert_eq!(cc(&[], &[with], "new"), (Some(0), String::new()));
+    assert!(cold("new") > 0);
+    assert_eq!(cold("app"), 0);
+    // Beside a profile of another name there is no program.
+    std::fs::copy(folder.join("app.mip"), folder.join("alone.mip")).unwrap();
+    let (code, said) = cc(&[], &["-fmachine-profile-use=alone.mip"], "alone.out");
+    assert_eq!(code, Some(0));
+    assert_eq!(
+        said,
+        "note: alone.mip: the program that it is of is not beside it, so only the order of its functions is used; name the program with --binary\n"
+    );
+    let (code, said) = cc(
+        &["--binary", "app"],
+        &["-fmachine-profile-use=alone.mip"],
+        "with",
+    );
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!(cold("with"), cold("new"));
+    // A program of another build, a file that is no profile, and an option without its flag.
+    let (code, said) = cc(
+        &["--binary", "new"],
+        &["-fmachine-profile-use=alone.mip"],
+        "x",
+    );
+    assert!(code == Some(1) && said.contains("found build id"), "{said}");
+    let (code, said) = cc(&[], &["-fmachine-profile-use=app"], "x");
+    assert!(
+        code == Some(1) && said.starts_with("error: app: "),
+        "{said}"
+    );
+    let (code, said) = cc(&["--binary", "app"], &[], "x");
+    assert!(code == Some(2) && said.contains("no profile is"), "{said}");
+    assert!(!folder.join("x").exists());
+}

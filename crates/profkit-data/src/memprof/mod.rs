@@ -11,6 +11,9 @@ mod data_access;
 pub mod diff;
 pub mod indexed;
 mod losses;
+pub mod portable;
+#[cfg(test)]
+mod portable_tests;
 mod profile;
 pub mod raw;
 mod sites;
@@ -24,8 +27,8 @@ pub use contexts::{AddressId, Context, FrameList, build};
 pub use data_access::{DataAccess, DataRecord, Datum};
 pub use losses::Losses;
 pub use profile::{
-    AllocSite, CallSite, Frame, FrameId, IdScheme, MemProfile, Record, StackId, canonical_name,
-    guid,
+    AllocSite, CallSite, Frame, FrameId, IdScheme, MemProfile, Record, SourceLocation, StackId,
+    add_histogram, canonical_name, guid,
 };
-pub use sites::Allocations;
+pub use sites::{Allocations, InlinedAt};
 pub use summary::{Hotness, MemProfSummary, Thresholds};

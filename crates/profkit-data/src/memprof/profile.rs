@@ -21,6 +21,19 @@ pub struct Frame {
     pub is_inline: bool,
 }
 
+/// The place of a frame in a source file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceLocation {
+    /// The file; empty if unknown.
+    pub file: Vec<u8>,
+    /// The line, from 1; 0 if unknown.
+    pub line: u32,
+    /// The column, from 1; 0 if unknown.
+    pub column: u32,
+    /// The discriminator, which distinguishes blocks on the same line.
+    pub discriminator: u32,
+}
+
 pub(super) const FRAME_LEN: usize = 17;
 
 impl Frame {
@@ -119,6 +132,16 @@ pub struct AllocSite {
     pub histogram: Vec<u64>,
 }
 
+/// Adds the access histogram `later` to `own`. The result is as long as the longer of the two.
+pub fn add_histogram(own: &mut Vec<u64>, later: &[u64]) {
+    if later.len() > own.len() {
+        own.resize(later.len(), 0);
+    }
+    for (own, later) in own.iter_mut().zip(later) {
+        *own = own.saturating_add(*later);
+    }
+}
+
 /// A call that leads to an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallSite {
@@ -170,6 +193,9 @@ pub struct MemProfile {
     /// The names of functions by their hash. The names are known only if the profile was made from a program, because
     /// LLVM's files contain only hashes.
     pub names: FxHashMap<u64, Vec<u8>>,
+    /// The places of frames in source files. They are known only if the profile was made from a program with debug info,
+    /// or read from a file with a portable section ([`portable`](super::portable)).
+    pub locations: FxHashMap<Frame, SourceLocation>,
 }
 
 impl MemProfile {
@@ -299,7 +325,25 @@ impl MemProfile {
         }
         ordered.data_access.clone_from(&self.data_access);
         ordered.names.clone_from(&self.names);
+        ordered.locations.clone_from(&self.locations);
         ordered
+    }
+
+    /// Removes the fields of memory info blocks that the blocks of `other` do not have. `other` must have the same
+    /// allocations in each record.
+    pub(crate) fn forget_unknown_fields(&mut self, other: &MemProfile) {
+        for record in &mut self.records {
+            let Some(known) = other.record(record.function) else {
+                continue;
+            };
+            for (site, known) in record.alloc_sites.iter_mut().zip(&known.alloc_sites) {
+                let unknown = |field: &Field| !known.block.has(*field);
+                Field::ALL
+                    .into_iter()
+                    .filter(unknown)
+                    .for_each(|field| site.block.unset(field));
+            }
+        }
     }
 
     /// Returns the ids that `scheme` gives to the frames and call stacks of the profile.

@@ -1,6 +1,6 @@
 //! Lists each allocation context of a profile once.
 use super::block::MemInfoBlock;
-use super::profile::{MemProfile, StackId};
+use super::profile::{MemProfile, StackId, add_histogram};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The allocations that were made with one call stack.
@@ -40,6 +40,26 @@ impl MemProfile {
         list
     }
 
+    /// Returns the access histogram of each call stack whose allocations have one: for each eight bytes of the allocations,
+    /// the number of accesses. It is the sum over the contexts of the call stack.
+    pub fn histograms(&self) -> FxHashMap<StackId, Vec<u64>> {
+        let mut inlined = InlinedAt::default();
+        let mut seen: FxHashSet<(StackId, u32)> = FxHashSet::default();
+        let mut list: FxHashMap<StackId, Vec<u64>> = FxHashMap::default();
+        for record in self.records() {
+            let mut times: FxHashMap<StackId, u32> = FxHashMap::default();
+            for site in &record.alloc_sites {
+                let own = inlined.times(self, site.stack, record.function);
+                let times = times.entry(site.stack).or_insert(0);
+                if seen.insert((site.stack, *times / own.max(1))) && !site.histogram.is_empty() {
+                    add_histogram(list.entry(site.stack).or_default(), &site.histogram);
+                }
+                *times += 1;
+            }
+        }
+        list
+    }
+
     /// Returns one entry for each call stack that makes allocations, in the order of the function records. Several
     /// records can have allocations with the same call stack. The statistics of an entry are the sum over all of them.
     pub fn allocations_by_stack(&self) -> Vec<Allocations> {
@@ -60,14 +80,21 @@ impl MemProfile {
 /// Counts how often each function occurs among the frames at a call stack's innermost address. There are several such
 /// frames if functions are inlined there. Each call stack is searched only once, because in a damaged file many records
 /// can refer to one very long stack.
-#[derive(Default)]
-struct InlinedAt {
+///
+/// A counter must be used with one profile only, whose call stacks it remembers by their ids.
+#[derive(Clone, Debug, Default)]
+pub struct InlinedAt {
     stacks: FxHashSet<StackId>,
     times: FxHashMap<(StackId, u64), u32>,
 }
 
 impl InlinedAt {
-    fn times(&mut self, profile: &MemProfile, stack: StackId, function: u64) -> u32 {
+    /// Returns how often the function occurs among the frames at the innermost address of the call stack. The record of
+    /// the function has each context with this call stack that many times.
+    ///
+    /// # Panics
+    /// If `stack` is not a call stack of this profile.
+    pub fn times(&mut self, profile: &MemProfile, stack: StackId, function: u64) -> u32 {
         if self.stacks.insert(stack) {
             for frame in profile.stack(stack) {
                 *self.times.entry((stack, frame.function)).or_insert(0) += 1;

@@ -173,8 +173,12 @@ impl Worker<'_, '_> {
         if let Some(section) = memprof {
             group.memprof.take(opened, section, false);
         }
-        group.inputs.push(InputKind { input, kind });
-        self.generations.note(input, kind, word, is_raw);
+        group.inputs.push(InputKind {
+            input,
+            kind,
+            has_functions: true,
+        });
+        self.generations.note(input, kind, word, is_raw, true);
         Ok(match records.implausible {
             Some(count) => self.implausible(input, count),
             None => Outcome::Kept,

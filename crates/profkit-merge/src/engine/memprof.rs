@@ -1,14 +1,17 @@
-//! The MemProf sections of indexed inputs. If only one input has a section, the section is copied without being parsed.
-//! If several inputs have one, the sections are parsed
-//! and added up, and the writer of the result encodes the sum.
-use crate::driver::{Cancelled, Driver, OpenedInput, ReportPart};
+//! The MemProf sections of indexed inputs. The sections of several inputs are added up, and the writer of the result
+//! encodes the sum. The section of a single input is copied, unless it has a call stack several times: then these
+//! contexts are added up. Under LLVM's rules it is copied in any case.
+use super::Context;
+use crate::driver::{Cancelled, OpenedInput, ReportPart};
 use crate::memprof::{ContextRule, MemProfSum};
 use crate::report::{Action, Event, Reason};
 use profkit_data::Error;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::instr::{HeapSection, MemProfSection};
 use profkit_data::memprof::Schema;
-use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions};
+use profkit_data::memprof::indexed::{
+    IndexedMemProf, IndexedMemProfOptions, options_of, read_section,
+};
 
 /// Only the first section is kept in memory. The inputs stay open; if there are several sections, they are read in
 /// input order at the end.
@@ -23,6 +26,7 @@ struct Sum {
     profiles: MemProfSum,
     version: u32,
     full: bool,
+    portable: bool,
 }
 
 impl MemProfs {
@@ -46,20 +50,40 @@ impl MemProfs {
 
     pub(crate) fn finish(
         mut self,
-        driver: &Driver<'_>,
+        context: &Context<'_, '_>,
         part: &mut ReportPart,
     ) -> Result<Option<HeapSection>, Cancelled> {
-        let Some((_, kept)) = self.first else {
+        let Some((first, mut kept)) = self.first else {
             return Ok(None);
         };
+        let driver = context.driver;
+        let copies = context.options.heap_copies;
         if self.inputs.len() == 1 {
-            return Ok(Some(HeapSection::Stored(kept)));
+            if context.strategy.is_llvm {
+                return Ok(Some(HeapSection::Stored(kept.without_portable())));
+            }
+            if let Err(error) = kept.check_portable() {
+                if self.inputs.iter().any(|(_, sound)| *sound) {
+                    part.repaired_after_all();
+                }
+                let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
+                part.log
+                    .push(Event::from_error(first, action, reason, &error));
+                kept = kept.without_portable();
+            }
+            let combined = if copies { None } else { combined(&kept) };
+            return Ok(Some(combined.unwrap_or(HeapSection::Stored(kept))));
         }
         self.inputs.sort_unstable();
         let mut sum = Sum {
-            profiles: MemProfSum::new(ContextRule::Add),
+            profiles: MemProfSum::new(if copies {
+                ContextRule::AddCopies
+            } else {
+                ContextRule::Add
+            }),
             version: 0,
             full: false,
+            portable: false,
         };
         let mut buffer = Vec::new();
         for (input, sound) in self.inputs {
@@ -90,9 +114,23 @@ impl MemProfs {
             return Ok(Some(HeapSection::Stored(kept)));
         }
         let options = IndexedMemProfOptions::for_version(sum.version, sum.full);
+        let options = options.portable(sum.portable);
         let sum = Box::new(sum.profiles.finish());
         Ok(Some(HeapSection::Profile(sum, options)))
     }
+}
+
+/// The heap profile of a section that has a call stack several times, with each call stack once. `None` if there is no
+/// such call stack, or if the section is damaged: a damaged section is copied as it is.
+fn combined(section: &MemProfSection) -> Option<HeapSection> {
+    let (profile, _) = read_section(section).ok()?;
+    let mut sum = MemProfSum::new(ContextRule::Add);
+    sum.add(&profile);
+    if !sum.has_combined() {
+        return None;
+    }
+    let options = options_of(section).ok()?;
+    Some(HeapSection::Profile(Box::new(sum.finish()), options))
 }
 
 impl Sum {
@@ -103,6 +141,7 @@ impl Sum {
         let Some(section) = profile.memprof() else {
             return Ok(());
         };
+        self.portable |= section.has_portable();
         let end = usize::try_from(section.offset)
             .unwrap_or(usize::MAX)
             .saturating_add(section.bytes.len());

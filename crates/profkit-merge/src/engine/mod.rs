@@ -352,7 +352,7 @@ fn finish_group(
         binary_ids: group.binary_ids.into_iter().collect(),
         traces,
         vtable_names,
-        memprof: group.memprof.finish(context.driver, part)?,
+        memprof: group.memprof.finish(context, part)?,
     };
     if !profile.traces.traces.is_empty() {
         profile.kind |= InstrKind::TEMPORAL;

@@ -397,7 +397,8 @@ impl Worker<'_, '_> {
         // An input that contributes nothing has no influence on the kind of the merged profile.
         let of_use = |kept: u64| kept > 0 || file.is_empty();
         if of_use(stats.kept) {
-            self.generations.note(input, kind, word, is_raw);
+            self.generations
+                .note(input, kind, word, is_raw, stats.kept > 0);
         }
         let mut used: Vec<usize> = Vec::new();
         let mut traces_of_parts = Vec::new();
@@ -423,7 +424,11 @@ impl Worker<'_, '_> {
                 (stats.kept, kind)
             };
             if of_use(kept) {
-                group.inputs.push(InputKind { input, kind });
+                group.inputs.push(InputKind {
+                    input,
+                    kind,
+                    has_functions: kept > 0,
+                });
                 used.push(part.group);
             }
         }

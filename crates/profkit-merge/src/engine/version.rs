@@ -19,10 +19,20 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generations {
     origins: BTreeMap<HashOrigin, Members>,
+    /// The newest indexed version that an input without functions suggests; `None` if there are no such inputs. These
+    /// inputs have no hashes, so their version counts only if no input has functions.
+    without_functions: Option<u32>,
 }
 
 impl Generations {
-    pub(crate) fn note(&mut self, input: usize, kind: InstrKind, version_word: u64, is_raw: bool) {
+    pub(crate) fn note(
+        &mut self,
+        input: usize,
+        kind: InstrKind,
+        version_word: u64,
+        is_raw: bool,
+        has_functions: bool,
+    ) {
         let version = u32::try_from(version_word & variant::VERSION_MASK).unwrap_or(0);
         let front_end = kind.contains(InstrKind::FRONT_END);
         if version != 0 && (front_end || kind.contains(InstrKind::IR)) {
@@ -31,11 +41,17 @@ impl Generations {
                 is_raw,
                 version,
             };
-            self.origins.entry(origin).or_default().add(input);
+            if has_functions {
+                self.origins.entry(origin).or_default().add(input);
+            } else if front_end {
+                let (fitting, _) = origin.front_end_version();
+                self.without_functions = self.without_functions.max(Some(fitting));
+            }
         }
     }
 
     pub(crate) fn absorb(&mut self, other: Generations) {
+        self.without_functions = self.without_functions.max(other.without_functions);
         for (origin, members) in other.origins {
             self.origins.entry(origin).or_default().absorb(&members);
         }
@@ -149,8 +165,10 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
         );
     }
     let Some((&newest, (_, newest_clangs))) = origins.last_key_value() else {
+        let alone = generations.origins.is_empty();
+        let without_functions = generations.without_functions.filter(|_| alone);
         return Suggestion {
-            version: indexed::VERSION_DEFAULT,
+            version: without_functions.unwrap_or(indexed::VERSION_DEFAULT),
             notes,
         };
     };
@@ -229,7 +247,7 @@ mod tests {
     fn generations(kind: InstrKind, inputs: &[(bool, u32)]) -> Generations {
         let mut generations = Generations::default();
         for (input, &(is_raw, version)) in inputs.iter().enumerate() {
-            generations.note(input, kind, u64::from(version), is_raw);
+            generations.note(input, kind, u64::from(version), is_raw, true);
         }
         generations
     }
@@ -258,6 +276,20 @@ mod tests {
         insta::assert_snapshot!(notes.join("\n"), @": kept, but raw version 10 does not show which clang computed the function hashes; the newest clang is assumed, which uses indexed version 13");
         assert_eq!(suggestion(&[(true, 5)]).0, 7);
         assert_eq!(suggestion(&[(true, 4)]).0, 5);
+    }
+
+    #[test]
+    fn inputs_without_functions_have_a_say_only_among_themselves() {
+        let mut mixed = generations(InstrKind::FRONT_END, &[(false, 13)]);
+        let with_old = |mixed: &mut Generations| {
+            mixed.note(7, InstrKind::FRONT_END, 12, false, false);
+        };
+        with_old(&mut mixed);
+        assert!(check(&mixed, &&[("a", Vec::new())][..]).is_ok());
+        assert_eq!(suggest(&mixed).version, 13);
+        let mut alone = Generations::default();
+        with_old(&mut alone);
+        assert_eq!(suggest(&alone).version, 12);
     }
 
     #[test]

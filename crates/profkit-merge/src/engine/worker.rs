@@ -230,8 +230,14 @@ impl<'c, 'i> Worker<'c, 'i> {
         self.llvm_kind = llvm_kind;
         group.raw_ids.extend(ids.iter().cloned());
         group.binary_ids.extend(ids);
-        group.inputs.push(InputKind { input, kind });
-        self.generations.note(input, kind, word, true);
+        let has_functions = profile.record_count() > 0;
+        group.inputs.push(InputKind {
+            input,
+            kind,
+            has_functions,
+        });
+        self.generations
+            .note(input, kind, word, true, has_functions);
         part.totals.fast_profiles += 1;
         self.no_traces(input);
         true

@@ -24,12 +24,13 @@ pub struct HeapParts {
 }
 
 impl HeapParts {
-    /// Returns the sum of the symbolised raw dumps and all YAML profiles.
+    /// Returns the sum of the symbolised raw dumps and all YAML profiles. Contexts that a dump has at several addresses
+    /// with the same call stack stay apart ([`ContextRule::AddCopies`]).
     pub fn sum(&self, symbolized: MemProfile) -> MemProfile {
         if self.profiles.is_empty() {
             return symbolized;
         }
-        let mut sum = MemProfSum::new(ContextRule::Add);
+        let mut sum = MemProfSum::new(ContextRule::AddCopies);
         sum.add(&symbolized);
         for profile in &self.profiles {
             sum.add(profile);

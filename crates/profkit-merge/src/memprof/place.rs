@@ -4,7 +4,7 @@ use profkit_data::Error;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::{HeapSection, InstrProfile};
 use profkit_data::memprof::indexed::IndexedMemProfOptions;
-use profkit_data::memprof::{IdScheme, MemProfile};
+use profkit_data::memprof::{Allocations, Field, IdScheme, MemProfile};
 use profkit_data::releases::Release;
 use std::fmt;
 
@@ -21,6 +21,12 @@ pub struct SectionChoice {
     pub full_schema: bool,
     /// The LLVM release that must be able to read the section. `None` takes that of [`IndexedWriteOptions::for_llvm`].
     pub release: Option<Release>,
+    /// Whether to write a portable section: names, source locations and histograms, which LLVM's section does not have. It
+    /// is written also if the existing section has one.
+    pub portable: bool,
+    /// Whether access densities that are not known ([`SectionError::UnknownDensities`]) are no error. They are written as
+    /// 0, by which compilers take contexts for cold.
+    pub unknown_densities: bool,
 }
 
 impl SectionChoice {
@@ -33,6 +39,8 @@ impl SectionChoice {
         version: Option<u32>,
         full_schema: bool,
         release: Option<Release>,
+        portable: bool,
+        unknown_densities: bool,
     }
 
     /// `None` if an indexed file of this version cannot contain heap profiles.
@@ -41,7 +49,7 @@ impl SectionChoice {
         indexed: &IndexedWriteOptions,
     ) -> Result<Option<IndexedMemProfOptions>, SectionError> {
         let known = |version: u32| indexed.known_memprof.contains(&u64::from(version));
-        let full = self.full_schema;
+        let full = self.full_schema || self.portable;
         let release = self.release.or(indexed.release);
         let Some(asked) = self.version else {
             let Some(release) = release else {
@@ -50,7 +58,8 @@ impl SectionChoice {
             };
             let own = IndexedMemProfOptions::for_llvm(release);
             return Ok(own.map(|own| {
-                if full {
+                // Versions 0 and 1 have all fields that the release knows; it refuses others.
+                if full && own.version >= 2 {
                     IndexedMemProfOptions::for_version(own.version, true).ids(own.ids)
                 } else {
                     own
@@ -91,6 +100,14 @@ pub enum SectionError {
     },
     /// The heap profile has allocations, but no access to them was counted ([`MemProfile::lacks_accesses`]).
     NoAccesses,
+    /// Some contexts have no access density, by which compilers decide what is cold. LLVM 14 and 15 do not record it, and
+    /// it can be computed only if all allocations of a context are alike.
+    UnknownDensities {
+        /// The number of contexts without an access density.
+        contexts: u64,
+        /// The number of all contexts.
+        total: u64,
+    },
     /// The existing MemProf section cannot be read.
     Section(Error),
 }
@@ -105,6 +122,9 @@ impl SectionError {
             }
             SectionError::NoAccesses => Some(
                 "profile the program with -fmemory-profile of clang, which counts accesses; `profkit show` shows this profile as it is",
+            ),
+            SectionError::UnknownDensities { .. } => Some(
+                "profile the program with clang 16 or later; `--llvm 15` writes a profile without densities for LLVM 15, `--to memprof-yaml` all that is known, and `profkit show` shows it",
             ),
             SectionError::Section(error) => error.hint(),
         }
@@ -124,6 +144,10 @@ impl fmt::Display for SectionError {
             SectionError::NoAccesses => f.write_str(
                 "the heap profile has no access counts: compilers would treat all long-lived memory as cold",
             ),
+            SectionError::UnknownDensities { contexts, total } => write!(
+                f,
+                "{contexts} of {total} contexts have no access density, which LLVM 14 and 15 do not record: compilers would take long-lived ones for cold"
+            ),
             SectionError::Section(error) => error.fmt(f),
         }
     }
@@ -139,8 +163,8 @@ impl std::error::Error for SectionError {}
 /// and is no error.
 ///
 /// # Errors
-/// If no version of the section is suitable, if a heap profile is given and the existing section cannot be read, or if
-/// the given heap profile has no access counts.
+/// If no version of the section is suitable, if a heap profile is given and the existing section cannot be read, if
+/// the given heap profile has no access counts, or if contexts have no access density and the section is to have them.
 pub fn place_section(
     profile: &mut InstrProfile,
     heap: Option<&MemProfile>,
@@ -149,11 +173,21 @@ pub fn place_section(
 ) -> Result<(), SectionError> {
     let known = |version: u64| indexed.known_memprof.contains(&version);
     let fits = |section: &HeapSection| section.version().is_some_and(known);
-    let stays = |section: &HeapSection| choice.version.is_none() && fits(section);
+    let has_portable = |section: &HeapSection| section.has_portable();
+    let stays = |section: &HeapSection| {
+        let same = choice.version.is_none() && (!choice.portable || has_portable(section));
+        same && fits(section)
+    };
     if heap.is_none() && profile.memprof.as_ref().is_none_or(stays) {
         return Ok(());
     }
-    let mut sum = MemProfSum::new(ContextRule::Add);
+    let portable = choice.portable || profile.memprof.as_ref().is_some_and(has_portable);
+    let choice = choice.portable(portable);
+    let for_release = choice.release.or(indexed.release).is_some();
+    let mut sum = MemProfSum::new(match for_release {
+        true => ContextRule::AddCopies,
+        false => ContextRule::Add,
+    });
     match profile.memprof.as_ref().map(HeapSection::profile) {
         Some(Ok(profile)) => sum.add(&profile),
         Some(Err(_)) if heap.is_none() => return Ok(()),
@@ -172,9 +206,22 @@ pub fn place_section(
         });
     };
     let mut whole = sum.finish();
+    let density = Field::TotalLifetimeAccessDensity;
+    if !choice.unknown_densities && section.schema.fields().contains(&density) {
+        let contexts = whole.contexts();
+        let unknown = |context: &&Allocations| !context.block.has(density);
+        let count = contexts.iter().filter(unknown).count() as u64;
+        if count > 0 {
+            return Err(SectionError::UnknownDensities {
+                contexts: count,
+                total: contexts.len() as u64,
+            });
+        }
+    }
     if section.ids == IdScheme::Combined {
         whole = whole.in_order_of_llvm_19();
     }
+    let section = section.portable(portable);
     profile.memprof = Some(HeapSection::Profile(Box::new(whole), section));
     Ok(())
 }

@@ -6,7 +6,7 @@ use profkit_data::memprof::raw::{
     DumpToWrite, RawBlock, RawMemProf, RawMemProfOptions, Segment, Version, write,
 };
 use profkit_data::memprof::{
-    AddressId, Context, Field, Frame, MemInfoBlock, MemProfile, build, yaml,
+    AddressId, Context, Field, Frame, MemInfoBlock, MemProfile, SourceLocation, build, yaml,
 };
 use proptest::prelude::*;
 
@@ -197,6 +197,102 @@ proptest! {
         let sums = [sum_of(&profiles[..1]), sum_of(&profiles[1..])];
         prop_assert_eq!(unordered(&sum_of(&sums)), unordered(&sum_of(&profiles)));
     }
+}
+
+/// Gives names and source locations to a profile, as those of build number `build`.
+fn located(mut profile: MemProfile, build: u32) -> MemProfile {
+    let frames: Vec<Frame> = profile.frames().iter().copied().collect();
+    for frame in frames {
+        let place = SourceLocation {
+            file: format!("{}.c", frame.function).into_bytes(),
+            line: 100 * build + frame.line_offset,
+            column: frame.column,
+            discriminator: 0,
+        };
+        profile.locations.insert(frame, place);
+        let name = format!("function_{}", frame.function);
+        profile.names.insert(frame.function, name.into_bytes());
+    }
+    profile
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn names_and_locations_add_up_in_any_order_and_grouping(runs in runs()) {
+        let profiles: Vec<_> = (1..).zip(&runs).map(|(build, run)| located(profile_of(run), build)).collect();
+        let all = sum_of(&profiles);
+        let mut turned = profiles.clone();
+        turned.reverse();
+        let grouped = [sum_of(&profiles[..1]), sum_of(&profiles[1..])];
+        let twice = sum_of(&[all.clone(), all.clone()]);
+        for other in [sum_of(&turned), sum_of(&grouped), twice] {
+            prop_assert_eq!(&other.names, &all.names);
+            prop_assert_eq!(&other.locations, &all.locations);
+        }
+        prop_assert_eq!(all.locations.len(), all.frames().len());
+    }
+}
+
+/// Two copies of a call, and a function that is inlined into itself at its allocation.
+#[test]
+fn equal_call_stacks_become_one_context_unless_copies_are_kept() {
+    let mut profile = MemProfile::default();
+    let frame = |is_inline| Frame {
+        function: 1,
+        line_offset: 3,
+        column: 1,
+        is_inline,
+    };
+    let frames = vec![
+        profile.add_frame(frame(true)),
+        profile.add_frame(frame(false)),
+    ];
+    let mut addresses = IndexVec::new();
+    let copies = [addresses.push(frames.clone()), addresses.push(frames)];
+    let stacks = copies.map(|address| [address]);
+    let histograms = [vec![1, 2], vec![10, 20, 30]];
+    let contexts = stacks
+        .iter()
+        .zip(&histograms)
+        .map(|(stack, histogram)| Context {
+            addresses: stack,
+            block: block(&[1; 25]),
+            histogram,
+        });
+    build(&mut profile, &addresses, contexts);
+    let sum = |rule, times: usize| {
+        let mut sum = MemProfSum::new(rule);
+        for _ in 0..times {
+            sum.add(&profile);
+        }
+        let combined = sum.has_combined();
+        let sum = sum.finish();
+        let counts: Vec<u64> = sum
+            .contexts()
+            .iter()
+            .map(|context| context.block.get(Field::AllocCount))
+            .collect();
+        let sites = &sum.records()[0].alloc_sites;
+        (counts, sites.len(), sites[0].histogram.clone(), combined)
+    };
+    assert_eq!(
+        sum(ContextRule::Add, 1),
+        (vec![2], 2, vec![11, 22, 30], true)
+    );
+    assert_eq!(
+        sum(ContextRule::Add, 2),
+        (vec![4], 2, vec![22, 44, 60], true)
+    );
+    assert_eq!(
+        sum(ContextRule::AddCopies, 1),
+        (vec![1, 1], 4, vec![1, 2], false)
+    );
+    assert_eq!(
+        sum(ContextRule::AddCopies, 2),
+        (vec![2, 2], 4, vec![2, 4], true)
+    );
 }
 
 #[test]

@@ -105,7 +105,7 @@ pub fn link(call: &Call, setup: &cc::Setup) -> Result<u8> {
         .collect();
     match cc::Call::parse(&command)? {
         cc::Call::PassOn(call) => Err(call.become_compiler()),
-        cc::Call::Work(call) => call.run(&setup),
+        cc::Call::Work(call) => call.run(&setup, None),
     }
 }
 

@@ -73,6 +73,13 @@ pub enum Error {
     Unsupported(Unsupported),
     /// A crate cannot be instrumented. The variant holds the reason.
     Crate(Unsupported),
+    /// A profile that the build uses, or the program that it is of, cannot be used.
+    Profile {
+        /// The name of the file.
+        name: String,
+        /// What is wrong with the file.
+        error: profkit_data::Error,
+    },
     /// Neither `XDG_CACHE_HOME` nor `HOME` is set, so there is no folder for links to this program.
     NoCache,
     /// rustc wrote no assembly file for an object.
@@ -130,6 +137,7 @@ impl Error {
             | Error::NoCache => true,
             Error::Runtime(error) => error.is_usage(),
             Error::System { .. }
+            | Error::Profile { .. }
             | Error::NoAssembly { .. }
             | Error::Assembler { .. }
             | Error::Library { .. }
@@ -145,6 +153,7 @@ impl Error {
             Error::Unsupported(unsupported) | Error::Crate(unsupported) => {
                 unsupported.hint.map(str::to_owned)
             }
+            Error::Profile { error, .. } => error.hint().map(str::to_owned),
             Error::Runtime(error) => error.hint(),
             Error::WriteLibrary(error) => error.hint(),
             Error::UnknownCompiler { .. } => Some(
@@ -204,6 +213,7 @@ impl fmt::Display for Error {
                 "{name} is neither Clang nor GCC, according to its name and to what it prints for --version"
             ),
             Error::Unsupported(unsupported) | Error::Crate(unsupported) => unsupported.fmt(f),
+            Error::Profile { name, error } => write!(f, "{name}: {error}"),
             Error::NoCache => f.write_str(
                 "neither XDG_CACHE_HOME nor HOME is set, so there is no folder for the symbolic links through which cargo starts profkit",
             ),

@@ -15,16 +15,20 @@
 mod assembler;
 mod bounds;
 mod error;
+mod flags;
 mod lto;
 mod parse;
 mod plan;
 mod run;
 #[cfg(test)]
 mod tests;
+mod used;
 
 pub use assembler::{AssemblerCall, is_assembler};
 pub use error::{Doing, Error, Result, Unsupported};
+pub use flags::{Flags, take as take_flags};
 pub(crate) use run::{exit_code, instrument_file, is_clang};
+pub use used::UsedProfile;
 
 use crate::runtime::{self, Variant};
 use parse::Parsed;
@@ -36,6 +40,8 @@ use std::path::PathBuf;
 /// The settings of the compiler driver: how code is instrumented and linked.
 #[derive(Clone, Debug)]
 pub struct Setup {
+    /// Whether code is instrumented. If not, the compiler only uses a profile.
+    pub instruments: bool,
     /// The options of the instrumenter: what it records, and in which functions.
     pub options: Options,
     /// The MIP runtime to link.
@@ -121,11 +127,12 @@ impl Unchanged<'_> {
 }
 
 impl Work<'_> {
-    /// Carries out the command line. Returns the exit code for this process.
+    /// Carries out the command line. If a profile is used, the compiler and its linker get what they can use of it; what
+    /// they cannot use is said on standard error. Returns the exit code for this process.
     ///
     /// # Errors
     /// If a program cannot be started, the assembly cannot be instrumented, or there is no runtime.
-    pub fn run(&self, setup: &Setup) -> Result<u8> {
-        run::run(setup, &self.compiler, &self.parsed, self.words)
+    pub fn run(&self, setup: &Setup, used: Option<&UsedProfile>) -> Result<u8> {
+        run::run(setup, used, &self.compiler, &self.parsed, self.words)
     }
 }

@@ -2,6 +2,7 @@
 use super::error::{Doing, Error, Result};
 use super::parse::{self, Family, Parsed, Stop};
 use super::plan::{self, Group, Places, Step};
+use super::used::UsedProfile;
 use super::{Runtime, Setup, assembler, bounds, lto};
 use crate::runtime::{self, Variant};
 use profkit_merge::files::response;
@@ -93,6 +94,12 @@ impl Compiler {
         self.cannot_start(error)
     }
 
+    /// Returns the number of the compiler's release, such as 22; `None` if the compiler prints none.
+    pub fn release(&self) -> Result<Option<u32>> {
+        let version = self.ask(&["-dumpversion".into()])?;
+        Ok(version.split('.').next().and_then(|it| it.parse().ok()))
+    }
+
     /// Returns the target triple for which the compiler compiles with these words.
     pub fn target(&self, words: &[OsString]) -> Result<String> {
         let mut words = words.to_vec();
@@ -163,12 +170,28 @@ impl Cleaner {
 }
 
 /// Carries out a command line of the compiler driver. Returns the exit code.
-pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsString]) -> Result<u8> {
+pub fn run(
+    setup: &Setup,
+    used: Option<&UsedProfile>,
+    compiler: &Compiler,
+    parsed: &Parsed,
+    words: &[OsString],
+) -> Result<u8> {
     let temporary = tempfile::Builder::new()
         .prefix("profkit-cc-")
         .tempdir()
         .map_err(Error::file(Doing::MakeFolder, &std::env::temp_dir()))?;
     let cleaner = Cleaner::start(temporary.path())?;
+    let with_profile = use_profile(used, compiler, parsed, words, temporary.path())?;
+    let (parsed, words) = match &with_profile {
+        Some((parsed, words)) => (&**parsed, &**words),
+        None => (parsed, words),
+    };
+    if !setup.instruments {
+        let status = compiler.command(words).status();
+        let status = status.map_err(|error| compiler.cannot_start(error))?;
+        return Ok(exit_code(status).unwrap_or(0));
+    }
     let links = matches!(parsed.stop, Stop::Link | Stop::PartialLink);
     // GCC passes all code through its assembler, with link-time optimisation too.
     let lto = links && compiler.family == Family::Clang && lto::is_needed(parsed)?;
@@ -236,6 +259,29 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         };
     }
     Ok(code.unwrap_or(0))
+}
+
+/// Adds the words with which the compiler uses a profile. Says what of the profile cannot be used.
+fn use_profile(
+    used: Option<&UsedProfile>,
+    compiler: &Compiler,
+    parsed: &Parsed,
+    words: &[OsString],
+    folder: &Path,
+) -> Result<Option<(Box<Parsed>, Vec<OsString>)>> {
+    let Some(used) = used else {
+        return Ok(None);
+    };
+    let made = used.words(compiler, parsed, folder)?;
+    for note in made.notes {
+        // Without standard error, the notes are lost and the build goes on.
+        let _ = writeln!(io::stderr(), "note: {note}");
+    }
+    let words = [words, &made.words].concat();
+    match parse::parse(&words, compiler.family).map_err(Error::Unsupported)? {
+        parse::Request::Work(parsed) => Ok(Some((parsed, words))),
+        parse::Request::PassOn => Ok(None),
+    }
 }
 
 fn discard(group: &Group) {
@@ -334,6 +380,15 @@ pub fn exit_code(status: ExitStatus) -> Option<u8> {
     Some(u8::try_from(number).unwrap_or(1))
 }
 
+/// The name of the source file in the compiler's directive `.file "NAME"`. Compilers give their assembler a temporary
+/// file, whose name tells the user nothing.
+fn source_named_by(text: &[u8]) -> Option<&[u8]> {
+    text.split(|&byte| byte == b'\n').find_map(|line| {
+        let arguments = line.trim_ascii().strip_prefix(b".file")?.trim_ascii();
+        arguments.strip_prefix(b"\"")?.strip_suffix(b"\"")
+    })
+}
+
 /// Instruments assembly; `-` is standard input. `source` is the name in messages, with `marked` also in those of the
 /// assembler. `target` asks the compiler, if the text does not show the target.
 pub fn instrument_file(
@@ -351,7 +406,11 @@ pub fn instrument_file(
         fs::File::open(from).and_then(|mut file| file.read_to_end(&mut text).map(drop))
     }
     .map_err(Error::file(Doing::Read, from))?;
-    let name = source.to_string_lossy();
+    let of_compiler = Path::new(source).starts_with(std::env::temp_dir());
+    let name = match source_named_by(&text).filter(|_| of_compiler) {
+        Some(name) => String::from_utf8_lossy(name),
+        None => source.to_string_lossy(),
+    };
     let made = match instrument(&text, &name, None, options) {
         Ok(made) => made,
         Err(error) => {

@@ -39,6 +39,7 @@ mod functions;
 mod inlined;
 mod lines;
 pub(crate) mod names;
+mod places;
 pub(crate) mod sections;
 mod subprograms;
 mod symbols;
@@ -52,9 +53,10 @@ use rayon::prelude::*;
 use std::fmt;
 use std::sync::Arc;
 
-pub use declarations::{Declaration, Declarations, DeclaringBinary};
+pub use declarations::{Declaration, Declarations, DeclaringBinary, clean_path};
 pub use files::ProgramFiles;
 pub use inlined::{InlinedFunctions, inlined_functions};
+pub use places::CodePlaces;
 pub use subprograms::{Subprogram, Subprograms};
 pub use table::{Frame, FrameId, Locations};
 

@@ -1,14 +1,18 @@
 //! Heap profiles as text and as JSON.
+mod dumps;
+mod matching;
 mod notes;
 mod show;
 
-pub use notes::{module_name, modules, notes};
+pub use dumps::DumpsShow;
+pub use matching::HeapMatchReport;
+pub use notes::{completed_notes, module_name, modules, notes};
 pub use show::HeapShow;
 
 use crate::{Document, Style};
 use profkit_analysis::heap::{HeapFrame, HeapProfile};
 use profkit_analysis::names::{self, Spelling};
-use profkit_data::memprof::{Hotness, StackId};
+use profkit_data::memprof::{FrameId, Hotness, StackId};
 use profkit_data::releases::display_range;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -94,20 +98,28 @@ impl HeapView<'_> {
 
     /// The frames of a call stack for JSON. The frame that allocates comes first.
     pub(crate) fn json_stack(&self, stack: StackId) -> Vec<JsonFrame> {
-        let frames = self.heap.frames(stack).map(|known| JsonFrame {
-            guid: format!("{:#018x}", known.frame.function),
-            name: known.name.map(|name| names::printable(name).into_owned()),
-            demangled: known.name.and_then(names::demangle),
-            line_offset: known.frame.line_offset,
-            column: known.frame.column,
-            inlined: known.frame.is_inline,
-            file: known
-                .location
-                .map(|place| names::printable(&place.file).into_owned()),
-            line: known.location.map(|place| place.line),
-            discriminator: known.location.map(|place| place.discriminator),
-        });
-        frames.collect()
+        self.heap.frames(stack).map(json_frame).collect()
+    }
+
+    /// A frame for JSON.
+    pub(crate) fn json_frame(&self, id: FrameId) -> JsonFrame {
+        json_frame(self.heap.frame(id))
+    }
+}
+
+fn json_frame(known: HeapFrame<'_>) -> JsonFrame {
+    JsonFrame {
+        guid: format!("{:#018x}", known.frame.function),
+        name: known.name.map(|name| names::printable(name).into_owned()),
+        demangled: known.name.and_then(names::demangle),
+        line_offset: known.frame.line_offset,
+        column: known.frame.column,
+        inlined: known.frame.is_inline,
+        file: known
+            .location
+            .map(|place| names::printable(&place.file).into_owned()),
+        line: known.location.map(|place| place.line),
+        discriminator: known.location.map(|place| place.discriminator),
     }
 }
 

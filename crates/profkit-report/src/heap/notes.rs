@@ -1,7 +1,7 @@
 //! Notes about heap profiles that were read: what could not be symbolised, and what is left out.
 use crate::merge::HeapModule;
 use crate::{grouped, plural};
-use profkit_analysis::heap::{LoadedHeap, ModuleReport};
+use profkit_analysis::heap::{Completed, LoadedHeap, ModuleReport};
 use profkit_data::Error;
 use profkit_merge::memprof::Module;
 
@@ -80,6 +80,26 @@ fn missing_id(module: &ModuleReport) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Notes about the names and source lines that binaries gave to a heap profile.
+pub fn completed_notes(done: &Completed) -> Vec<String> {
+    let mut notes = Vec::new();
+    if done.named + done.unnamed > 0 {
+        notes.push(format!(
+            "the binaries give names to {} of {} for which the profile has only hashes",
+            grouped(done.named),
+            plural((done.named + done.unnamed) as u64, "function")
+        ));
+    }
+    if done.located > 0 {
+        notes.push(format!(
+            "the binaries give source lines to {} of {} without them",
+            grouped(done.located),
+            plural((done.located + done.unlocated) as u64, "frame")
+        ));
+    }
+    notes
 }
 
 /// The note about modules for which no binary was given: their build ids, each with the number of its addresses.

@@ -40,14 +40,34 @@ use crate::memprof::MemProfile;
 /// section's tables.
 const ALONE: u64 = 8;
 
+/// Returns the options with which a MemProf section that was copied out of its file was written: its version, its
+/// fields, and whether a portable section follows.
+///
+/// # Errors
+/// The errors of [`IndexedMemProf::parse`].
+pub fn options_of(section: &MemProfSection) -> Result<IndexedMemProfOptions> {
+    let bytes = alone(section)?;
+    let parsed = IndexedMemProf::parse(&bytes, ALONE)?;
+    let schema = parsed.schema().clone();
+    Ok(IndexedMemProfOptions::for_version(parsed.version(), false)
+        .schema(schema)
+        .portable(section.has_portable()))
+}
+
+/// Returns the bytes of a file in which the section stands at the offset [`ALONE`].
+fn alone(section: &MemProfSection) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; 8];
+    bytes.extend(crate::memprof_section::relocate(section, ALONE)?);
+    Ok(bytes)
+}
+
 /// Reads a MemProf section that was copied out of its file. Returns the profile and the version of the section.
 ///
 /// # Errors
 /// The errors of [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. Their offsets count as if the section
 /// began at offset 8 of a file.
 pub fn read_section(section: &MemProfSection) -> Result<(MemProfile, u32)> {
-    let mut bytes = vec![0; 8];
-    bytes.extend(crate::memprof_section::relocate(section, ALONE)?);
+    let bytes = alone(section)?;
     let parsed = IndexedMemProf::parse(&bytes, ALONE)?;
     Ok((parsed.to_profile()?, parsed.version()))
 }

@@ -4,6 +4,7 @@ use crate::bytes::{Bytes, Cursor, Endian};
 use crate::hash_table::{Entry, HashTable, Lengths};
 use crate::memprof::block::Schema;
 use crate::memprof::data_access::DataAccess;
+use crate::memprof::portable::{self, PortableSection};
 use crate::memprof::profile::{
     AllocSite, CallSite, FRAME_LEN, Frame, FrameId, MemProfile, StackId,
 };
@@ -34,6 +35,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug)]
 pub struct IndexedMemProf<'data> {
     file: &'data [u8],
+    start: u64,
     version: u32,
     schema: Schema,
     summary: Option<MemProfSummary>,
@@ -154,6 +156,7 @@ impl<'data> IndexedMemProf<'data> {
             .map_err(|error| error.within(Structure::Records))?;
         Ok(IndexedMemProf {
             file,
+            start,
             version,
             schema,
             summary,
@@ -199,6 +202,7 @@ impl<'data> IndexedMemProf<'data> {
         }
         let mut profile = reading.profile;
         profile.data_access = self.data_access()?;
+        self.add_portable(&mut profile)?;
         Ok(profile)
     }
 
@@ -217,7 +221,35 @@ impl<'data> IndexedMemProf<'data> {
             Ok(data) => profile.data_access = data,
             Err(error) => report(error),
         }
+        if let Err(error) = self.add_portable(&mut profile) {
+            report(error);
+        }
         profile
+    }
+
+    /// Returns the portable section after LLVM's tables; `None` if there is none. The file that was given to
+    /// [`parse`](Self::parse) must end where the MemProf section ends.
+    ///
+    /// # Errors
+    /// If the section is damaged or of an unknown version.
+    pub fn portable(&self) -> Result<Option<PortableSection<'data>>> {
+        let found = portable::find(self.bytes(), self.start).and_then(|found| {
+            let parse = |(bytes, at)| PortableSection::parse(bytes, at);
+            found.map(parse).transpose()
+        });
+        found.map_err(|error| error.within(STRUCTURE))
+    }
+
+    fn bytes(&self) -> &'data [u8] {
+        let start = usize::try_from(self.start).unwrap_or(usize::MAX);
+        self.file.get(start..).unwrap_or_default()
+    }
+
+    fn add_portable(&self, profile: &mut MemProfile) -> Result<()> {
+        if let Some(section) = self.portable()? {
+            section.add_to(profile);
+        }
+        Ok(())
     }
 }
 

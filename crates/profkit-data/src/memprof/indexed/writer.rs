@@ -5,6 +5,7 @@ use crate::hash_table::{ItemId, Lengths, TablePlan};
 use crate::index_vec::{Id, IndexVec};
 use crate::memprof::block::Schema;
 use crate::memprof::data_access::DataAccess;
+use crate::memprof::portable;
 use crate::memprof::profile::{FRAME_LEN, FrameId, IdScheme, MemProfile, Record, StackId};
 use crate::memprof::summary::MemProfSummary;
 use crate::releases::Release;
@@ -21,6 +22,8 @@ pub struct IndexedMemProfOptions {
     /// The scheme by which frames and call stacks get their ids. The order of frames and call stacks in the section
     /// depends on these ids.
     pub ids: IdScheme,
+    /// Whether a portable section ([`portable`](crate::memprof::portable)) is written after LLVM's tables.
+    pub portable: bool,
 }
 
 impl IndexedMemProfOptions {
@@ -40,6 +43,7 @@ impl IndexedMemProfOptions {
                 Schema::hot_cold()
             },
             ids,
+            portable: false,
         }
     }
 
@@ -57,6 +61,7 @@ impl IndexedMemProfOptions {
             version,
             schema,
             ids,
+            portable: false,
         })
     }
 
@@ -64,6 +69,13 @@ impl IndexedMemProfOptions {
     #[must_use]
     pub fn ids(mut self, ids: IdScheme) -> Self {
         self.ids = ids;
+        self
+    }
+
+    /// Sets whether a portable section is written.
+    #[must_use]
+    pub fn portable(mut self, portable: bool) -> Self {
+        self.portable = portable;
         self
     }
 
@@ -103,6 +115,11 @@ pub fn encode(profile: &MemProfile, options: &IndexedMemProfOptions) -> Result<M
                 .found(other)
                 .expected("0 to 4"));
         }
+    }
+    if options.portable {
+        let len = writer.out.len();
+        writer.out.resize(len.next_multiple_of(8), 0);
+        writer.out.extend(portable::encode(profile)?);
     }
     Ok(MemProfSection {
         bytes: writer.out,

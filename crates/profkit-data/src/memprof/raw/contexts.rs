@@ -4,6 +4,7 @@ use crate::id_type;
 use crate::ids::BuildId;
 use crate::index_vec::IndexVec;
 use crate::llvm_order::dense_map_order;
+use crate::memprof::profile::add_histogram;
 use crate::memprof::{AddressId, MemInfoBlock, Start};
 use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -232,9 +233,10 @@ impl RawContexts {
         for block in dump.blocks()? {
             let RawBlock {
                 stack_id,
-                block,
+                mut block,
                 histogram,
             } = block?;
+            block.compute_densities();
             let Some(&stack) = stacks.get(&stack_id) else {
                 damage.get_or_insert_with(|| {
                     ErrorKind::Malformed
@@ -288,7 +290,7 @@ impl RawContexts {
         if let Some(context) = self.context_of[stack] {
             let context = &mut self.contexts[context];
             context.block.add_later_from(block, &start);
-            add_histogram(&mut context.histogram, histogram);
+            add_histogram(&mut context.histogram, &histogram);
             return;
         }
         self.context_of[stack] = Some(self.contexts.push(Context {
@@ -401,16 +403,6 @@ impl RawContexts {
     /// The newest raw version among the heap dumps; 0 if there are none.
     pub fn newest_version(&self) -> u32 {
         self.newest_version
-    }
-}
-
-/// Adds the access histogram `later` to `own`. The result is as long as the longer of the two.
-fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
-    if later.len() > own.len() {
-        std::mem::swap(own, &mut later);
-    }
-    for (own, later) in own.iter_mut().zip(later) {
-        *own = own.saturating_add(later);
     }
 }
 

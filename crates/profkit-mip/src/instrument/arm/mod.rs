@@ -29,13 +29,21 @@ pub(super) static ELF: Arm = Arm {
     format: ObjectFormat::Elf,
 };
 
+/// The back end for 32-bit Arm with Mach-O.
+pub(super) static MACH_O: Arm = Arm {
+    format: ObjectFormat::MachO,
+};
+
 /// With more statements, a conditional branch, which reaches 1 MiB in T32, may not reach the cold stubs after all other
 /// code, so probes use one more branch. Block probes make the code longer: the limit is a quarter.
 const NEAR: usize = 64 * 1024;
 
 impl Backend for Arm {
     fn syntax(&self) -> &'static Syntax {
-        &Syntax::ARM_ELF
+        match self.format {
+            ObjectFormat::Elf => &Syntax::ARM_ELF,
+            ObjectFormat::MachO => &Syntax::ARM_MACHO,
+        }
     }
 
     fn is_64_bit(&self) -> bool {
@@ -73,6 +81,10 @@ impl Backend for Arm {
 
     fn counts_from_itself(&self, instruction: &Instruction<'_>) -> bool {
         flow::counts_from_itself(instruction)
+    }
+
+    fn is_conditional(&self, call: &Instruction<'_>) -> bool {
+        flow::is_conditional(call)
     }
 
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
@@ -265,6 +277,7 @@ mod tests {
     fn with_blocks(text: &str) -> String {
         let options = Options {
             blocks: true,
+            all_blocks: true,
             ..Options::default()
         };
         let head = ".syntax unified\n.type f,%function\n";
@@ -338,6 +351,25 @@ mod tests {
         assert!(
             text.contains("\tstrex r3, r2, [r0]\n\t.Lprofkit_mip_b0_0: "),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn an_exclusive_access_may_fail_once() {
+        // LLVM's compare and exchange: the block after the first comparison is executed once, whatever fails.
+        let text = |last: &str| {
+            format!(
+                ".arm\nf:\n\tldrex r1, [r0]\n\tcmp r1, r2\n\tbne .L4\n\tdmb ish\n.L2:\tstrex r12, r3, [r0]\n\tcmp r12, #0\n\tbeq .L4\n\t{last}\n.L4:\tbx lr\n.size f,.-f\n"
+            )
+        };
+        let good = with_blocks(&text("ldrex r1, [r0]\n\tcmp r1, r2\n\tbeq .L2"));
+        assert!(good.contains("strb r"), "{good}");
+        assert!(good.find("profkit_mip_b0_0: ").unwrap() < good.find("dmb ish").unwrap());
+        assert_eq!(
+            with_blocks(
+                ".arm\nf:\n.L1:\tldrex r1, [r0]\n\tcmp r1, r2\n\tbne .L4\n\tdmb ish\n\tb .L2\n.L2:\tstrex r12, r3, [r0]\n\tcmp r12, #0\n\tbne .L1\n.L4:\tbx lr\n.size f,.-f\n"
+            ),
+            "has no block coverage: a block of the function lies between a load-exclusive and its store-exclusive, where no other store is allowed"
         );
     }
 

@@ -331,7 +331,16 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     code.add(format!("ldr r1, [r0, #{}]", record::ORDINAL_OFFSET), 2);
     code.add("adds r1, r1, #1", 2);
     code.add("bne 4f", 2);
-    coder.address(2, &ordinal, &format!("{prefix}profkit_mip_o"), &mut code);
+    // Mach-O objects have no distance to a symbol of another object, so they load a pointer.
+    let pointer = format!("{prefix}profkit_mip_ordinal_pointer");
+    let here = format!("{prefix}profkit_mip_o");
+    match format {
+        ObjectFormat::Elf => coder.address(2, &ordinal, &here, &mut code),
+        ObjectFormat::MachO => {
+            coder.address(2, &pointer, &here, &mut code);
+            code.add("ldr r2, [r2]", 2);
+        }
+    }
     for line in [
         "1: ldrex r1, [r2]",
         "adds r3, r1, #1",
@@ -380,7 +389,7 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
         ),
         ObjectFormat::MachO => write!(
             out,
-            "\t.section __TEXT,__text,regular,pure_instructions\n\t.syntax unified\n\t.code 16\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n\t.thumb_func {name}\n{name}:\n{body}"
+            "\t.section __TEXT,__text,regular,pure_instructions\n\t.syntax unified\n\t.code 16\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n\t.thumb_func {name}\n{name}:\n{body}\t.section __DATA,__nl_symbol_ptr,non_lazy_symbol_pointers\n\t.p2align 2\n{pointer}:\n\t.indirect_symbol {ordinal}\n\t.4byte 0\n"
         ),
     };
     out

@@ -3,7 +3,6 @@ use super::{NoTable, Table, TableKind};
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::{HeapForm, HeapProfile};
-use profkit_data::index_vec::IndexVec;
 use profkit_data::memprof::Thresholds;
 
 const COUNTS: &[u8] = b":ir\n:temporal_prof_traces\n1\n1\n3\nmain,work\nmain\n7\n2\n90\n10\n1\n0\n1\n2\nwork:80\nnowhere:5\n\nwork\n8\n1\n0\n\n";
@@ -93,7 +92,6 @@ fn heap() -> Table {
     let yaml = b"---\nHeapProfileRecords:\n  - GUID: 0x1\n    AllocSites:\n      - Callstack:\n          - { Function: 0x1, LineOffset: 2, Column: 3, IsInlineFrame: false }\n          - { Function: 0x2, LineOffset: 4, Column: 5, IsInlineFrame: false }\n        MemInfoBlock:\n          AllocCount: 3\n          TotalSize: 30\n          TotalLifetime: 900\n";
     let heap = HeapProfile {
         profile: profkit_data::memprof::yaml::parse(yaml).expect("a heap profile"),
-        locations: IndexVec::new(),
         form: HeapForm::Yaml,
         version: None,
         damage: Faults::default(),

@@ -249,9 +249,10 @@ pub mod edge_table {
     pub const LOST_KEY: u32 = 0xffff_ffff;
     /// The number of neighbouring slots among which a sample is searched.
     pub const PROBES: u32 = 8;
-    /// The mean distance of samples is the number of the function's calls shifted right by this number, plus 1.
-    pub const PERIOD_SHIFT: u32 = 11;
-    /// The largest value of the shifted number of calls, so that a distance is less than 2^31.
+    /// The distance to the next sample is 1 + m / 2 + a random number from 0 to m, where m is the number of the function's
+    /// calls shifted right by this number.
+    pub const PERIOD_SHIFT: u32 = 10;
+    /// The largest value of m, so that a distance is less than 2^31.
     pub const PERIOD_MAX: u32 = (1 << 29) - 1;
     /// The factor of the hash. The slot is the number of slots times the upper half of (key times factor), divided by
     /// 2^32; the key is the first eight bytes of a slot.

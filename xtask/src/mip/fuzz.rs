@@ -1,9 +1,9 @@
 //! `cargo xtask mip-fuzz`: compares plain and instrumented builds of generated programs, with many compilers and
 //! options.
 use super::machines::{self, Machine};
-use super::{clang_counts, edges, fresh};
+use super::{clang_counts, edges, fresh, mip_profile, shown};
 use crate::steps::built_profkit;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use profkit_testkit::program::{MIP_MODES, MipMode, Program, Setting, Size, compare};
 use profkit_testkit::{Rng, target_folder};
 use std::path::Path;
@@ -126,6 +126,102 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// Block modes, each with the same mode in which every block has a probe.
+const WITH_ALL_BLOCKS: [(&str, MipMode); 3] = [
+    (
+        "block",
+        MipMode {
+            name: "block-all",
+            arguments: &["--mode", "block", "--all-blocks"],
+        },
+    ),
+    (
+        "unary-block",
+        MipMode {
+            name: "unary-block-all",
+            arguments: &["--mode", "block", "--counter", "unary", "--all-blocks"],
+        },
+    ),
+    (
+        "calls-block",
+        MipMode {
+            name: "calls-block-all",
+            arguments: &["--mode", "calls,block", "--all-blocks"],
+        },
+    ),
+];
+
+/// Builds the program again with a probe in each block, and compares which blocks ran. The programs of `modes` have run.
+fn compare_blocks(
+    profkit: &Path,
+    program: &Program,
+    setting: &Setting,
+    modes: &[MipMode],
+    folder: &Path,
+) -> Result<()> {
+    let pairs: Vec<(MipMode, MipMode)> = modes
+        .iter()
+        .filter_map(|mode| {
+            let (_, all) = WITH_ALL_BLOCKS
+                .iter()
+                .find(|(name, _)| *name == mode.name)?;
+            Some((*mode, *all))
+        })
+        .collect();
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let all: Vec<MipMode> = pairs.iter().map(|(_, all)| *all).collect();
+    compare(profkit, program, setting, &all, folder)?;
+    for (mode, all) in pairs {
+        let inferred = ran(profkit, mode, folder)?;
+        let seen = ran(profkit, all, folder)?;
+        if inferred.len() != seen.len() {
+            bail!(
+                "mode {}: {} functions, and {} with --all-blocks",
+                mode.name,
+                inferred.len(),
+                seen.len()
+            );
+        }
+        for (one, other) in inferred.iter().zip(&seen) {
+            if one != other {
+                bail!(
+                    "mode {}: other blocks ran than with --all-blocks\ninferred: {one:?}\nseen: {other:?}",
+                    mode.name
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// For each function of a program, its name, whether it was entered, and which of its blocks ran.
+fn ran(profkit: &Path, mode: MipMode, folder: &Path) -> Result<Vec<(String, bool, Vec<bool>)>> {
+    let profile = folder.join(format!("{}.mip", mode.name));
+    let raw = folder.join(format!("{}.mipraw", mode.name));
+    mip_profile(profkit, &folder.join(mode.name), &[raw], &profile)?;
+    let json = shown(profkit, &profile)?;
+    let functions = json["functions"].as_array();
+    let mut all = Vec::new();
+    for function in functions.context("mip show's JSON has no functions")? {
+        let name = function["name"].as_str().context("a function's name")?;
+        let ran = |json: &serde_json::Value, key: &str| {
+            let runs = json[key].as_u64();
+            runs.map(|runs| runs > 0)
+                .with_context(|| format!("{name}: {key}"))
+        };
+        let blocks = function["blocks"].as_array().into_iter().flatten();
+        let blocks = blocks.map(|block| ran(block, "runs"));
+        all.push((
+            name.to_owned(),
+            ran(function, "called_runs")?,
+            blocks.collect::<Result<_>>()?,
+        ));
+    }
+    Ok(all)
+}
+
 /// Returns the compiler and the options for a seed.
 fn setting_of(seed: u64) -> Setting {
     let mut rng = Rng::new(seed ^ 0x5e77_1465);
@@ -178,6 +274,7 @@ fn one(
     for mode in modes.iter().filter(|mode| mode.has_call_edges()) {
         edges::check_sums(profkit, folder, *mode)?;
     }
+    compare_blocks(profkit, &program, setting, modes, folder)?;
     if !seed.is_multiple_of(4) || !modes.iter().any(|mode| mode.counts_calls()) {
         return Ok(0);
     }

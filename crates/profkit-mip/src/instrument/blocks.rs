@@ -94,7 +94,6 @@ pub(super) fn find<'a>(
         &graph.blocks,
         data,
         callees,
-        backend,
     );
     Ok(graph)
 }

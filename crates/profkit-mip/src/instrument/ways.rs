@@ -35,14 +35,18 @@ const NEVER_RETURN: [&[u8]; 21] = [
 /// What the calls of a file tell about the functions that they call.
 #[derive(Debug)]
 pub(super) struct Callees<'a> {
-    format: ObjectFormat,
+    backend: &'static dyn Backend,
     /// The functions after one of whose calls the code goes on at once. Compilers leave out what follows a call that does
     /// not return, so these return.
     returning: FxHashSet<&'a [u8]>,
 }
 
 impl<'a> Callees<'a> {
-    pub(super) fn gather(module: &Module<'a>, data: &DataFacts<'a>, backend: &dyn Backend) -> Self {
+    pub(super) fn gather(
+        module: &Module<'a>,
+        data: &DataFacts<'a>,
+        backend: &'static dyn Backend,
+    ) -> Self {
         let mut targets: FxHashSet<&[u8]> = data.regions.values().map(|it| it.pad).collect();
         for statement in &module.statements {
             if let Kind::Instruction(instruction) = statement.kind
@@ -86,15 +90,12 @@ impl<'a> Callees<'a> {
                 _ => {}
             }
         }
-        Callees {
-            format: backend.syntax().format,
-            returning,
-        }
+        Callees { backend, returning }
     }
 
     /// Whether a call of this function returns; `None` if it is not known.
     fn returns(&self, name: &[u8]) -> Option<bool> {
-        let in_c = match self.format {
+        let in_c = match self.backend.syntax().format {
             ObjectFormat::Elf => name,
             ObjectFormat::MachO => name.strip_prefix(b"_").unwrap_or(name),
         };
@@ -115,8 +116,8 @@ pub(super) fn find<'a>(
     blocks: &[Block],
     data: &DataFacts<'a>,
     callees: &Callees<'a>,
-    backend: &dyn Backend,
 ) -> Vec<FlowBlock> {
+    let backend = callees.backend;
     let finder = Finder {
         module,
         items,

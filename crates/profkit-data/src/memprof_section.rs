@@ -131,6 +131,20 @@ impl HeapSection {
         })
     }
 
+    /// Returns the heap profile as it is read from the written section: with the fields of its schema, and with records in
+    /// the order of the section's hash table. Fields that are not known stay unknown, which a section cannot express.
+    ///
+    /// # Errors
+    /// If the profile is too large for the section's tables, or a stored section is damaged.
+    #[cfg(feature = "memprof")]
+    pub fn reread(&self) -> Result<MemProfile> {
+        let (mut read, _) = read_section(&*self.encoded()?)?;
+        if let HeapSection::Profile(profile, _) = self {
+            read.forget_unknown_fields(profile);
+        }
+        Ok(read)
+    }
+
     /// Returns the heap profile.
     ///
     /// # Errors

@@ -85,10 +85,10 @@ fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds
         number(field(Field::TotalSize).into(), &mut bytes);
         number(field(Field::AllocCount).into(), &mut bytes);
         number((field(Field::TotalLifetime) / count).into(), &mut bytes);
-        number(
-            (field(Field::TotalLifetimeAccessDensity) / count).into(),
-            &mut bytes,
-        );
+        // 0 stands for a density that is not known.
+        let density = context.block.known(Field::TotalLifetimeAccessDensity);
+        let density = density.map_or(0, |density| u128::from(density / count) + 1);
+        number(density, &mut bytes);
         index(
             match thresholds.hotness(&context.block, true) {
                 Hotness::Cold => 1,

@@ -227,10 +227,11 @@ pub mod doctor {
 /// Heap profiles of any form.
 pub mod heap {
     pub use profkit_analysis::heap::{
-        BinarySource, Completed, ContextOrder, ContextState, ContextSum, FrameLoss, HeapForm,
-        HeapFrame, HeapMatch, HeapProfile, IndexedBinaries, LoadedHeap, LocationSizes, LostContext,
-        LostFrame, ModuleReport, NoBinaries, OneBinary, ProgramFrames, ProgramOfFrames,
-        SourceLocation, complete, is_heap_alone, load_heap, top_contexts,
+        BinarySource, Completed, ContextOrder, ContextState, ContextSum, DumpLayout, DumpModule,
+        FrameLoss, HeapDumps, HeapForm, HeapFrame, HeapMatch, HeapProfile, IndexedBinaries,
+        LoadedHeap, LocationSizes, LostContext, LostFrame, ModuleReport, NoBinaries, OneBinary,
+        ProgramFrames, ProgramOfFrames, SourceLocation, complete, is_heap_alone, load_heap,
+        top_contexts,
     };
 }
 

@@ -1,5 +1,6 @@
 /* Counts the calls from each place to each function exactly, for programs that are compiled with -finstrument-functions. At
    exit it writes lines `CALLEE PLACE COUNT` to the file that CALLERS_FILE names, with the addresses that the linker gave. */
+#define _GNU_SOURCE
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 //! Tasks that check MIP on generated and on real programs.
 mod clang_counts;
+pub mod compare;
 pub mod edges;
 pub mod fuzz;
 pub mod machines;

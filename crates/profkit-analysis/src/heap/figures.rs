@@ -6,9 +6,11 @@ pub fn average(block: &MemInfoBlock, field: Field) -> f64 {
     to_f64(block.get(field)) / to_f64(block.get(Field::AllocCount).max(1))
 }
 
-/// The average number of accesses per byte and per second of lifetime. Profiles hold this number times 100.
-pub fn access_density(block: &MemInfoBlock) -> f64 {
-    average(block, Field::TotalLifetimeAccessDensity) / 100.0
+/// The average number of accesses per byte and per second of lifetime; `None` if the profile does not have it. Profiles
+/// hold the sum of this number over all allocations, times 100.
+pub fn access_density(block: &MemInfoBlock) -> Option<f64> {
+    let field = Field::TotalLifetimeAccessDensity;
+    block.has(field).then(|| average(block, field) / 100.0)
 }
 
 pub(super) fn to_f64(number: u64) -> f64 {
@@ -31,13 +33,18 @@ impl ContextSum {
     pub fn of<'a>(contexts: impl IntoIterator<Item = &'a Allocations>) -> Self {
         let mut sum = ContextSum::default();
         for context in contexts {
-            sum.add(ContextSum {
-                contexts: 1,
-                allocations: context.block.get(Field::AllocCount),
-                bytes: context.block.get(Field::TotalSize),
-            });
+            sum.add(ContextSum::of_block(&context.block));
         }
         sum
+    }
+
+    /// The sum of one context with these statistics.
+    pub fn of_block(block: &MemInfoBlock) -> Self {
+        ContextSum {
+            contexts: 1,
+            allocations: block.get(Field::AllocCount),
+            bytes: block.get(Field::TotalSize),
+        }
     }
 
     /// Adds the contexts of another group.
@@ -57,7 +64,7 @@ pub enum ContextOrder {
     /// The context with the shortest average lifetime comes first.
     ShortLife,
     /// The context with the fewest accesses per byte and second comes first. If several contexts have the same number,
-    /// the one with the longest lifetime comes first.
+    /// the one with the longest lifetime comes first. Contexts for which the number is not known come last.
     Cold,
 }
 
@@ -91,7 +98,7 @@ pub fn top_contexts(
     let mut all: Vec<&Allocations> = contexts.iter().collect();
     let bytes = |context: &Allocations| context.block.get(Field::TotalSize);
     let life = |context: &Allocations| average(&context.block, Field::TotalLifetime);
-    let density = |context: &Allocations| access_density(&context.block);
+    let density = |context: &Allocations| access_density(&context.block).unwrap_or(f64::INFINITY);
     match order {
         ContextOrder::Bytes => all.sort_by_key(|context| std::cmp::Reverse(bytes(context))),
         ContextOrder::ShortLife => all.sort_by(|one, two| {

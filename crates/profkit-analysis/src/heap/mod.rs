@@ -1,4 +1,5 @@
 //! Heap profiles: finds the functions of the addresses in raw dumps, and compares profiles.
+mod dumps;
 mod figures;
 mod load;
 mod locations;
@@ -8,6 +9,7 @@ mod program;
 mod symbolize;
 
 pub use crate::diff::{ContextChange, HeapChanges, Measure, Moved};
+pub use dumps::{DumpLayout, DumpModule, HeapDumps};
 pub use figures::{ContextOrder, ContextSum, access_density, average, top_contexts};
 pub use load::{LoadedHeap, load_heap};
 pub use locations::LocationSizes;

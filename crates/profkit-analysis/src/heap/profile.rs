@@ -35,6 +35,25 @@ pub enum HeapForm {
     Yaml,
 }
 
+impl HeapForm {
+    /// The LLVM releases that write this version of a profile of this form; `None` if none is known.
+    pub fn writers(self, version: u32) -> Option<RangeInclusive<Release>> {
+        let (first, last) = match (self, version) {
+            (HeapForm::Raw, 1) => (14, 15),
+            (HeapForm::Raw, 2) => (16, 17),
+            (HeapForm::Raw, 3) => (18, 18),
+            (HeapForm::Raw, 4) => (19, 21),
+            (HeapForm::Raw, 5) => (22, 22),
+            (HeapForm::Indexed, 0) => (15, 19),
+            (HeapForm::Indexed, 1) => (19, 19),
+            (HeapForm::Indexed, 2 | 3) => (19, 22),
+            (HeapForm::Indexed, 4) => (21, 22),
+            _ => return None,
+        };
+        Some(Release::new(first)..=Release::new(last))
+    }
+}
+
 impl fmt::Display for HeapForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -130,19 +149,7 @@ impl HeapProfile {
     ///
     /// [docs/formats/memprof.md]: https://github.com/profkit/profkit/blob/main/docs/formats/memprof.md
     pub fn writers(&self) -> Option<RangeInclusive<Release>> {
-        let (first, last) = match (self.form, self.version?) {
-            (HeapForm::Raw, 1) => (14, 15),
-            (HeapForm::Raw, 2) => (16, 17),
-            (HeapForm::Raw, 3) => (18, 18),
-            (HeapForm::Raw, 4) => (19, 21),
-            (HeapForm::Raw, 5) => (22, 22),
-            (HeapForm::Indexed, 0) => (15, 19),
-            (HeapForm::Indexed, 1) => (19, 19),
-            (HeapForm::Indexed, 2 | 3) => (19, 22),
-            (HeapForm::Indexed, 4) => (21, 22),
-            _ => return None,
-        };
-        Some(Release::new(first)..=Release::new(last))
+        self.form.writers(self.version?)
     }
 
     /// The LLVM releases that read the profile: those that write its version. `None` if no release is known to write

@@ -54,7 +54,8 @@ pub fn footprint(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> 
 /// The number of pages of the hottest functions, before and after. `None` if there are no calls.
 fn hot_pages(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> Option<(u64, u64)> {
     let mut start = 0_u64;
-    // For each function, its calls, and its pages before and after.
+    // For each function, its calls, its pages before and after, and its address, so that the choice among functions with
+    // equal calls does not depend on the order.
     let mut placed = Vec::with_capacity(order.len());
     for &id in order {
         let function = &profile.functions[id];
@@ -62,10 +63,11 @@ fn hot_pages(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> Opti
         let end = start.saturating_add(function.size.into());
         let last = end.saturating_sub(1).max(start);
         let after = (start / page_size, last / page_size);
-        placed.push((function.calls, pages_of(function, page_size), after));
+        let before = pages_of(function, page_size);
+        placed.push((function.calls, before, after, function.address));
         start = end;
     }
-    placed.sort_by_key(|&(calls, ..)| std::cmp::Reverse(calls));
+    placed.sort_by_key(|&(calls, _, _, address)| (std::cmp::Reverse(calls), address));
     let all: u128 = placed.iter().map(|&(calls, ..)| u128::from(calls)).sum();
     if all == 0 {
         return None;
@@ -76,7 +78,7 @@ fn hot_pages(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> Opti
         sum += u128::from(calls);
         is_needed
     });
-    let (before, after) = hot.map(|&(_, before, after)| (before, after)).unzip();
+    let (before, after) = hot.map(|&(_, before, after, _)| (before, after)).unzip();
     Some((distinct(before), distinct(after)))
 }
 

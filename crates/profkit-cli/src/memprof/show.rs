@@ -7,10 +7,11 @@ use crate::print::{self, Format};
 use crate::show::files::Groups;
 use crate::show::{ShowArgs, Sort};
 use clap::Args;
-use profkit_analysis::heap::ContextOrder;
+use profkit_analysis::heap::{ContextOrder, HeapDumps};
+use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::Input;
 use profkit_report::flame::{HeapWeight, of_heap, print_folded, unit};
-use profkit_report::heap::HeapShow;
+use profkit_report::heap::{DumpsShow, HeapShow};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -57,6 +58,25 @@ impl HeapArgs {
 }
 
 pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
+    let is_raw = detect(input.bytes()) == FileKind::MemProfRaw;
+    let asks_for_parts = show.header || show.sections || show.binary_ids;
+    if asks_for_parts && !is_raw {
+        return Err(Failure::usage(format_args!(
+            "{}: --header, --sections and --binary-ids are for raw heap profiles",
+            input.name()
+        ))
+        .with_hint("without --memory they show those of an indexed file; YAML has none"));
+    }
+    let heap = &show.heap;
+    let has_other_form = heap.folded.is_some() || heap.flamegraph.is_some() || show.by.is_some();
+    let is_overview = !show.correlation.is_used()
+        && !has_other_form
+        && show.format.rows().is_none()
+        && show.top.is_none()
+        && show.sort.is_none();
+    if is_raw && (asks_for_parts || is_overview) {
+        return dumps(show, input);
+    }
     let (args, format, mangled) = (&show.heap, show.format, show.mangled);
     let shown = Heap::open(&show.correlation, input)?;
     let groups = Groups::of(show)?;
@@ -110,5 +130,26 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         // The errors are part of the JSON, so they are not printed as text.
         Format::Json if shown.heap.damage.count > 0 => Ok(Status::InputBad),
         _ => Heap::finish(&[(input, &shown)]),
+    }
+}
+
+/// Shows what dumps tell without the programs that ran.
+fn dumps(show: &ShowArgs, input: &Input) -> exit::Result {
+    let thresholds = show.heap.thresholds.thresholds();
+    let dumps = HeapDumps::parse(input.bytes(), &thresholds)
+        .map_err(|error| Failure::file(input.name(), &error))?;
+    let view = DumpsShow {
+        path: input.name(),
+        size: input.len() as u64,
+        dumps: &dumps,
+        header: show.header,
+        sections: show.sections,
+        build_ids: show.binary_ids,
+    };
+    print::answer(&view, show.format)?;
+    match show.format {
+        Format::Json if dumps.damage.count > 0 => Ok(Status::InputBad),
+        Format::Json => Ok(Status::Done),
+        _ => exit::done_unless(Failure::inputs(exit::lines_of(input.name(), &dumps.damage))),
     }
 }

@@ -190,7 +190,7 @@ impl MergeJob for Job<'_> {
             if let Some(supplement) = &self.supplement {
                 supplement.correct(&mut one.profile, notes);
             }
-            let encoding = self.encoding(report, one.profile.kind, notes);
+            let encoding = self.encoding(report, &one.profile, notes);
             if self.section.portable {
                 self.check_portable(&one.profile, merged.heap.as_ref())?;
             }
@@ -199,6 +199,8 @@ impl MergeJob for Job<'_> {
                     Form::Indexed(Version::Release(release)) => self.section.release(Some(release)),
                     _ => self.section,
                 };
+                let is_yaml = matches!(encoding, Encoding::MemProfYaml(_));
+                let choice = choice.unknown_densities(is_yaml);
                 let heap = merged.heap.as_ref();
                 place_section(&mut one.profile, heap, options, choice).map_err(|error| {
                     let failure = match error {
@@ -264,7 +266,12 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn encoding(&self, report: &Report, kind: InstrKind, notes: &mut Vec<String>) -> Encoding {
+    fn encoding(
+        &self,
+        report: &Report,
+        profile: &InstrProfile,
+        notes: &mut Vec<String>,
+    ) -> Encoding {
         let version = match self.form {
             Form::Indexed(version) => version,
             Form::MemProfYaml => Version::Fitting,
@@ -287,7 +294,11 @@ impl Job<'_> {
             .events
             .iter()
             .all(|event| event.reason != Reason::HashGenerationUnknown);
-        let front_end = kind.contains(InstrKind::FRONT_END);
+        let has_functions = profile
+            .tables
+            .iter()
+            .any(|table| table.function_count() > 0);
+        let front_end = profile.kind.contains(InstrKind::FRONT_END) && has_functions;
         if front_end && known && scheme(options.version) != scheme(fitting) {
             push_once(
                 notes,

@@ -6,7 +6,6 @@ use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{FunctionRef, InstrProfile};
 use profkit_data::memprof::MemProfile;
-use profkit_data::memprof::indexed::read_section;
 use profkit_data::memprof::yaml::{self};
 use profkit_merge::Threads;
 use profkit_merge::files::{Output, write_indexed};
@@ -61,8 +60,7 @@ pub fn write_profile(
             };
             // The records have the order of a section's hash table, as in LLVM's YAML of an indexed profile.
             let heap = section
-                .encoded()
-                .and_then(|section| Ok(read_section(&section)?.0))
+                .reread()
                 .map_err(|error| Failure::file(&name, &error))?;
             written.format = "memprof-yaml";
             written.functions = heap.records().len() as u64;

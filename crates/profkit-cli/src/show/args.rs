@@ -115,11 +115,11 @@ pub struct ShowArgs {
     #[arg(long)]
     pub binary_ids: bool,
 
-    /// Show every field of the header with its offset (raw and indexed)
+    /// Show every field of the header with its offset (raw, indexed and raw heap profiles)
     #[arg(long)]
     pub header: bool,
 
-    /// Show every section with its offset and size (raw and indexed)
+    /// Show every section with its offset and size (raw, indexed and raw heap profiles)
     #[arg(long)]
     pub sections: bool,
 

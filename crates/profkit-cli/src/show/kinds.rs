@@ -56,6 +56,7 @@ impl Kind {
 const INSTR: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text];
 const WITH_FUNCTIONS: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text, Kind::Sample];
 const WITH_BINARIES: &[Kind] = &[Kind::Raw, Kind::Heap];
+const WITH_IDS: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text, Kind::Heap];
 const HEAP: &[Kind] = &[Kind::Heap];
 const PROFILES: &[Kind] = &[
     Kind::Raw,
@@ -77,9 +78,12 @@ const FITS: [(&str, &[Kind]); 30] = [
     ("vtables", INSTR),
     ("bitmaps", INSTR),
     ("traces", INSTR),
-    ("binary-ids", INSTR),
-    ("header", &[Kind::Raw, Kind::Indexed]),
-    ("sections", &[Kind::Raw, Kind::Indexed, Kind::Sample]),
+    ("binary-ids", WITH_IDS),
+    ("header", &[Kind::Raw, Kind::Indexed, Kind::Heap]),
+    (
+        "sections",
+        &[Kind::Raw, Kind::Indexed, Kind::Sample, Kind::Heap],
+    ),
     ("detailed-summary", WITH_FUNCTIONS),
     ("symbols", &[Kind::Sample]),
     ("by", PROFILES),

@@ -117,6 +117,11 @@ impl Field {
         usize::from(self.id()) - 1
     }
 
+    /// Whether the field is made of access densities. Dumps of LLVM 14 and 15 do not have these fields.
+    pub fn is_density(self) -> bool {
+        (Field::TotalAccessDensity.id()..=Field::MaxLifetimeAccessDensity.id()).contains(&self.id())
+    }
+
     /// The largest value that the field's bytes can hold.
     pub fn max(self) -> u64 {
         match self.width() {
@@ -300,6 +305,73 @@ impl MemInfoBlock {
         self.fields |= field.bit();
     }
 
+    /// Returns the value of a field; `None` if the block does not have the field.
+    pub fn known(&self, field: Field) -> Option<u64> {
+        self.has(field).then(|| self.get(field))
+    }
+
+    /// Removes a field, so that its value is not known.
+    pub fn unset(&mut self, field: Field) {
+        if let Some(slot) = self.values.get_mut(field.index()) {
+            *slot = 0;
+        }
+        self.fields &= !field.bit();
+    }
+
+    /// Computes the access densities of a block without them, as the run-time library of LLVM 16 and later does for each
+    /// allocation. That is possible if the allocations are known one by one: if there is one, or if all have the same
+    /// size, number of accesses and lifetime. Otherwise the densities stay unknown.
+    pub fn compute_densities(&mut self) {
+        use Field as F;
+        if F::ALL
+            .iter()
+            .any(|&field| field.is_density() && self.has(field))
+        {
+            return;
+        }
+        // The maxima are not looked at, because the run-time library of LLVM 14 and 15 keeps smaller ones. If all are at
+        // least the minimum, and their sum is that of minima, they are equal.
+        let count = self.get(F::AllocCount);
+        let each = |total, least| {
+            let (total, least) = (self.known(total)?, self.known(least)?);
+            (least.checked_mul(count) == Some(total)).then_some(least)
+        };
+        let (Some(accesses), Some(size), Some(lifetime)) = (
+            each(F::TotalAccessCount, F::MinAccessCount),
+            each(F::TotalSize, F::MinSize),
+            each(F::TotalLifetime, F::MinLifetime),
+        ) else {
+            return;
+        };
+        if count == 0 || size == 0 {
+            return;
+        }
+        let density = accesses.wrapping_mul(100) / size;
+        let lifetime_density = density.wrapping_mul(1000) / lifetime.max(1);
+        for (value, [total, least, most]) in [
+            (
+                density,
+                [
+                    F::TotalAccessDensity,
+                    F::MinAccessDensity,
+                    F::MaxAccessDensity,
+                ],
+            ),
+            (
+                lifetime_density,
+                [
+                    F::TotalLifetimeAccessDensity,
+                    F::MinLifetimeAccessDensity,
+                    F::MaxLifetimeAccessDensity,
+                ],
+            ),
+        ] {
+            self.set(total, value.saturating_mul(count));
+            self.set(least, value);
+            self.set(most, value);
+        }
+    }
+
     /// Returns the fields that the block has, in ascending order of their numbers.
     pub fn fields(&self) -> impl Iterator<Item = Field> {
         let fields = self.fields;
@@ -311,7 +383,7 @@ impl MemInfoBlock {
     /// Adds a memory info block whose allocations were made after those of this block (LLVM's `MemInfoBlock::Merge`).
     /// For a field that is a maximum, the larger value is kept. (LLVM 14 and 15 keep the smaller value of
     /// MaxAccessCount and of MaxSize.) A sum that is too large for its field becomes the field's largest value. A field
-    /// that only one of the blocks has keeps its value.
+    /// that only one of the blocks has keeps its value, but a density that one of them lacks is not known of the sum.
     pub fn add_later(&mut self, later: &MemInfoBlock) {
         self.add_later_from(later, &Start::of(later));
     }
@@ -322,7 +394,12 @@ impl MemInfoBlock {
     pub fn add_later_from(&mut self, later: &MemInfoBlock, start: &Start) {
         use Field as F;
         let before = *self;
+        let both = before.fields != 0 && later.fields != 0;
         for field in F::ALL {
+            if field.is_density() && both && before.has(field) != later.has(field) {
+                self.unset(field);
+                continue;
+            }
             if !later.has(field) {
                 continue;
             }

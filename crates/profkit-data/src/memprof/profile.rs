@@ -329,6 +329,23 @@ impl MemProfile {
         ordered
     }
 
+    /// Removes the fields of memory info blocks that the blocks of `other` do not have. `other` must have the same
+    /// allocations in each record.
+    pub(crate) fn forget_unknown_fields(&mut self, other: &MemProfile) {
+        for record in &mut self.records {
+            let Some(known) = other.record(record.function) else {
+                continue;
+            };
+            for (site, known) in record.alloc_sites.iter_mut().zip(&known.alloc_sites) {
+                let unknown = |field: &Field| !known.block.has(*field);
+                Field::ALL
+                    .into_iter()
+                    .filter(unknown)
+                    .for_each(|field| site.block.unset(field));
+            }
+        }
+    }
+
     /// Returns the ids that `scheme` gives to the frames and call stacks of the profile.
     pub(super) fn stored_ids(
         &self,

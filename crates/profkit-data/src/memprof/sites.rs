@@ -1,6 +1,6 @@
 //! Lists each allocation context of a profile once.
 use super::block::MemInfoBlock;
-use super::profile::{MemProfile, StackId};
+use super::profile::{MemProfile, StackId, add_histogram};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The allocations that were made with one call stack.
@@ -33,6 +33,26 @@ impl MemProfile {
                         stack: site.stack,
                         block: site.block,
                     });
+                }
+                *times += 1;
+            }
+        }
+        list
+    }
+
+    /// Returns the access histogram of each call stack whose allocations have one: for each eight bytes of the allocations,
+    /// the number of accesses. It is the sum over the contexts of the call stack.
+    pub fn histograms(&self) -> FxHashMap<StackId, Vec<u64>> {
+        let mut inlined = InlinedAt::default();
+        let mut seen: FxHashSet<(StackId, u32)> = FxHashSet::default();
+        let mut list: FxHashMap<StackId, Vec<u64>> = FxHashMap::default();
+        for record in self.records() {
+            let mut times: FxHashMap<StackId, u32> = FxHashMap::default();
+            for site in &record.alloc_sites {
+                let own = inlined.times(self, site.stack, record.function);
+                let times = times.entry(site.stack).or_insert(0);
+                if seen.insert((site.stack, *times / own.max(1))) && !site.histogram.is_empty() {
+                    add_histogram(list.entry(site.stack).or_default(), &site.histogram);
                 }
                 *times += 1;
             }

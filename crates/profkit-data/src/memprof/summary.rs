@@ -43,8 +43,16 @@ impl Default for Thresholds {
 
 impl Thresholds {
     /// Returns whether a context is hot or cold, computed with LLVM's arithmetic. Without `hot_hints`, no context is
-    /// hot.
+    /// hot. A context whose access density is not known is neither.
     pub fn hotness(&self, block: &MemInfoBlock, hot_hints: bool) -> Hotness {
+        if !block.has(Field::TotalLifetimeAccessDensity) {
+            return Hotness::Warm;
+        }
+        self.hotness_as_llvm(block, hot_hints)
+    }
+
+    /// Returns what LLVM takes a context for. An access density that is not known is 0 to LLVM.
+    fn hotness_as_llvm(&self, block: &MemInfoBlock, hot_hints: bool) -> Hotness {
         let average = |field| to_f32(block.get(field)) / to_f32(block.get(Field::AllocCount));
         // A memory info block stores access densities multiplied by 100.
         let density = average(Field::TotalLifetimeAccessDensity) / 100.0;
@@ -95,7 +103,7 @@ impl MemProfSummary {
             }
             summary.contexts += 1;
             let size = site.block.get(Field::TotalSize);
-            let (count, max) = match thresholds.hotness(&site.block, false) {
+            let (count, max) = match thresholds.hotness_as_llvm(&site.block, false) {
                 Hotness::Cold => (Some(&mut summary.cold_contexts), &mut summary.max_cold_size),
                 Hotness::Warm => (None, &mut summary.max_warm_size),
                 Hotness::Hot => (Some(&mut summary.hot_contexts), &mut summary.max_hot_size),

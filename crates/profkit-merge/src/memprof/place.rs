@@ -4,7 +4,7 @@ use profkit_data::Error;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::{HeapSection, InstrProfile};
 use profkit_data::memprof::indexed::IndexedMemProfOptions;
-use profkit_data::memprof::{IdScheme, MemProfile};
+use profkit_data::memprof::{Allocations, Field, IdScheme, MemProfile};
 use profkit_data::releases::Release;
 use std::fmt;
 
@@ -24,6 +24,9 @@ pub struct SectionChoice {
     /// Whether to write a portable section: names, source locations and histograms, which LLVM's section does not have. It
     /// is written also if the existing section has one.
     pub portable: bool,
+    /// Whether access densities that are not known ([`SectionError::UnknownDensities`]) are no error. They are written as
+    /// 0, by which compilers take contexts for cold.
+    pub unknown_densities: bool,
 }
 
 impl SectionChoice {
@@ -37,6 +40,7 @@ impl SectionChoice {
         full_schema: bool,
         release: Option<Release>,
         portable: bool,
+        unknown_densities: bool,
     }
 
     /// `None` if an indexed file of this version cannot contain heap profiles.
@@ -96,6 +100,14 @@ pub enum SectionError {
     },
     /// The heap profile has allocations, but no access to them was counted ([`MemProfile::lacks_accesses`]).
     NoAccesses,
+    /// Some contexts have no access density, by which compilers decide what is cold. LLVM 14 and 15 do not record it, and
+    /// it can be computed only if all allocations of a context are alike.
+    UnknownDensities {
+        /// The number of contexts without an access density.
+        contexts: u64,
+        /// The number of all contexts.
+        total: u64,
+    },
     /// The existing MemProf section cannot be read.
     Section(Error),
 }
@@ -110,6 +122,9 @@ impl SectionError {
             }
             SectionError::NoAccesses => Some(
                 "profile the program with -fmemory-profile of clang, which counts accesses; `profkit show` shows this profile as it is",
+            ),
+            SectionError::UnknownDensities { .. } => Some(
+                "profile the program with clang 16 or later; `--llvm 15` writes a profile without densities for LLVM 15, `--to memprof-yaml` all that is known, and `profkit show` shows it",
             ),
             SectionError::Section(error) => error.hint(),
         }
@@ -129,6 +144,10 @@ impl fmt::Display for SectionError {
             SectionError::NoAccesses => f.write_str(
                 "the heap profile has no access counts: compilers would treat all long-lived memory as cold",
             ),
+            SectionError::UnknownDensities { contexts, total } => write!(
+                f,
+                "{contexts} of {total} contexts have no access density, which LLVM 14 and 15 do not record: compilers would take long-lived ones for cold"
+            ),
             SectionError::Section(error) => error.fmt(f),
         }
     }
@@ -144,8 +163,8 @@ impl std::error::Error for SectionError {}
 /// and is no error.
 ///
 /// # Errors
-/// If no version of the section is suitable, if a heap profile is given and the existing section cannot be read, or if
-/// the given heap profile has no access counts.
+/// If no version of the section is suitable, if a heap profile is given and the existing section cannot be read, if
+/// the given heap profile has no access counts, or if contexts have no access density and the section is to have them.
 pub fn place_section(
     profile: &mut InstrProfile,
     heap: Option<&MemProfile>,
@@ -187,6 +206,18 @@ pub fn place_section(
         });
     };
     let mut whole = sum.finish();
+    let density = Field::TotalLifetimeAccessDensity;
+    if !choice.unknown_densities && section.schema.fields().contains(&density) {
+        let contexts = whole.contexts();
+        let unknown = |context: &&Allocations| !context.block.has(density);
+        let count = contexts.iter().filter(unknown).count() as u64;
+        if count > 0 {
+            return Err(SectionError::UnknownDensities {
+                contexts: count,
+                total: contexts.len() as u64,
+            });
+        }
+    }
     if section.ids == IdScheme::Combined {
         whole = whole.in_order_of_llvm_19();
     }

@@ -1264,7 +1264,7 @@ async function contextsOf() {
   const list = [];
   while (!reader.done()) {
     const next = () => reader.next();
-    list.push({ bytes: next(), count: next(), life: next(), density: next(), heat: next(), stack: reader.list(next) });
+    list.push({ bytes: next(), count: next(), life: next(), density: next() - 1, heat: next(), stack: reader.list(next) });
   }
   let key = "bytes", up = false;
   const stack = h("div.stack", { "aria-live": "polite" }, "Choose a context to see its call stack.");
@@ -1275,7 +1275,7 @@ async function contextsOf() {
       { key: "density", title: "Accesses per byte and s", as: "minor sort" }],
     row: (i) => {
       const one = list[i], name = string(names, one.stack[0] ?? 0);
-      return [h("span", { title: name }, name), badge(one.heat), grouped(one.bytes), grouped(one.count), grouped(one.life), (one.density / 100).toFixed(2)];
+      return [h("span", { title: name }, name), badge(one.heat), grouped(one.bytes), grouped(one.count), grouped(one.life), one.density < 0 ? "unknown" : (one.density / 100).toFixed(2)];
     },
     open: (i) => stack.replaceChildren(h("h4", {}, "Call stack, the allocation first"), h("ol", {}, ...list[i].stack.map((id) => h("li", {}, string(names, id))))),
     sorted: (by, upward) => ((key = by), (up = upward), update()),

@@ -301,6 +301,7 @@ struct JsonFigures {
     allocations: u64,
     bytes: u64,
     average_lifetime_ms: f64,
-    lifetime_access_density: f64,
+    /// `None` if it is not known.
+    lifetime_access_density: Option<f64>,
     kind: &'static str,
 }

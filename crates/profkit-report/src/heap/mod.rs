@@ -1,8 +1,10 @@
 //! Heap profiles as text and as JSON.
+mod dumps;
 mod matching;
 mod notes;
 mod show;
 
+pub use dumps::DumpsShow;
 pub use matching::HeapMatchReport;
 pub use notes::{completed_notes, module_name, modules, notes};
 pub use show::HeapShow;

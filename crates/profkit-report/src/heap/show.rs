@@ -14,8 +14,9 @@ use profkit_analysis::heap::{
 use profkit_analysis::names;
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
 use profkit_data::ids::NameRef;
-use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
+use profkit_data::memprof::{Allocations, Field, Hotness, StackId, Thresholds};
 use profkit_data::share;
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -37,7 +38,13 @@ pub struct HeapShow<'a> {
     pub by: Option<Grouping<'a>>,
 }
 
+/// The access histograms of call stacks.
+type Histograms = FxHashMap<StackId, Vec<u64>>;
+
 const MOST_CONTEXTS: usize = 10;
+
+/// The largest number of parts in which text shows an access histogram.
+const MOST_PARTS: usize = 16;
 
 const CONTEXT_TITLES: GroupTitles = ["Contexts", "contexts", "allocations", "bytes"];
 
@@ -117,22 +124,32 @@ impl HeapShow<'_> {
         }
         document.table(table);
         document.section("Call stacks");
+        let histograms = self.view.heap.profile.histograms();
         for (number, context) in (1..).zip(top) {
             let hotness = self.hotness(context);
+            let density = match access_density(&context.block) {
+                Some(density) => tenths(density),
+                None => "unknown".to_owned(),
+            };
             let numbers = format!(
-                "{number:>4}. {} in {}, life {:.0} ms, {} accesses per byte and second, ",
+                "{number:>4}. {} in {}, life {:.0} ms, {density} accesses per byte and second, ",
                 plural(context.block.get(Field::TotalSize), "byte"),
                 plural(context.block.get(Field::AllocCount), "allocation"),
                 average(&context.block, Field::TotalLifetime),
-                tenths(access_density(&context.block)),
             );
             let kind = Cell::styled(hotness_style(hotness), hotness_name(hotness));
             document.pieces([numbers.into(), kind]);
             self.view.add_stack(context.stack, document);
+            if let Some(histogram) = histograms.get(&context.stack) {
+                document.line(format_args!(
+                    "        accesses by offset: {}",
+                    in_short(histogram)
+                ));
+            }
         }
     }
 
-    fn json_context(&self, context: &Allocations) -> JsonContext {
+    fn json_context(&self, context: &Allocations, histograms: &Histograms) -> JsonContext {
         let block = &context.block;
         JsonContext {
             kind: hotness_name(self.hotness(context)),
@@ -142,6 +159,7 @@ impl HeapShow<'_> {
                 .collect(),
             average_lifetime_ms: average(block, Field::TotalLifetime),
             lifetime_access_density: access_density(block),
+            histogram: histograms.get(&context.stack).cloned(),
             stack: self.view.json_stack(context.stack),
         }
     }
@@ -158,6 +176,17 @@ impl Answer for HeapShow<'_> {
         }
         for note in self.view.notes {
             document.line(format_args!("note: {note}"));
+        }
+        let unknown = |context: &&Allocations| {
+            let block = &context.block;
+            block.has(Field::TotalAccessCount) && !block.has(Field::TotalLifetimeAccessDensity)
+        };
+        let unknown = self.contexts.iter().filter(unknown).count();
+        if unknown > 0 {
+            document.line(format_args!(
+                "note: the access density of {} is not known, because LLVM 14 and 15 do not record it: it is counted as warm",
+                plural(unknown as u64, "context")
+            ));
         }
         if let Some(by) = self.by {
             let groups = self.groups(by);
@@ -208,8 +237,9 @@ impl Answer for HeapShow<'_> {
             return Rows::new(&GROUP_COLUMNS_OF_HEAP, rows);
         }
         let contexts = top_contexts(self.contexts, self.order, most).into_iter();
+        let histograms = self.view.heap.profile.histograms();
         let rows = contexts.map(move |context| {
-            let mut row = json!(self.json_context(context));
+            let mut row = json!(self.json_context(context, &histograms));
             if form == RowForm::Csv {
                 let names = self.view.names(context.stack);
                 row["bytes"] = context.block.get(Field::TotalSize).into();
@@ -223,10 +253,11 @@ impl Answer for HeapShow<'_> {
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let histograms = self.view.heap.profile.histograms();
         let contexts = self
             .top()
             .into_iter()
-            .map(|context| self.json_context(context));
+            .map(|context| self.json_context(context, &histograms));
         let damage = &self.view.heap.damage;
         let report = JsonReport {
             schema: "profkit-show",
@@ -271,6 +302,21 @@ fn heap_group(group: &Group, total: u128) -> Value {
     }))
 }
 
+/// An access histogram in one line: at most [`MOST_PARTS`] sums, each over equally many elements, and the number of
+/// bytes for each.
+fn in_short(histogram: &[u64]) -> String {
+    let width = histogram.len().div_ceil(MOST_PARTS).max(1);
+    let parts = histogram.chunks(width).map(|part| {
+        let sum = part.iter().fold(0u64, |sum, &n| sum.saturating_add(n));
+        grouped(sum)
+    });
+    let parts = parts.collect::<Vec<_>>().join(" ");
+    match width {
+        1 => parts,
+        _ => format!("{parts} (each of {} bytes)", grouped(8 * width)),
+    }
+}
+
 #[derive(Serialize)]
 struct JsonReport<'a> {
     schema: &'static str,
@@ -307,6 +353,9 @@ struct JsonContext {
     kind: &'static str,
     fields: std::collections::BTreeMap<&'static str, u64>,
     average_lifetime_ms: f64,
-    lifetime_access_density: f64,
+    /// `None` if it is not known.
+    lifetime_access_density: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    histogram: Option<Vec<u64>>,
     stack: Vec<JsonFrame>,
 }

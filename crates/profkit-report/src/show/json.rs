@@ -288,7 +288,7 @@ fn range(range: Option<&RangeInclusive<Release>>) -> Option<Value> {
     Some(json!({ "first": range.start().to_string(), "last": range.end().to_string() }))
 }
 
-fn layout_json(layout: &Layout) -> Value {
+pub(crate) fn layout_json(layout: &Layout) -> Value {
     let header = layout.header.as_ref().map(|fields| {
         let fields = fields.iter().map(
             |&(name, offset, value)| json!({ "field": name, "offset": offset, "value": value }),

@@ -89,7 +89,7 @@ pub(crate) fn stated(kind: InstrKind) -> String {
     }
 }
 
-fn add_layout(document: &mut Document, layout: &Layout) {
+pub(crate) fn add_layout(document: &mut Document, layout: &Layout) {
     document.line("");
     if let Some(index) = layout.index {
         let offset = layout.offset;

@@ -233,9 +233,10 @@ impl RawContexts {
         for block in dump.blocks()? {
             let RawBlock {
                 stack_id,
-                block,
+                mut block,
                 histogram,
             } = block?;
+            block.compute_densities();
             let Some(&stack) = stacks.get(&stack_id) else {
                 damage.get_or_insert_with(|| {
                     ErrorKind::Malformed

@@ -1,5 +1,5 @@
 //! Reads the dumps of raw MemProf files.
-use super::header::{BUILD_ID_LEN, Elements, Header, Version};
+use super::header::{BUILD_ID_LEN, Elements, Header, MAGIC, Version};
 use super::histogram::decode_element;
 use crate::bytes::{Bytes, Cursor, Endian};
 use crate::ids::BuildId;
@@ -135,6 +135,46 @@ impl<'data> RawDump<'data> {
     /// The size of the dump in bytes.
     pub fn size(&self) -> u64 {
         self.header.total_size
+    }
+
+    /// Returns the words of the header: the name, the absolute offset and the value of each.
+    pub fn header_fields(&self) -> Vec<(&'static str, u64, u64)> {
+        let header = &self.header;
+        let words = [
+            ("Magic", MAGIC),
+            ("RawVersion", u64::from(header.version.number())),
+            ("TotalSize", header.total_size),
+            ("SegmentOffset", header.segments),
+            ("MibOffset", header.blocks),
+            ("StackOffset", header.stacks),
+        ];
+        let offsets = (self.base..).step_by(8);
+        let named = words.into_iter().zip(offsets);
+        named
+            .map(|((name, value), offset)| (name, offset, value))
+            .collect()
+    }
+
+    /// Returns the sections: the name, the absolute offset and the size in bytes of each. A section ends where the next
+    /// one begins.
+    pub fn section_places(&self) -> Vec<(Structure, u64, u64)> {
+        let header = &self.header;
+        let mut sections = [
+            (header.segments, Structure::Segments),
+            (header.blocks, Structure::Blocks),
+            (header.stacks, Structure::Stacks),
+        ];
+        sections.sort_by_key(|(offset, _)| *offset);
+        let ends: Vec<u64> = sections
+            .iter()
+            .skip(1)
+            .map(|(offset, _)| *offset)
+            .chain([header.total_size])
+            .collect();
+        let placed = sections.into_iter().zip(ends);
+        placed
+            .map(|((offset, name), end)| (name, self.base + offset, end.saturating_sub(offset)))
+            .collect()
     }
 
     fn section(&self, offset: u64) -> Result<Cursor<'data>> {

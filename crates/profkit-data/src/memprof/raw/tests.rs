@@ -169,3 +169,95 @@ fn the_debug_text_of_a_dump_has_its_header_alone() {
     assert!(text.contains("total_size"), "{text}");
     assert!(text.len() < 1000, "{text}");
 }
+
+/// The densities that the run-time library of LLVM 22 recorded are those that are computed from the other fields.
+#[test]
+fn densities_are_computed_as_the_runtime_of_later_releases_does() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/fixtures/heap/heap.memprofraw"
+    );
+    let file = std::fs::read(file).unwrap();
+    let mut equal = 0;
+    for dump in RawMemProf::parse(&file).unwrap().dumps() {
+        for block in dump.blocks().unwrap() {
+            let recorded = block.unwrap().block;
+            let mut computed = recorded;
+            let densities: Vec<Field> = Field::ALL
+                .into_iter()
+                .filter(|field| field.is_density())
+                .collect();
+            for &field in &densities {
+                computed.unset(field);
+            }
+            computed.compute_densities();
+            if computed.has(Field::TotalAccessDensity) {
+                assert_eq!(computed, recorded);
+                equal += 1;
+            } else {
+                let same = |least, most| recorded.get(least) == recorded.get(most);
+                assert!(
+                    !same(Field::MinSize, Field::MaxSize)
+                        || !same(Field::MinAccessCount, Field::MaxAccessCount)
+                        || !same(Field::MinLifetime, Field::MaxLifetime),
+                    "{recorded:?}"
+                );
+            }
+        }
+    }
+    assert!(equal > 2, "{equal}");
+}
+
+#[test]
+fn a_density_is_known_of_a_sum_only_if_it_is_of_all_parts() {
+    let one = |accesses: u64, lifetime: u64| {
+        let mut block = MemInfoBlock::default();
+        for (field, value) in [
+            (Field::AllocCount, 1),
+            (Field::TotalAccessCount, accesses),
+            (Field::MinAccessCount, accesses),
+            (Field::TotalSize, 8),
+            (Field::MinSize, 8),
+            (Field::TotalLifetime, lifetime),
+            (Field::MinLifetime, lifetime),
+        ] {
+            block.set(field, value);
+        }
+        block
+    };
+    let density = Field::TotalLifetimeAccessDensity;
+    // 10^13 accesses in 300 seconds are many, not none.
+    let mut busy = one(10_000_000_000_000, 300_000);
+    assert_eq!(busy.known(density), None);
+    busy.compute_densities();
+    assert_eq!(
+        busy.known(density),
+        Some(125_000_000_000_000 * 1000 / 300_000)
+    );
+    let mut quick = one(16, 0);
+    quick.compute_densities();
+    assert_eq!(quick.known(density), Some(200_000));
+    let mut sum = busy;
+    sum.add_later(&quick);
+    assert_eq!(sum.get(density), busy.get(density) + quick.get(density));
+    // Two allocations that differ, as LLVM 15 records them: the sum of quotients is not known.
+    let mut both = one(16, 5);
+    both.add_later(&one(8, 5));
+    both.compute_densities();
+    assert_eq!(both.known(density), None);
+    for (first, second) in [(both, quick), (quick, both)] {
+        let mut sum = first;
+        sum.add_later(&second);
+        assert_eq!(sum.known(density), None);
+        assert_eq!(sum.get(Field::AllocCount), 3);
+    }
+    // Nothing at all is no part.
+    let mut nothing = MemInfoBlock::default();
+    nothing.add_later(&quick);
+    assert_eq!(nothing, quick);
+    let mut none = one(5, 5);
+    none.set(Field::TotalSize, 0);
+    none.set(Field::MinSize, 0);
+    none.compute_densities();
+    assert_eq!(none.known(density), None);
+}

@@ -1,7 +1,7 @@
 //! The table of a heap profile.
 use super::{ColumnData, NoTable, SharedTexts, StackColumn, Table, TableKind};
 use crate::export::StackFrame;
-use profkit_analysis::heap::HeapProfile;
+use profkit_analysis::heap::{HeapProfile, access_density};
 use profkit_data::memprof::{Field, Hotness, Thresholds};
 use rustc_hash::FxHashMap;
 
@@ -25,20 +25,17 @@ impl Table {
         }
         let mut table = Table::new(file, kind, "heap");
         let mut hotness = SharedTexts::default();
-        let mut numbers = [(); 5].map(|()| Vec::new());
+        let mut numbers = [(); 3].map(|()| Vec::new());
+        let (mut accesses, mut densities) = (Vec::new(), Vec::new());
         let mut stacks = StackColumn::default();
         let mut known: FxHashMap<StackFrame, u32> = FxHashMap::default();
         for context in heap.profile.allocations_by_stack() {
-            let row = [
-                Field::TotalSize,
-                Field::AllocCount,
-                Field::TotalLifetime,
-                Field::TotalAccessCount,
-                Field::TotalLifetimeAccessDensity,
-            ];
+            let row = [Field::TotalSize, Field::AllocCount, Field::TotalLifetime];
             for (column, field) in numbers.iter_mut().zip(row) {
                 column.push(context.block.get(field));
             }
+            accesses.push(context.block.known(Field::TotalAccessCount));
+            densities.push(access_density(&context.block));
             hotness.push(match thresholds.hotness(&context.block, true) {
                 Hotness::Cold => "cold",
                 Hotness::Warm => "warm",
@@ -57,16 +54,13 @@ impl Table {
             stacks.stacks.push(frames);
         }
         table.push("stack", ColumnData::Stacks(stacks));
-        let names = [
-            "bytes",
-            "allocations",
-            "lifetime_ms",
-            "accesses",
-            "lifetime_access_density",
-        ];
+        let names = ["bytes", "allocations", "lifetime_ms"];
         for (name, column) in names.into_iter().zip(numbers) {
             table.push(name, ColumnData::Numbers(column));
         }
+        table.push("accesses", ColumnData::SomeNumbers(accesses));
+        let densities = ColumnData::Fractions(densities);
+        table.push("lifetime_access_density", densities);
         table.push("hotness", ColumnData::Shared(hotness));
         Ok(table)
     }

@@ -35,7 +35,7 @@ use profkit_analysis::names::printable;
 use std::fmt;
 
 /// The version of the columns. It is raised when a column is renamed or removed, or changes its meaning.
-pub const TABLES_VERSION: u32 = 1;
+pub const TABLES_VERSION: u32 = 2;
 
 /// The kind of a table: what each row describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

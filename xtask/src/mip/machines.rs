@@ -2,7 +2,7 @@
 //! behave alike; builds in different modes must count the same calls; blocks that are inferred must be those that a build with
 //! a probe in each block records.
 use super::fuzz::Arguments;
-use super::{fresh, mip_profile, succeed};
+use super::{edges, fresh, mip_profile, succeed};
 use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::{MIP_MODES, MipMode, Outcome, Program, Setting, Size};
@@ -51,12 +51,6 @@ impl Machine {
 
     fn is_64_bit(self) -> bool {
         self == Machine::Aarch64
-    }
-
-    /// Whether there is a probe for these options.
-    fn has(self, mode: MipMode) -> bool {
-        let is_other = |word: &&str| matches!(*word, "--return-addresses" | "--atomic");
-        self.is_64_bit() || !mode.arguments.iter().any(|word| is_other(word))
     }
 }
 
@@ -196,8 +190,11 @@ fn one(
         )
     };
     let all = build(ALL_BLOCKS)?;
-    for mode in modes.iter().filter(|mode| machine.has(**mode)) {
+    for mode in modes {
         let seen = build(*mode)?;
+        if mode.has_call_edges() {
+            edges::check_sums(profkit, folder, *mode)?;
+        }
         if mode.counts_calls() && seen.calls != all.calls {
             bail!(
                 "mode {}: other counts of calls\n{:?}\n{:?}",

@@ -18,6 +18,7 @@ mod many_records;
 mod match_builds;
 mod matrix;
 mod memprof;
+mod mip_arm;
 mod mip_cargo;
 mod mip_cc;
 mod mip_edges;

@@ -4,6 +4,7 @@
 //! saved. Inserted code may put tables, literals and the targets of short branches out of reach; [`reach`] replaces the
 //! instructions that use them.
 mod blocks;
+mod edges;
 mod flow;
 mod liveness;
 mod mnemonic;
@@ -53,9 +54,11 @@ impl Backend for Arm {
     fn supports(&self, options: &Options) -> Result<(), String> {
         match options.mode {
             Mode::Calls {
+                return_addresses: Some(0),
+            } => Err("cannot have a table of 0 return addresses".to_owned()),
+            Mode::Calls {
                 return_addresses: Some(_),
-            } => Err("cannot sample return addresses: there is no such probe for 32-bit Arm (leave out --return-addresses)".to_owned()),
-            Mode::Calls { .. } if options.atomic => Err("cannot count atomically: there is no such probe for 32-bit Arm (leave out --atomic)".to_owned()),
+            } if self.format == ObjectFormat::MachO => Err("cannot sample return addresses: there is no such probe for Mach-O of 32-bit Arm (leave out --return-addresses)".to_owned()),
             _ => Ok(()),
         }
     }
@@ -103,6 +106,10 @@ impl Backend for Arm {
         });
         // The return address is in lr, and no calling convention passes anything in flags.
         let mut dead = dead.unwrap_or_default().without(Registers::LR);
+        if matches!(site.options.mode, Mode::Calls { .. }) {
+            // The stub stores the record's address below r12.
+            dead = dead.without(Registers::IP);
+        }
         if !coder.unified {
             // The divided syntax of T32 has short instructions alone.
             dead = dead.and(Registers::LOW);
@@ -390,13 +397,13 @@ mod tests {
     }
 
     #[test]
-    fn return_addresses_are_refused() {
+    fn return_addresses_are_refused_for_mach_o() {
         let options = Options {
             mode: Mode::Calls {
                 return_addresses: Some(4),
             },
             ..Options::default()
         };
-        insta::assert_snapshot!(instrument(b"", "a.s", Some(Target::ArmElf), &options).unwrap_err(), @"a.s cannot sample return addresses: there is no such probe for 32-bit Arm (leave out --return-addresses)");
+        insta::assert_snapshot!(instrument(b"", "a.s", Some(Target::ArmMachO), &options).unwrap_err(), @"a.s cannot sample return addresses: there is no such probe for Mach-O of 32-bit Arm (leave out --return-addresses)");
     }
 }

@@ -81,6 +81,8 @@ pub struct HeapProfile {
     pub form: HeapForm,
     /// The version of a raw or indexed profile; `None` for YAML.
     pub version: Option<u32>,
+    /// Whether the file has a portable section, with names, source lines and histograms.
+    pub portable: bool,
     /// The faults of the file.
     pub damage: Faults,
 }
@@ -125,6 +127,7 @@ impl HeapProfile {
             profile: heap,
             form: HeapForm::Indexed,
             version: Some(section.version()),
+            portable: section.portable().is_ok_and(|found| found.is_some()),
             damage,
         })
     }
@@ -139,6 +142,7 @@ impl HeapProfile {
         HeapProfile {
             form: if raw { HeapForm::Raw } else { HeapForm::Yaml },
             version: raw.then_some(loaded.details().newest_raw_version),
+            portable: false,
             profile: loaded.profile,
             damage,
         }

@@ -28,7 +28,7 @@ pub struct ProgramOfFrames {
     /// The build id of the program; `None` if it has none.
     pub build_id: Option<BuildId>,
     /// The number of functions with code, inlined ones included.
-    pub functions: usize,
+    pub functions: u64,
     /// The number of compile units whose split debug info was not found.
     pub missing_split: usize,
     /// The errors of debug info that could not be read.
@@ -127,7 +127,7 @@ impl ProgramFrames {
         let locations = symbolizer.symbolize(&places.addresses);
         // For each number of a name: the hash of the function, once it was computed.
         let mut hashes: Vec<Option<u64>> = vec![None; locations.name_count()];
-        let mut functions = 0;
+        let (mut functions, mut without_line) = (0u64, 0u64);
         for id in locations.ids() {
             let (Some(number), Some(frame)) = (locations.name_number(id), locations.frame(id))
             else {
@@ -138,6 +138,7 @@ impl ProgramFrames {
             };
             let function = *hash.get_or_insert_with(|| {
                 functions += 1;
+                without_line += u64::from(frame.function_line == 0);
                 let function = guid(name);
                 if let Some(named) = self.names.get_mut(&function) {
                     named.get_or_insert_with(|| canonical_name(name).to_vec());
@@ -157,6 +158,13 @@ impl ProgramFrames {
         }
         let mut warnings = places.warnings;
         warnings.extend_from_slice(locations.warnings());
+        // Functions that compilers make themselves have no first line.
+        if without_line * 2 > functions {
+            let error = ErrorKind::CannotCorrelate.error(format!(
+                "{without_line} of {functions} functions have no first line in the debug info, so their frames look lost: -gmlt needs -fdebug-info-for-profiling"
+            ));
+            warnings.push(error);
+        }
         let mut seen = FxHashSet::default();
         warnings.retain(|warning| seen.insert(warning.to_string()));
         self.programs.push(ProgramOfFrames {

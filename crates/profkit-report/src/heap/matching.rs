@@ -98,7 +98,7 @@ impl HeapMatchReport<'_> {
 
     fn add_programs(&self, document: &mut Document) {
         for program in &self.programs.programs {
-            let functions = plural(program.functions as u64, "function");
+            let functions = plural(program.functions, "function");
             document.wrapped(
                 "  ",
                 format_args!("{}: debug info of {functions}", program.path),
@@ -222,7 +222,7 @@ impl Answer for HeapMatchReport<'_> {
         if kept.contexts == 0 && callers_gone.contexts == 0 && total.contexts > 0 {
             document.wrapped(
                 "  ",
-                "The binaries have no allocation of the profile. They are of another program, or their debug info has no columns or no first lines of functions: -gmlt needs -fdebug-info-for-profiling.",
+                "The binaries have no allocation of the profile. They are of another program, or their debug info has no columns or no first lines of functions.",
             );
         }
         if !self.result.lost_frames.is_empty() {
@@ -328,7 +328,7 @@ struct JsonBinary<'a> {
     path: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     build_id: Option<String>,
-    functions: usize,
+    functions: u64,
     missing_split: usize,
     warnings: Vec<String>,
 }

@@ -59,6 +59,9 @@ impl HeapView<'_> {
         if let Some(writers) = self.heap.writers() {
             text += &format!(" ({})", display_range(&writers));
         }
+        if self.heap.portable {
+            text += ", with names and source lines";
+        }
         text
     }
 

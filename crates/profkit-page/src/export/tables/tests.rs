@@ -94,6 +94,7 @@ fn heap() -> Table {
         profile: profkit_data::memprof::yaml::parse(yaml).expect("a heap profile"),
         form: HeapForm::Yaml,
         version: None,
+        portable: false,
         damage: Faults::default(),
     };
     Table::of_heap("a.yaml", TableKind::Contexts, &heap, &Thresholds::default()).expect("contexts")

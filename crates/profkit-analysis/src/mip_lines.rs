@@ -195,8 +195,15 @@ fn blocks(function: &Function) -> Vec<(u32, u64)> {
     blocks
 }
 
-/// The files that may be the program of a profile, or its debug file.
-fn programs(profile: &MipProfile, binaries: &Binaries) -> Result<Vec<PathBuf>, (String, Error)> {
+/// Returns the files that may be the program of a profile, or its debug file: those with its build id, then those
+/// without any.
+///
+/// # Errors
+/// If the profile has no build id, and there is not exactly one binary. The error comes with what it is about.
+pub fn programs(
+    profile: &MipProfile,
+    binaries: &Binaries,
+) -> Result<Vec<PathBuf>, (String, Error)> {
     let all = || binaries.index.binaries.iter();
     if let Identity::BuildId(id) = &profile.identity
         && !profile.identity.is_unknown()

@@ -56,7 +56,7 @@ impl Machine {
     /// Whether there is a probe for these options.
     fn has(self, mode: MipMode) -> bool {
         let is_other = |word: &&str| matches!(*word, "--return-addresses" | "--atomic");
-        self.is_64_bit() || !mode.arguments.iter().any(|word| is_other(word))
+        self.is_64_bit() || !mode.arguments.iter().any(is_other)
     }
 }
 

@@ -117,6 +117,10 @@ enum Task {
     ///
     /// Needs clang-22, gcc-12, lld-22, dpkg-dev, make, perl, python3-six, unicode-data, binutils.
     MipPrograms(mip::programs::Arguments),
+    /// What MIP costs beside clang's other kinds of instrumentation, on eight programs: the table of docs/performance.md
+    MipCompare(mip::compare::Arguments),
+    /// Call edges of lua: their time, the callers that are found, and their shares, beside the wanted values
+    MipEdges(mip::edges::Arguments),
     /// re2's tests with heap profiles of five clangs, merged and shown by both tools
     MemprofPrograms(memprof::Arguments),
     /// lua and a Rust program before and after an edit: what match and diff say
@@ -154,6 +158,8 @@ fn run(task: &Task) -> Result<()> {
         Task::Bench(arguments) => bench::run(arguments),
         Task::MipFuzz(arguments) => mip::fuzz::run(arguments),
         Task::MipPrograms(arguments) => mip::programs::run(arguments),
+        Task::MipCompare(arguments) => mip::compare::run(arguments),
+        Task::MipEdges(arguments) => mip::edges::run(arguments),
         Task::MemprofPrograms(arguments) => memprof::run(arguments),
         Task::TwoCommits => two_commits::run(),
         Task::Clients { only } => clients::run(only.as_deref()),

@@ -64,6 +64,10 @@ pub mod mode {
     /// has the number of calls until the next sample ([`super::record::SAMPLED_CALLS_SIZE`]). The flag is set together
     /// with [`CALLS`].
     pub const CALL_EDGES: u16 = 0x80;
+    /// Flag: some blocks, or the entry, have no byte in the record. The map entry says from which other blocks it is
+    /// inferred whether they ran. The flag occurs where [`PART`] does, and is always set together with
+    /// [`BLOCK_COVERAGE`].
+    pub const INFERRED: u16 = 0x400;
     /// The set of all flags that version 9 allows in the header of a raw file.
     pub const ALL: u16 = 0xbf;
     /// The flags of the mode `calls`, which records the number of calls and the call order.
@@ -119,14 +123,17 @@ pub mod record {
     /// calls is this field plus 2 plus the field at [`REMAINING_OFFSET`], modulo 2^64. The field is −1 when the program
     /// starts.
     pub const NEXT_SAMPLE_OFFSET: usize = 8;
-    /// The size of a block's byte in a record. A record has such a byte for each block except the entry block. The
-    /// bytes follow the entry counter, in the order of the blocks in the map entry.
+    /// The size of a block's byte in a record. A record has such a byte for each block except the entry block and those
+    /// that are inferred from others ([`INFERRED`](super::mode::INFERRED)). The bytes follow the entry counter, in the
+    /// order of the blocks in the map entry.
     pub const BLOCK_SIZE: usize = 1;
 }
 
 /// The layout of an entry in the map section [`MAP`](section::MAP). The fixed fields come first. After them comes a
-/// list of 32-bit numbers: for each block except the entry block, its offset from the function's start. After the list
-/// come the symbol name, and zero bytes up to a multiple of [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets
+/// list of 32-bit numbers: for each block except the entry block, its offset from the function's start. If the mode has the
+/// flag [`INFERRED`](mode::INFERRED), two lists of 32-bit numbers follow: for each block, the entry block first, the number
+/// of blocks from which it is inferred, 0 if it has a byte in the record; then the numbers of these blocks, where 0 is the
+/// entry block. Then come the symbol name, and zero bytes up to a multiple of [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets
 /// have the same layout; their addresses are zero-extended to 64 bits.
 ///
 /// The *anchor* entry has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name. Its record address is the start
@@ -138,8 +145,8 @@ pub mod map_entry {
     pub const ENTRY_SIZE: usize = 0;
     /// The offset of a 16-bit field: the mode flags.
     pub const MODE: usize = 4;
-    /// The offset of a reserved 16-bit field, which is 0.
-    pub const RESERVED: usize = 6;
+    /// The offset of a 16-bit field: how the two addresses are stored, [`ADDRESSES`] or [`DISTANCES`].
+    pub const FORM: usize = 6;
     /// The offset of a 64-bit field: the record's address, as the linker assigned it.
     pub const RECORD_ADDRESS: usize = 8;
     /// The offset of a 64-bit field: the function's address, as the linker assigned it.
@@ -152,10 +159,18 @@ pub mod map_entry {
     pub const BLOCK_COUNT: usize = 32;
     /// The offset of a 32-bit field: the name's length in bytes.
     pub const NAME_LENGTH: usize = 36;
+    /// A value of [`FORM`]: the fields hold addresses.
+    pub const ADDRESSES: u16 = 0;
+    /// A value of [`FORM`]: the fields hold the distances of the addresses from the start of the entry, modulo 2^64. So the
+    /// loader changes nothing in the map, which can be removed from a program. 64-bit Mach-O objects have this form. The
+    /// distances of their anchor are 0: the start of the record section is that of the section in the program.
+    pub const DISTANCES: u16 = 1;
     /// The size of the fixed fields in bytes. The list of block offsets begins after them.
     pub const FIXED_SIZE: usize = 40;
     /// The size of one block offset in bytes.
     pub const BLOCK_OFFSET_SIZE: usize = 4;
+    /// The size in bytes of each number about inferred blocks.
+    pub const INFERENCE_SIZE: usize = 4;
     /// The alignment of a map entry in bytes. The size of an entry is a multiple of this number.
     pub const ALIGN: usize = 8;
 }
@@ -234,9 +249,10 @@ pub mod edge_table {
     pub const LOST_KEY: u32 = 0xffff_ffff;
     /// The number of neighbouring slots among which a sample is searched.
     pub const PROBES: u32 = 8;
-    /// The mean distance of samples is the number of the function's calls shifted right by this number, plus 1.
-    pub const PERIOD_SHIFT: u32 = 11;
-    /// The largest value of the shifted number of calls, so that a distance is less than 2^31.
+    /// The distance to the next sample is 1 + m / 2 + a random number from 0 to m, where m is the number of the function's
+    /// calls shifted right by this number.
+    pub const PERIOD_SHIFT: u32 = 10;
+    /// The largest value of m, so that a distance is less than 2^31.
     pub const PERIOD_MAX: u32 = (1 << 29) - 1;
     /// The factor of the hash. The slot is the number of slots times the upper half of (key times factor), divided by
     /// 2^32; the key is the first eight bytes of a slot.
@@ -285,8 +301,11 @@ pub mod section {
     /// sizes never share slots. The group's name consists of
     /// [`symbol::EDGES_GROUP_PREFIX`](super::symbol::EDGES_GROUP_PREFIX) and the number of slots in decimal.
     pub const RING: &str = "__llvm_mipring";
-    /// The name of the Mach-O segment that contains all sections of MIP.
+    /// The name of the Mach-O segment that contains all sections of MIP but the map.
     pub const MACHO_SEGMENT: &str = "__DATA";
+    /// The name of the Mach-O segment that contains the map. `llvm-strip` removes the segment, as it holds nothing else but
+    /// debug info. Linkers keep it, because its section does not have the attribute of debug info.
+    pub const MACHO_MAP_SEGMENT: &str = "__DWARF";
     /// The prefix of the symbol that a linker defines for the start of an ELF section.
     pub const ELF_START_PREFIX: &str = "__start_";
     /// The prefix of the symbol that a linker defines for the end of an ELF section.
@@ -482,8 +501,8 @@ pub mod v8 {
 const _: () = {
     // Check that each field begins where the previous one ends, and that fields of 8 bytes are aligned.
     assert!(map_entry::MODE == map_entry::ENTRY_SIZE + 4);
-    assert!(map_entry::RESERVED == map_entry::MODE + 2);
-    assert!(map_entry::RECORD_ADDRESS == map_entry::RESERVED + 2);
+    assert!(map_entry::FORM == map_entry::MODE + 2);
+    assert!(map_entry::RECORD_ADDRESS == map_entry::FORM + 2);
     assert!(map_entry::FUNCTION_ADDRESS == map_entry::RECORD_ADDRESS + 8);
     assert!(map_entry::FUNCTION_SIZE == map_entry::FUNCTION_ADDRESS + 8);
     assert!(map_entry::SIGNATURE == map_entry::FUNCTION_SIZE + 4);

@@ -12,6 +12,7 @@
 //! | [`heap`] | which functions contain the addresses of a raw heap profile? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
+//! | [`mip_lines`] | which source lines ran, by the blocks of a MIP profile? |
 //! | [`names`] | what is the name of a function in its own language? |
 //! | [`order`] | in which order should a linker lay out functions? |
 //! | [`overlap`] | how alike are two profiles? |
@@ -28,6 +29,7 @@ pub mod faults;
 pub mod heap;
 pub mod instr;
 pub mod matching;
+pub mod mip_lines;
 pub mod order;
 pub mod overlap;
 pub mod ranking;

@@ -7,9 +7,11 @@ use crate::report::damage;
 use clap::{Args, ValueEnum};
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::heap::{HeapProfile, is_heap_alone};
+use profkit_analysis::mip_lines::programs;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
 use profkit_merge::files::{Content, Input, Output, check_outputs};
+use profkit_mip::create;
 use profkit_page::export::Stacks;
 use profkit_page::export::tables::{NoTable, Table, TableKind};
 use std::path::PathBuf;
@@ -186,11 +188,45 @@ fn table(args: &ExportArgs, input: &Input) -> Result<(Table, Status), Failure> {
         return Ok((table.map_err(no_table)?, damage(name, &heap.damage)));
     }
     let kind = asked.unwrap_or(TableKind::Functions);
-    let profile = AnyProfile::open(input.bytes(), None);
-    let profile = profile.map_err(|error| Failure::file(name, &error))?;
+    let profile = opened(args, input)?;
     let (table, faults) = Table::of(name, kind, &profile).map_err(no_table)?;
     let status = damage(name, &faults);
     Ok((table, status))
+}
+
+/// Opens a profile that is no heap profile. A MIP profile without source locations, as one made from a map file, gets
+/// them from the program.
+fn opened<'i>(args: &ExportArgs, input: &'i Input) -> Result<AnyProfile<'i>, Failure> {
+    let name = input.name();
+    let mut profile =
+        AnyProfile::open(input.bytes(), None).map_err(|error| Failure::file(name, &error))?;
+    if let AnyProfile::Mip(mip, _) = &mut profile
+        && args.binaries.is_used()
+        && mip.functions.iter().all(|it| it.location.is_none())
+    {
+        let mut notes = Vec::new();
+        let binaries = args.binaries.index(&mut notes, true)?;
+        let found =
+            programs(mip, &binaries).map_err(|(name, error)| Failure::file(name, &error))?;
+        for path in &found {
+            if mip.functions.iter().any(|it| it.location.is_some()) {
+                break;
+            }
+            match create::locate(mip, path, None) {
+                Ok(located) => {
+                    notes.extend(located.apply(mip).iter().map(ToString::to_string));
+                }
+                Err(error) => notes.push(format!("no source locations: {error}")),
+            }
+        }
+        if found.is_empty() {
+            notes.push(format!(
+                "{name}: no source locations: none of the binaries has the build id of the profile"
+            ));
+        }
+        crate::print::notes(&notes);
+    }
+    Ok(profile)
 }
 
 fn stacks(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure> {
@@ -199,8 +235,7 @@ fn stacks(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure>
         let status = damage(name, &heap.damage);
         return Ok((Stacks::of_heap(name, &heap), status));
     }
-    let profile = AnyProfile::open(input.bytes(), None);
-    let profile = profile.map_err(|error| Failure::file(name, &error))?;
+    let profile = opened(args, input)?;
     let (stacks, faults) = Stacks::of(name, &profile);
     let status = damage(name, &faults);
     Ok((stacks, status))

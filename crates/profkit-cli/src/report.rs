@@ -11,6 +11,7 @@ use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::is_heap_alone;
 use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
+use profkit_analysis::mip_lines::LineCoverage;
 use profkit_analysis::names::Spelling;
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_analysis::overlap::ComparedProfile;
@@ -18,6 +19,7 @@ use profkit_analysis::selection::Selection;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::raw::RawMetadataSource;
+use profkit_data::mip::Modes;
 use profkit_data::path_text;
 use profkit_merge::files::{Content, Input, Output, check_outputs, is_stdio, system_text};
 use profkit_object::code_symbols::read_code_symbols;
@@ -38,7 +40,7 @@ the flame graph of a heap profile or of samples, the order of first calls, and w
 With --binaries it says how much of the profile they can use, and for one program how many pages of
 memory its start touches, now and in the order that profkit order proposes. If the binaries have debug
 info, functions can be grouped by source file; with --source DIR the 500 hottest functions show their
-source, sample profiles with samples beside the lines.
+source, sample profiles with samples beside the lines, MIP profiles of blocks with the lines that ran.
 Without JavaScript it shows the summary and the 200 hottest functions.
 
 Examples:
@@ -220,6 +222,16 @@ fn add_source(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> e
         Err(error) => return Err(Failure::input(format_args!("{error}"))),
     };
     page.add_source_files(&declarations);
+    if let AnyProfile::Mip(mip, _) = profile
+        && mip.modes().contains(Modes::BLOCK_COVERAGE)
+    {
+        let mut notes = Vec::new();
+        let binaries = args.binaries.index(&mut notes, true)?;
+        match LineCoverage::find(mip, &binaries, &|_| true) {
+            Ok(lines) => page.add_mip_lines(lines),
+            Err((name, error)) => page.fact("Lines", format_args!("not known: {name}: {error}")),
+        }
+    }
     if let Some(path) = &args.source {
         exit::must_exist(path)?;
         let folder = SourceFolder::open(path);

@@ -5,7 +5,8 @@
 //! The trait [`Inputs`] gives access to the bytes of several inputs. Slices in memory implement the trait. An
 //! [`InputList`] also implements it, for the files that a user named on a command line, in list files, in folders and
 //! in archives. An [`Output`] is a file that is written completely or not at all, [`Outputs`] one file or a folder of them;
-//! [`check_outputs`] finds outputs that would destroy each other, or an input.
+//! [`check_outputs`] finds outputs that would destroy each other, or an input. [`FolderLocks`] keep processes apart that
+//! change the same file.
 //!
 //! The path `-` always means standard input or output. Errors are values whose `Display` is plain English; the front
 //! end chooses the exit code.
@@ -15,6 +16,7 @@ mod clash;
 mod input;
 mod inputs;
 mod list;
+mod lock;
 mod note;
 mod output;
 mod outputs;
@@ -30,6 +32,7 @@ pub use input::{
 };
 pub use inputs::{InputData, Inputs};
 pub use list::{InputFile, InputList, ListError, MissingInput, Subset};
+pub use lock::{FolderLocks, LockFailure};
 pub use note::InputNote;
 pub use output::{Content, Output, OutputError, OutputProblem, Staged, write_to};
 pub use outputs::Outputs;

@@ -2,7 +2,7 @@
 use profkit_data::ids::program_name;
 use profkit_data::mip::{Identity, MipProfile, ProfileVersion};
 use profkit_data::path_text;
-use profkit_merge::files::{InputList, path_without_links, system_text};
+use profkit_merge::files::{FolderLocks, InputList, path_without_links, system_text};
 use profkit_merge::mip::MipTarget;
 use profkit_object::binary::BinaryFile;
 use profkit_object::mip_sections::MipSections;
@@ -38,7 +38,7 @@ pub struct Place {
 /// # let named = folder.path().to_owned();
 ///
 /// let file = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/mip/v8-b.mip"));
-/// let mut profiles = Profiles::new(&[named])?;
+/// let mut profiles = Profiles::new(&[named], |_| {})?;
 /// assert!(profiles.files().is_empty());
 /// profiles.add_new("program".as_ref(), MipProfile::parse(file)?)?;
 /// let targets = std::mem::take(&mut profiles.targets);
@@ -51,6 +51,8 @@ pub struct Place {
 pub struct Profiles {
     /// The profiles that the inputs are merged into.
     pub targets: Vec<MipTarget>,
+    /// The locks on the folders of the profiles.
+    pub locks: FolderLocks,
     places: Vec<Place>,
     files: Vec<PathBuf>,
     /// The folder for new profiles; `None` if the user named no folder.
@@ -59,16 +61,35 @@ pub struct Profiles {
     new_file: Option<PathBuf>,
 }
 
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
 impl Profiles {
     /// Finds the profiles at the paths that the user named. A path is a folder if there is a folder at this path, or if
     /// the path ends with `/`; a folder that does not exist is made.
     ///
+    /// The folders of the profiles are locked as long as the result exists, so that what other processes merge into them at
+    /// the same time is not lost. `waits` is called with each folder that another process holds, before the function waits
+    /// for it. A folder that cannot be locked is in [`locks`](Self::locks). Do not call this again for the same folder before
+    /// the result is dropped: the second call would wait forever.
+    ///
     /// # Errors
     /// If a folder cannot be made or read, if several paths are folders, or if several paths are those of new files.
-    pub fn new(named: &[PathBuf]) -> Result<Self, Error> {
-        let mut profiles = Profiles::default();
+    pub fn new(named: &[PathBuf], waits: impl FnMut(&Path)) -> Result<Self, Error> {
+        for path in named.iter().filter(|path| is_folder(path)) {
+            fs::create_dir_all(path).map_err(|error| Error::Folder {
+                doing: "make",
+                path: path.clone(),
+                error,
+            })?;
+        }
+        let mut profiles = Profiles {
+            locks: FolderLocks::of(named.iter().map(PathBuf::as_path), waits),
+            ..Profiles::default()
+        };
         for path in named {
-            if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            if is_folder(path) {
                 profiles.add_folder(path)?;
             } else if path.exists() {
                 profiles.files.push(path.clone());
@@ -83,11 +104,6 @@ impl Profiles {
         if self.folder.replace(folder.to_owned()).is_some() {
             return Err(Error::SeveralFolders);
         }
-        fs::create_dir_all(folder).map_err(|error| Error::Folder {
-            doing: "make",
-            path: folder.to_owned(),
-            error,
-        })?;
         let is_profile = |path: &PathBuf| {
             let named = path.extension().is_some_and(|extension| extension == "mip");
             named && path.is_file()
@@ -431,7 +447,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("a"), b"").unwrap();
-        let mut profiles = Profiles::new(&[path("a"), path("new")]).unwrap();
+        let mut profiles = Profiles::new(&[path("a"), path("new")], |_| {}).unwrap();
         assert_eq!(profiles.files(), [path("a")]);
         profiles
             .add(&path("a"), profile(1), ProfileVersion::V8)
@@ -451,7 +467,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let named = folder.path().join("0202.mip");
         fs::write(&named, b"").unwrap();
-        let mut profiles = Profiles::new(&[folder.path().to_owned()]).unwrap();
+        let mut profiles = Profiles::new(&[folder.path().to_owned()], |_| {}).unwrap();
         assert_eq!(profiles.files(), std::slice::from_ref(&named));
         profiles
             .add(&named, profile(1), ProfileVersion::V9)
@@ -466,16 +482,18 @@ mod tests {
     fn a_build_has_one_profile() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let mut profiles = Profiles::new(&[path("new")]).unwrap();
+        let mut profiles = Profiles::new(&[path("new")], |_| {}).unwrap();
         assert!(profiles.are_unknown());
         assert!(profiles.add_new(&path("one"), profile(1)).unwrap());
         assert!(!profiles.add_new(&path("same"), profile(1)).unwrap());
         profiles.add_new(&path("other"), profile(2)).unwrap_err();
         let add = profiles.add(&path("x"), profile(1), ProfileVersion::V9);
         assert!(add.unwrap_err().is_usage());
+        // The next call would wait for the lock.
+        drop(profiles);
         let two = [path("a"), path("b")];
-        assert!(Profiles::new(&two).unwrap_err().is_usage());
+        assert!(Profiles::new(&two, |_| {}).unwrap_err().is_usage());
         let two = [path("c/"), path("d/")];
-        assert!(Profiles::new(&two).unwrap_err().is_usage());
+        assert!(Profiles::new(&two, |_| {}).unwrap_err().is_usage());
     }
 }

@@ -4,7 +4,7 @@ use crate::build_id::build_id;
 use object::macho;
 use object::read::macho::{LoadCommandVariant, MachOFile};
 use object::{Object, ObjectKind, ObjectSection, ReadRef};
-use profkit_abi::mip::{map_entry, section};
+use profkit_abi::mip::{map_entry, mode, section};
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{Width, has_magic};
@@ -69,6 +69,10 @@ impl MipSections {
             follow_fixups(file, &mut bytes)?;
         }
         let records = image.section_by_name(section::RECORDS);
+        if !has_magic(&bytes) {
+            let start = records.as_ref().map(ObjectSection::address);
+            follow_distances(map.address(), start, &mut bytes);
+        }
         Ok(Some(MipSections {
             map: bytes,
             section_address: records.as_ref().map(ObjectSection::address),
@@ -162,25 +166,72 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
             .expected("2 or 6, as for arm64 and x86-64"));
         }
     };
-    // A damaged map is no error here: the entries before the damage are converted, and the damage is reported later,
-    // when the map is read.
+    change_addresses(map, map_entry::ADDRESSES, |_, link| {
+        let target = link & 0xf_ffff_ffff;
+        let high = link >> 36 & 0xff;
+        target.wrapping_add(relative) | high << 56
+    });
+    Ok(())
+}
+
+/// Replaces the distances in a map by addresses. The map is linked to `section`, and the records to `records`.
+fn follow_distances(section: u64, records: Option<u64>, map: &mut [u8]) {
+    change_addresses(map, map_entry::DISTANCES, |entry, distance| {
+        section.wrapping_add(entry).wrapping_add(distance)
+    });
     let mut at = 0;
-    while let Some(size) = map.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
-        let size = u32::from_le_bytes(*size) as usize;
-        for field in [map_entry::RECORD_ADDRESS, map_entry::FUNCTION_ADDRESS] {
-            let place = map
-                .get_mut(at + field..)
-                .and_then(|rest| rest.first_chunk_mut::<8>());
-            if let Some(place) = place {
-                let link = u64::from_le_bytes(*place);
-                let target = link & 0xf_ffff_ffff;
-                let high = link >> 36 & 0xff;
-                *place = (target.wrapping_add(relative) | high << 56).to_le_bytes();
+    while let Some(entry) = map
+        .get_mut(at..)
+        .filter(|rest| rest.len() >= map_entry::FIXED_SIZE)
+    {
+        let size = entry_size(entry);
+        let half = |entry: &[u8], field: usize| {
+            let rest = entry.get(field..).and_then(|rest| rest.first_chunk::<2>());
+            rest.map(|bytes| u16::from_le_bytes(*bytes))
+        };
+        if half(entry, map_entry::FORM) == Some(map_entry::DISTANCES) {
+            let is_anchor = half(entry, map_entry::MODE) == Some(mode::ANCHOR);
+            put(entry, map_entry::FORM, &map_entry::ADDRESSES.to_le_bytes());
+            if let Some(start) = records.filter(|_| is_anchor) {
+                put(entry, map_entry::RECORD_ADDRESS, &start.to_le_bytes());
             }
         }
-        at += size.max(map_entry::ALIGN);
+        at += size;
     }
-    Ok(())
+}
+
+fn put(entry: &mut [u8], field: usize, bytes: &[u8]) {
+    if let Some(place) = entry.get_mut(field..field + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+fn entry_size(entry: &[u8]) -> usize {
+    let size = entry.first_chunk::<4>().copied().unwrap_or_default();
+    (u32::from_le_bytes(size) as usize).max(map_entry::ALIGN)
+}
+
+/// Changes the two addresses of each entry that has this form. `change` gets the offset of the entry and the address. A
+/// damaged map is no error here: the entries before the damage are converted, and the damage is reported when the map is
+/// read.
+fn change_addresses(map: &mut [u8], form: u16, change: impl Fn(u64, u64) -> u64) {
+    let mut at = 0;
+    while let Some(entry) = map.get_mut(at..).filter(|rest| rest.len() >= 4) {
+        let own = entry
+            .get(map_entry::FORM..)
+            .and_then(|rest| rest.first_chunk::<2>());
+        if own.is_some_and(|own| u16::from_le_bytes(*own) == form) {
+            for field in [map_entry::RECORD_ADDRESS, map_entry::FUNCTION_ADDRESS] {
+                let place = entry
+                    .get_mut(field..)
+                    .and_then(|rest| rest.first_chunk_mut::<8>());
+                if let Some(place) = place {
+                    *place = change(at as u64, u64::from_le_bytes(*place)).to_le_bytes();
+                }
+            }
+        }
+        at += entry_size(entry);
+    }
 }
 
 /// Returns the code of the pointer format in a segment; 0 if the segment has no pointers.
@@ -205,4 +256,48 @@ fn pointer_format(payload: &[u8], segment: usize) -> Result<u16> {
     }
     // The fields for the size and the page size come before the pointer format.
     at(starts + start + 6)?.u16()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry without blocks and name.
+    fn entry(mode: u16, form: u16, record: u64, function: u64) -> Vec<u8> {
+        let mut bytes = vec![0; map_entry::FIXED_SIZE];
+        put(&mut bytes, map_entry::ENTRY_SIZE, &40_u32.to_le_bytes());
+        put(&mut bytes, map_entry::MODE, &mode.to_le_bytes());
+        put(&mut bytes, map_entry::FORM, &form.to_le_bytes());
+        put(&mut bytes, map_entry::RECORD_ADDRESS, &record.to_le_bytes());
+        put(
+            &mut bytes,
+            map_entry::FUNCTION_ADDRESS,
+            &function.to_le_bytes(),
+        );
+        bytes
+    }
+
+    #[test]
+    fn distances_become_addresses_and_addresses_stay() {
+        let distance = map_entry::DISTANCES;
+        let back = |bytes: u64| 0_u64.wrapping_sub(bytes);
+        let mut map = [
+            entry(1, distance, 0x30, back(0x1000)),
+            vec![0; 8],
+            entry(1, map_entry::ADDRESSES, 7, 8),
+            entry(mode::ANCHOR, distance, 0, 0),
+            vec![40, 0, 0],
+        ]
+        .concat();
+        follow_distances(0x5000, Some(0x4000), &mut map);
+        let expected = [
+            entry(1, 0, 0x5030, 0x4000),
+            vec![0; 8],
+            entry(1, 0, 7, 8),
+            entry(mode::ANCHOR, 0, 0x4000, 0x5000 + 88),
+            vec![40, 0, 0],
+        ]
+        .concat();
+        assert_eq!(map, expected);
+    }
 }

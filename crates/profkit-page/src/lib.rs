@@ -36,6 +36,7 @@ use functions::FunctionList;
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::doctor::examine;
 use profkit_analysis::faults::Faults;
+use profkit_analysis::mip_lines::LineCoverage;
 use profkit_analysis::names::printable;
 use profkit_data::ids::NameRef;
 use profkit_report::flame_graph::FlameGraph;
@@ -91,6 +92,8 @@ pub struct Page {
     coverage: Vec<(String, [u64; 4])>,
     diff: Option<DiffTable>,
     source: Option<Source>,
+    /// The source lines that ran; `None` if they are not known.
+    mip_lines: Option<LineCoverage>,
 }
 
 fn list_of(things: &[String]) -> String {

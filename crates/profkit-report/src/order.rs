@@ -206,6 +206,8 @@ impl Order for MipOrderReport<'_> {
             bytes,
             pages_before,
             pages_after,
+            hot_pages_before,
+            hot_pages_after,
         } = self.touched;
         document.line(format_args!(
             "{} of {} ordered for {}: {} of code, on {} before and {} after",
@@ -216,6 +218,13 @@ impl Order for MipOrderReport<'_> {
             plural(pages_before, "page"),
             plural(pages_after, "page"),
         ));
+        if let (Some(before), Some(after)) = (hot_pages_before, hot_pages_after) {
+            document.line(format_args!(
+                "the functions with 99% of the calls are on {} before and {} after",
+                plural(before, "page"),
+                plural(after, "page"),
+            ));
+        }
         if let repeated @ 1.. = self.names.repeated {
             document.line(format_args!(
                 "{repeated} functions have the same name as an earlier function, and a linker cannot tell functions of one name apart"
@@ -243,6 +252,8 @@ impl Order for MipOrderReport<'_> {
             "page_size": self.page_size,
             "pages_before": self.touched.pages_before,
             "pages_after": self.touched.pages_after,
+            "hot_pages_before": self.touched.hot_pages_before,
+            "hot_pages_after": self.touched.hot_pages_after,
             "order": alone.then(|| names.collect::<Vec<_>>()),
         });
         write_json(out, &without_nulls(report))

@@ -5,10 +5,17 @@ use crate::stream::{Sink, Stream};
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
 core::arch::global_asm!(
     ".hidden __profkit_mip_size",
     ".hidden __profkit_mip_write",
     ".hidden __profkit_mip_copy",
+);
+#[cfg(any(target_os = "macos", target_os = "ios"))]
+core::arch::global_asm!(
+    ".private_extern ___profkit_mip_size",
+    ".private_extern ___profkit_mip_write",
+    ".private_extern ___profkit_mip_copy",
 );
 
 /// Only one raw file at a time may be written through `STREAM`.

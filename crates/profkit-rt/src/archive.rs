@@ -1,5 +1,5 @@
-//! Writes a static library in the format of GNU ar (System V): a symbol index, and object files with their names. A
-//! linker uses an object only if something refers to one of the object's symbols in the index.
+//! Writes a static library in the format of GNU ar (System V), or of macOS: a symbol index, and object files with their
+//! names. A linker uses an object only if something refers to one of the object's symbols in the index.
 extern crate std;
 
 use std::format;
@@ -77,6 +77,65 @@ pub fn archive(members: &[Member<'_>]) -> Vec<u8> {
         if bytes.len() % 2 != 0 {
             bytes.push(b'\n');
         }
+    }
+    bytes
+}
+
+/// The name of the symbol index in a library of macOS.
+const DARWIN_INDEX: &str = "__.SYMDEF";
+/// In a library of macOS, the contents of members begin at multiples of this number of bytes.
+const DARWIN_ALIGN: usize = 8;
+
+/// Returns the bytes of a static library for macOS. The names of symbols are those of C: they get an underscore.
+#[must_use]
+pub fn darwin_archive(members: &[Member<'_>]) -> Vec<u8> {
+    let word = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes();
+    let padded = |length: usize| (length + DARWIN_ALIGN - 1) / DARWIN_ALIGN * DARWIN_ALIGN;
+    // The name stands between the header, whose size is no multiple of 8, and the content. At least one zero byte ends it.
+    let named = |name: &str| padded(HEADER_SIZE + name.len() + 1) - HEADER_SIZE;
+    let mut names = Vec::new();
+    let mut count = 0;
+    for member in members {
+        for symbol in member.symbols {
+            names.push(b'_');
+            names.extend_from_slice(symbol.as_bytes());
+            names.push(0);
+            count += 1;
+        }
+    }
+    names.resize(padded(names.len()), 0);
+    // The index has the size of its entries, the entries, the size of the names, and the names. An entry has the offset
+    // of a name and the offset of a member's header.
+    let index_size = 4 + 8 * count + 4 + names.len();
+    let mut at = MAGIC.len() + HEADER_SIZE + named(DARWIN_INDEX) + index_size;
+    let mut index = Vec::new();
+    index.extend_from_slice(&word(8 * count));
+    let mut name_at = 0;
+    for member in members {
+        for symbol in member.symbols {
+            index.extend_from_slice(&word(name_at));
+            index.extend_from_slice(&word(at));
+            name_at += symbol.len() + 2;
+        }
+        at += HEADER_SIZE + named(member.name) + padded(member.object.len());
+    }
+    index.extend_from_slice(&word(names.len()));
+    index.extend_from_slice(&names);
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(MAGIC);
+    let mut put = |name: &str, content: &[u8]| {
+        let length = named(name);
+        let size = length + padded(content.len());
+        header(&mut bytes, &format!("#1/{}", length), "644", size);
+        let start = bytes.len();
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.resize(start + length, 0);
+        bytes.extend_from_slice(content);
+        bytes.resize(start + size, 0);
+    };
+    put(DARWIN_INDEX, &index);
+    for member in members {
+        put(member.name, member.object);
     }
     bytes
 }

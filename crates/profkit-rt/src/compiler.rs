@@ -80,6 +80,26 @@ pub fn linux_target(triple: &str) -> Option<&'static str> {
     }
 }
 
+/// Returns the Rust target for a triple of Clang or Rust for macOS.
+#[must_use]
+pub fn darwin_target(triple: &str) -> Option<&'static str> {
+    let mut parts = triple.split('-');
+    let architecture = parts.next().unwrap_or_default();
+    let (vendor, system) = (parts.next(), parts.next().unwrap_or_default());
+    // The triple of a simulator or of Catalyst has a fourth part.
+    if vendor != Some("apple")
+        || !(system.starts_with("macos") || system.starts_with("darwin"))
+        || parts.next().is_some()
+    {
+        return None;
+    }
+    match architecture {
+        "x86_64" | "x86_64h" => Some("x86_64-apple-darwin"),
+        "aarch64" | "arm64" => Some("aarch64-apple-darwin"),
+        _ => None,
+    }
+}
+
 /// Targets of Linux with one architecture share objects, because the runtimes use no C library.
 #[must_use]
 pub fn same_architecture(a: &str, b: &str) -> bool {

@@ -10,7 +10,7 @@ static INITIALIZED: AtomicBool = AtomicBool::new(false);
 extern "C" {
     fn getenv(name: *const u8) -> *const u8;
     #[cfg(any(target_os = "macos", target_os = "ios"))]
-    fn atexit(function: extern "C" fn()) -> i32;
+    fn __cxa_atexit(function: extern "C" fn(*mut u8), argument: *mut u8, image: *mut u8) -> i32;
     #[cfg(any(target_os = "macos", target_os = "ios"))]
     fn pthread_atfork(before: usize, parent: usize, child: extern "C" fn()) -> i32;
 }
@@ -25,13 +25,14 @@ pub extern "C" fn initialize() {
         dump::start(getenv(b"LLVM_MIP_PROFILE_FILENAME\0".as_ptr()));
         register_fork_handler();
         #[cfg(any(target_os = "macos", target_os = "ios"))]
-        atexit(at_exit);
+        // With the image's handle, the system calls the function when the image is unloaded too.
+        __cxa_atexit(at_exit, core::ptr::null_mut(), image::runtime_handle());
         crate::signal::register(getenv(b"PROFKIT_MIP_SIGNAL\0".as_ptr()));
     }
 }
 
 #[cfg(any(target_os = "macos", target_os = "ios"))]
-extern "C" fn at_exit() {
+extern "C" fn at_exit(_: *mut u8) {
     dump::dump();
 }
 

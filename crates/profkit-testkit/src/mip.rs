@@ -15,6 +15,9 @@ pub const CALL_EDGES: u16 = 0x80;
 /// Mode flags: function coverage with a unary counter in the byte.
 pub const UNARY: u16 = 0x21;
 
+/// Mode flag: some blocks are inferred from others.
+pub const INFERRED: u16 = 0x400;
+
 /// A map of version 8, in the layout that docs/formats/mip.md calls B. The authors of the original MIP published it. It
 /// contains the function foo with one block, and the function main.
 pub const V8_MAP: &[u8] = &[
@@ -43,6 +46,8 @@ pub struct MipFunction {
     pub modes: u16,
     /// The offsets of the function's blocks, without the entry block.
     pub blocks: Vec<u32>,
+    /// With the mode [`INFERRED`]: for each block, the entry first, the blocks from which it is inferred.
+    pub lists: Vec<Vec<u32>>,
     /// The size of the function in bytes.
     pub size: u32,
     /// The control-flow signature of the function.
@@ -56,8 +61,18 @@ impl MipFunction {
             name: name.into(),
             modes,
             blocks: (1..=blocks).map(|block| 8 * block).collect(),
+            lists: Vec::new(),
             size: 0x40,
             signature: 0x1000 + blocks,
+        }
+    }
+
+    /// Makes a function with inferred blocks.
+    pub fn inferred(name: impl Into<String>, modes: u16, lists: &[&[u32]]) -> Self {
+        let blocks = u32::try_from(lists.len() - 1).expect("few blocks");
+        MipFunction {
+            lists: lists.iter().map(|list| list.to_vec()).collect(),
+            ..MipFunction::new(name, modes | BLOCKS | INFERRED, blocks)
         }
     }
 
@@ -70,7 +85,13 @@ impl MipFunction {
     }
 
     fn record_size(&self) -> usize {
-        let blocks = if self.modes & BLOCKS != 0 {
+        let blocks = if self.modes & INFERRED != 0 {
+            self.lists
+                .iter()
+                .skip(1)
+                .filter(|list| list.is_empty())
+                .count()
+        } else if self.modes & BLOCKS != 0 {
             self.blocks.len()
         } else {
             0
@@ -118,21 +139,22 @@ impl MipImage {
         (offsets, end)
     }
 
-    /// Returns the bitwise OR of the mode flags of all functions.
+    /// Returns the bitwise OR of the mode flags of all functions, as the headers of raw files have it.
     pub fn modes(&self) -> u16 {
         self.functions
             .iter()
-            .fold(0, |modes, function| modes | function.modes)
+            .fold(0, |modes, function| modes | function.modes & !INFERRED)
     }
 
     /// Makes the map of the image in version 9. The anchor is its first entry. The builder has the labels `anchor`,
-    /// `NAME`, `NAME.modes`, `NAME.record`, `NAME.blocks`, `NAME.length`, `NAME.name` and `end`.
+    /// `NAME`, `NAME.modes`, `NAME.record`, `NAME.blocks`, `NAME.length`, `NAME.lists`, `NAME.name` and `end`.
     pub fn map(&self) -> ByteBuilder {
         let mut map = ByteBuilder::new(Endian::Little);
         let anchor = MipFunction {
             name: String::new(),
             modes: 0,
             blocks: Vec::new(),
+            lists: Vec::new(),
             size: 0,
             signature: 0,
         };
@@ -169,6 +191,8 @@ impl MipImage {
                     record[4..8].copy_from_slice(&ordinal.to_le_bytes());
                 }
                 UNARY => record[0] = 0xffu8.checked_shr(calls).unwrap_or(0),
+                // The program leaves the byte of an inferred entry as it is.
+                _ if function.lists.first().is_some_and(|list| !list.is_empty()) => {}
                 _ => record[0] = 0,
             }
             let blocks = record.len() - entry;
@@ -210,7 +234,9 @@ impl MipImage {
 
 fn entry(map: &mut ByteBuilder, label: &str, function: &MipFunction, record: u64, address: u64) {
     let name = function.name.as_bytes();
-    let size = (40 + 4 * function.blocks.len() + name.len()).next_multiple_of(8);
+    let lists = function.lists.iter();
+    let numbers = function.blocks.len() + lists.map(|list| 1 + list.len()).sum::<usize>();
+    let size = (40 + 4 * numbers + name.len()).next_multiple_of(8);
     map.label(label)
         .u32(u32::try_from(size).expect("a short entry"));
     map.label(&format!("{label}.modes"))
@@ -224,6 +250,13 @@ fn entry(map: &mut ByteBuilder, label: &str, function: &MipFunction, record: u64
     map.label(&format!("{label}.length")).u32(length);
     for &block in &function.blocks {
         map.u32(block);
+    }
+    map.label(&format!("{label}.lists"));
+    for list in &function.lists {
+        map.u32(u32::try_from(list.len()).expect("a short list"));
+    }
+    for &from in function.lists.iter().flatten() {
+        map.u32(from);
     }
     map.label(&format!("{label}.name")).bytes(name).align(8);
 }

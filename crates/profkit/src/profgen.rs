@@ -13,6 +13,6 @@ pub mod contexts {
 /// The order of blocks and functions.
 pub mod layout {
     pub use profkit_profgen::layout::{
-        CodeMap, FlowLosses, FunctionLayout, FunctionOrder, Layout, LayoutOptions,
+        CodeMap, FlowLosses, FunctionLayout, FunctionOrder, Layout, LayoutOptions, by_calls,
     };
 }

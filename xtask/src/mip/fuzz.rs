@@ -1,8 +1,9 @@
 //! `cargo xtask mip-fuzz`: compares plain and instrumented builds of generated programs, with many compilers and
 //! options.
-use super::{clang_counts, fresh};
+use super::machines::{self, Machine};
+use super::{clang_counts, edges, fresh, mip_profile, shown};
 use crate::steps::built_profkit;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use profkit_testkit::program::{MIP_MODES, MipMode, Program, Setting, Size, compare};
 use profkit_testkit::{Rng, target_folder};
 use std::path::Path;
@@ -11,13 +12,17 @@ use std::path::Path;
 pub struct Arguments {
     /// How many programs; what fails stays in target/mip-fuzz
     #[arg(long, default_value_t = 60)]
-    programs: u64,
+    pub programs: u64,
     /// The first seed
     #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// function, unary, block, unary-block, calls, calls-block or calls-returns [default: all]
+    pub seed: u64,
+    /// function, unary, block, unary-block, calls, calls-block, calls-returns, calls-atomic or calls-returns-atomic
+    /// [default: all]
     #[arg(long, value_parser = super::mode)]
-    mode: Vec<MipMode>,
+    pub mode: Vec<MipMode>,
+    /// Run the programs of another machine under qemu
+    #[arg(long, value_enum)]
+    machine: Option<Machine>,
 }
 
 impl Arguments {
@@ -27,6 +32,7 @@ impl Arguments {
             programs: 20,
             seed,
             mode: Vec::new(),
+            machine: None,
         }
     }
 }
@@ -82,6 +88,9 @@ const EXTRAS: [(&str, &[&str]); 23] = [
 
 /// Runs the test.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(machine) = arguments.machine {
+        return machines::run(arguments, machine);
+    }
     let (programs, first) = (arguments.programs, arguments.seed);
     let modes = if arguments.mode.is_empty() {
         &MIP_MODES
@@ -115,6 +124,102 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         bail!("{failures} programs failed");
     }
     Ok(())
+}
+
+/// Block modes, each with the same mode in which every block has a probe.
+const WITH_ALL_BLOCKS: [(&str, MipMode); 3] = [
+    (
+        "block",
+        MipMode {
+            name: "block-all",
+            arguments: &["--mode", "block", "--all-blocks"],
+        },
+    ),
+    (
+        "unary-block",
+        MipMode {
+            name: "unary-block-all",
+            arguments: &["--mode", "block", "--counter", "unary", "--all-blocks"],
+        },
+    ),
+    (
+        "calls-block",
+        MipMode {
+            name: "calls-block-all",
+            arguments: &["--mode", "calls,block", "--all-blocks"],
+        },
+    ),
+];
+
+/// Builds the program again with a probe in each block, and compares which blocks ran. The programs of `modes` have run.
+fn compare_blocks(
+    profkit: &Path,
+    program: &Program,
+    setting: &Setting,
+    modes: &[MipMode],
+    folder: &Path,
+) -> Result<()> {
+    let pairs: Vec<(MipMode, MipMode)> = modes
+        .iter()
+        .filter_map(|mode| {
+            let (_, all) = WITH_ALL_BLOCKS
+                .iter()
+                .find(|(name, _)| *name == mode.name)?;
+            Some((*mode, *all))
+        })
+        .collect();
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let all: Vec<MipMode> = pairs.iter().map(|(_, all)| *all).collect();
+    compare(profkit, program, setting, &all, folder)?;
+    for (mode, all) in pairs {
+        let inferred = ran(profkit, mode, folder)?;
+        let seen = ran(profkit, all, folder)?;
+        if inferred.len() != seen.len() {
+            bail!(
+                "mode {}: {} functions, and {} with --all-blocks",
+                mode.name,
+                inferred.len(),
+                seen.len()
+            );
+        }
+        for (one, other) in inferred.iter().zip(&seen) {
+            if one != other {
+                bail!(
+                    "mode {}: other blocks ran than with --all-blocks\ninferred: {one:?}\nseen: {other:?}",
+                    mode.name
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// For each function of a program, its name, whether it was entered, and which of its blocks ran.
+fn ran(profkit: &Path, mode: MipMode, folder: &Path) -> Result<Vec<(String, bool, Vec<bool>)>> {
+    let profile = folder.join(format!("{}.mip", mode.name));
+    let raw = folder.join(format!("{}.mipraw", mode.name));
+    mip_profile(profkit, &folder.join(mode.name), &[raw], &profile)?;
+    let json = shown(profkit, &profile)?;
+    let functions = json["functions"].as_array();
+    let mut all = Vec::new();
+    for function in functions.context("mip show's JSON has no functions")? {
+        let name = function["name"].as_str().context("a function's name")?;
+        let ran = |json: &serde_json::Value, key: &str| {
+            let runs = json[key].as_u64();
+            runs.map(|runs| runs > 0)
+                .with_context(|| format!("{name}: {key}"))
+        };
+        let blocks = function["blocks"].as_array().into_iter().flatten();
+        let blocks = blocks.map(|block| ran(block, "runs"));
+        all.push((
+            name.to_owned(),
+            ran(function, "called_runs")?,
+            blocks.collect::<Result<_>>()?,
+        ));
+    }
+    Ok(all)
 }
 
 /// Returns the compiler and the options for a seed.
@@ -166,8 +271,13 @@ fn one(
     };
     let program = Program::generate(seed, size);
     compare(profkit, &program, setting, modes, folder)?;
+    for mode in modes.iter().filter(|mode| mode.has_call_edges()) {
+        edges::check_sums(profkit, folder, *mode)?;
+    }
+    compare_blocks(profkit, &program, setting, modes, folder)?;
     if !seed.is_multiple_of(4) || !modes.iter().any(|mode| mode.counts_calls()) {
         return Ok(0);
     }
+    edges::compare_program(profkit, &program, folder)?;
     clang_counts::compare_program(profkit, &program, folder)
 }

@@ -1,5 +1,5 @@
 //! Builds the real programs by their own makefiles, and runs the programs and their tests.
-use super::packages::{LUA, Package, RE2, Sources, ZSTD};
+use super::packages::{BZIP2, LUA, LZ4, Package, RE2, Sources, XXHASH, ZLIB, ZSTD};
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::MipMode;
 use profkit_testkit::{measure, repo_root};
@@ -38,14 +38,15 @@ impl Toolchain {
 
     /// clang or gcc with a version number, started by `profkit mip cc`.
     pub fn mip(compiler: &str, profkit: &Path, mode: MipMode) -> Toolchain {
+        Toolchain::mip_with(compiler, profkit, mode.name, &mode.arguments.join(" "))
+    }
+
+    /// The same with any options of `profkit mip cc`.
+    pub fn mip_with(compiler: &str, profkit: &Path, name: &str, options: &str) -> Toolchain {
         let plain = Toolchain::plain(compiler);
-        let before = format!(
-            "{} mip cc {} --",
-            profkit.display(),
-            mode.arguments.join(" ")
-        );
+        let before = format!("{} mip cc {options} --", profkit.display());
         Toolchain {
-            label: format!("{} {compiler}", mode.name),
+            label: format!("{name} {compiler}"),
             cc: format!("{before} {}", plain.cc),
             cxx: format!("{before} {}", plain.cxx),
             ..plain
@@ -97,11 +98,30 @@ pub enum Real {
     Re2,
     /// The C++ program of this repository, `tests/programs/station`.
     Station,
+    /// bzip2.
+    Bzip2,
+    /// lz4.
+    Lz4,
+    /// xxhsum.
+    Xxhash,
+    /// minigzip, a program of zlib.
+    Zlib,
 }
 
 impl Real {
-    /// All programs.
+    /// The programs whose own tests are run.
     pub const USUAL: [Real; 4] = [Real::Lua, Real::Zstd, Real::Re2, Real::Station];
+    /// All programs.
+    pub const ALL: [Real; 8] = [
+        Real::Lua,
+        Real::Zstd,
+        Real::Re2,
+        Real::Station,
+        Real::Bzip2,
+        Real::Lz4,
+        Real::Xxhash,
+        Real::Zlib,
+    ];
     /// The name of the program in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -109,6 +129,10 @@ impl Real {
             Real::Zstd => "zstd",
             Real::Re2 => "re2",
             Real::Station => "station",
+            Real::Bzip2 => "bzip2",
+            Real::Lz4 => "lz4",
+            Real::Xxhash => "xxhsum",
+            Real::Zlib => "minigzip",
         }
     }
 
@@ -118,6 +142,10 @@ impl Real {
             Real::Zstd => Some(ZSTD),
             Real::Re2 => Some(RE2),
             Real::Station => None,
+            Real::Bzip2 => Some(BZIP2),
+            Real::Lz4 => Some(LZ4),
+            Real::Xxhash => Some(XXHASH),
+            Real::Zlib => Some(ZLIB),
         }
     }
 
@@ -153,6 +181,44 @@ impl Real {
             )?,
             Real::Re2 => make_re2(tree, tools, &["obj/libre2.a"])? + &regex_bench(tree, tools)?,
             Real::Station => station(tree, tools)?,
+            Real::Bzip2 => make(
+                tree,
+                &[
+                    "bzip2",
+                    &tools.cc(""),
+                    &format!("CFLAGS=-O2 -D_FILE_OFFSET_BITS=64 {}", tools.flags()),
+                    &format!("LDFLAGS={}", tools.link_flags()),
+                ],
+            )?,
+            Real::Lz4 => make(
+                tree,
+                &[
+                    "-C",
+                    "programs",
+                    "lz4",
+                    &tools.cc(""),
+                    &format!("MOREFLAGS={}", tools.flags()),
+                    &format!("LDFLAGS={}", tools.link_flags()),
+                ],
+            )?,
+            Real::Xxhash => make(
+                tree,
+                &[
+                    "xxhsum",
+                    &tools.cc(""),
+                    &format!("CFLAGS=-O3 {}", tools.flags()),
+                    &format!("LDFLAGS={}", tools.link_flags()),
+                ],
+            )?,
+            Real::Zlib => {
+                let mut configure = Command::new("./configure");
+                configure.arg("--static").current_dir(tree);
+                configure.env("CC", &tools.cc);
+                configure.env("CFLAGS", format!("-O3 {}", tools.flags()));
+                configure.env("LDFLAGS", tools.link_flags());
+                configure.env("LLVM_MIP_PROFILE_FILENAME", "/dev/null");
+                logged(&mut configure)? + &make(tree, &["minigzip"])?
+            }
         };
         Ok(log
             .lines()
@@ -168,6 +234,10 @@ impl Real {
             Real::Zstd => "programs/zstd",
             Real::Re2 => "obj/regex_bench",
             Real::Station => "station",
+            Real::Bzip2 => "bzip2",
+            Real::Lz4 => "programs/lz4",
+            Real::Xxhash => "xxhsum",
+            Real::Zlib => "minigzip",
         })
     }
 
@@ -210,6 +280,35 @@ impl Real {
             }
             Real::Re2 => vec![line(&[&count(20)])],
             Real::Station => vec![line(&["run", &count(10_000), "1"]), line(&["explain"])],
+            Real::Bzip2 => {
+                let corpus = corpus(tree, rounds)?;
+                let packed = format!("{corpus}.bz2");
+                vec![
+                    line(&["-k", "-f", "-q", "-9", &corpus]),
+                    line(&["-t", &packed]),
+                ]
+            }
+            Real::Lz4 => {
+                let corpus = corpus(tree, rounds * 4)?;
+                let packed = format!("{corpus}.lz4");
+                vec![
+                    line(&["-q", "-f", "-1", &corpus, &packed]),
+                    line(&["-q", "-t", &packed]),
+                    line(&["-q", "-f", "-9", &corpus, &packed]),
+                    line(&["-q", "-t", &packed]),
+                ]
+            }
+            Real::Xxhash => {
+                let corpus = corpus(tree, rounds * 16)?;
+                ["-H0", "-H1", "-H2", "-H3"]
+                    .iter()
+                    .map(|hash| line(&["-q", hash, &corpus]))
+                    .collect()
+            }
+            Real::Zlib => {
+                let corpus = corpus(tree, rounds)?;
+                vec![line(&["-c", "-1", &corpus]), line(&["-c", "-9", &corpus])]
+            }
         })
     }
 
@@ -229,6 +328,9 @@ impl Real {
             Real::Zstd => test_zstd(&run, tools),
             Real::Re2 => test_re2(&run, tools),
             Real::Station => test_station(&run),
+            Real::Bzip2 | Real::Lz4 | Real::Xxhash | Real::Zlib => {
+                bail!("the tests of {} are not run", self.name())
+            }
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Tasks that check MIP on generated and on real programs.
 mod clang_counts;
+pub mod compare;
+pub mod edges;
 pub mod fuzz;
+pub mod machines;
 pub mod make;
 pub mod packages;
 pub mod programs;
@@ -68,15 +71,20 @@ fn mip_profile(profkit: &Path, binary: &Path, raws: &[PathBuf], profile: &Path) 
     Ok(())
 }
 
-/// Returns the number of calls of each function of a profile, from the JSON of `mip show`. With `covered`, the number
-/// is 1 if the function was entered, and otherwise 0.
-fn mip_counts(profkit: &Path, profile: &Path, covered: bool) -> Result<Counts> {
+/// Returns the JSON of `mip show`.
+fn shown(profkit: &Path, profile: &Path) -> Result<serde_json::Value> {
     let text = succeed(
         Command::new(profkit)
             .args(["mip", "show", "--format", "json", "-p"])
             .arg(profile),
     )?;
-    let json: serde_json::Value = serde_json::from_str(&text).context("mip show's JSON")?;
+    serde_json::from_str(&text).context("mip show's JSON")
+}
+
+/// Returns the number of calls of each function of a profile, from the JSON of `mip show`. With `covered`, the number
+/// is 1 if the function was entered, and otherwise 0.
+fn mip_counts(profkit: &Path, profile: &Path, covered: bool) -> Result<Counts> {
+    let json = shown(profkit, profile)?;
     let functions = json["functions"]
         .as_array()
         .context("mip show's JSON has no functions")?;

@@ -12,7 +12,8 @@ pub struct Package {
     pub name: &'static str,
     /// The beginning of the names of the package's files.
     pub files: &'static str,
-    /// Whether Debian's patches are applied. The patches of lua replace its makefile by one for libtool.
+    /// Whether Debian's patches are applied. The patches of lua replace its makefile by one for libtool, those of lz4 link
+    /// the system's library.
     pub patched: bool,
 }
 
@@ -32,6 +33,31 @@ pub const ZSTD: Package = Package {
 pub const RE2: Package = Package {
     name: "re2",
     files: "re2_",
+    patched: true,
+};
+
+/// bzip2: C, a compressor.
+pub const BZIP2: Package = Package {
+    name: "bzip2",
+    files: "bzip2_",
+    patched: false,
+};
+/// lz4: C, a compressor.
+pub const LZ4: Package = Package {
+    name: "lz4",
+    files: "lz4_",
+    patched: false,
+};
+/// xxhash: C, checksums.
+pub const XXHASH: Package = Package {
+    name: "xxhash",
+    files: "xxhash_",
+    patched: true,
+};
+/// zlib: C, a compressor.
+pub const ZLIB: Package = Package {
+    name: "zlib",
+    files: "zlib_",
     patched: true,
 };
 

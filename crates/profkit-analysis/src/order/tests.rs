@@ -169,7 +169,7 @@ fn partitioning_does_not_depend_on_threads() {
 
 #[test]
 fn pages_before_and_after() {
-    let profile = profile(vec![
+    let mut profile = profile(vec![
         function("a", 0x1ff0, 0x20, Some((1, 1))),
         function("b", 0x2100, 0x10, Some((1, 1))),
         function("far", 0x9000, 0x1001, Some((1, 1))),
@@ -181,14 +181,26 @@ fn pages_before_and_after() {
         ),
         function("empty", 0x50_000, 0, Some((1, 1))),
     ]);
-    let footprint = footprint(&profile, &by_mean(&profile), 4096);
-    assert_eq!(
-        footprint,
-        Footprint {
-            functions: 5,
-            bytes: 0x1039,
-            pages_before: 5,
-            pages_after: 2
-        }
-    );
+    let expected = Footprint {
+        functions: 5,
+        bytes: 0x1039,
+        pages_before: 5,
+        pages_after: 2,
+        hot_pages_before: None,
+        hot_pages_after: None,
+    };
+    for function in &mut profile.functions {
+        function.calls = 0;
+    }
+    assert_eq!(footprint(&profile, &by_mean(&profile), 4096), expected);
+    // The first function has more than 99 % of the calls. It is on two pages, and then on one.
+    for (function, calls) in profile.functions.iter_mut().zip([1000, 1, 1, 1, 1]) {
+        function.calls = calls;
+    }
+    let expected = Footprint {
+        hot_pages_before: Some(2),
+        hot_pages_after: Some(1),
+        ..expected
+    };
+    assert_eq!(footprint(&profile, &by_mean(&profile), 4096), expected);
 }

@@ -8,7 +8,7 @@ use profkit_object::index::{BinaryIndex, IndexCache};
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Binaries")]
 pub struct BinaryArgs {
     /// Programs, libraries and debug files that raw profiles need, or folders of them, matched by build id; may be repeated

@@ -5,7 +5,7 @@ use crate::exit::{Failure, Result};
 use crate::merge::args::{ReportArgs, ToleranceArgs};
 use crate::merge::progress::Progress;
 use crate::merge::run::{MergeJob, NoResult, Remarks, Run, StagedProfile};
-use crate::print::plural;
+use crate::print::{self, plural};
 use clap::Args;
 use profkit_data::mip::ProfileVersion;
 use profkit_merge::files::{InputList, check_outputs};
@@ -197,12 +197,25 @@ impl MergeJob for MipJob<'_> {
 }
 
 fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<String>)> {
-    let mut profiles = Profiles::new(&args.profile)?;
+    let waits = |folder: &Path| {
+        if !args.report.quiet {
+            let folder = profkit_data::path_text(folder);
+            print::say(format_args!(
+                "note: another process merges into a profile in {folder}; waiting until it is done"
+            ));
+        }
+    };
+    let mut profiles = Profiles::new(&args.profile, waits)?;
     for path in profiles.files().to_vec() {
         let opened = open(&path)?;
         profiles.add(&path, opened.profile, opened.version)?;
     }
-    let mut notes = Vec::new();
+    let mut notes: Vec<_> = profiles
+        .locks
+        .failed
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     for path in binaries {
         let made = make(path, &args.image, None)?;
         if profiles.add_new(path, made.profile)? {

@@ -7,7 +7,7 @@ use crate::spelling::pattern;
 use clap::{Args, Parser, Subcommand};
 use profkit_analysis::order::by_mean;
 use profkit_data::mip::{Function, MipProfile, MipWriteOptions, ProfileVersion, yaml};
-use profkit_merge::files::{Content, InputList, Output, check_outputs};
+use profkit_merge::files::{Content, FolderLocks, InputList, Output, check_outputs};
 use profkit_merge::mip::{MipMergeOptions, MipTarget, merge_mip};
 use profkit_merge::{Action, RunOptions};
 use profkit_report::mip::{CoveredForm, MipCovered, proposal};
@@ -239,6 +239,11 @@ fn create(input: &Path, profile: &Path) -> Result {
 
 fn merge(inputs: &[OsString], strict: bool, path: &Path) -> Result {
     let inputs = InputList::collect(inputs, &[], Some(path))?;
+    // Two merges at the same time would both add to what the profile was before.
+    let locks = FolderLocks::of([path], |_| {});
+    for failed in &locks.failed {
+        print::say(format_args!("warning: {failed}"));
+    }
     let opened = open(path)?;
     let target = MipTarget {
         name: name(path),

@@ -36,6 +36,9 @@ pub struct ModeArgs {
     /// in a program with one thread.
     #[arg(long)]
     atomic: bool,
+    /// With mode block: give every block a probe, also those whose coverage follows from other blocks
+    #[arg(long)]
+    all_blocks: bool,
 
     /// Do not instrument functions with fewer than N instructions
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -75,6 +78,10 @@ impl ModeArgs {
         let asks = |mode| self.mode.contains(&mode);
         let mut options = Options::default();
         options.blocks = asks(ModeArg::Block);
+        options.all_blocks = self.all_blocks;
+        if self.all_blocks && !options.blocks {
+            return Err(Failure::usage("--all-blocks needs --mode block"));
+        }
         options.mode = if asks(ModeArg::Calls) {
             if asks(ModeArg::Function) {
                 return Err(Failure::usage(

@@ -11,6 +11,7 @@ use profkit_analysis::order::{
 };
 use profkit_data::mip::{FunctionId, MipProfile};
 use profkit_merge::files::{Content, Output, check_outputs, is_stdio};
+use profkit_profgen::layout::by_calls;
 use profkit_report::order::{MipOrderReport, Order};
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ Examples:
       then: clang -fuse-ld=lld -Wl,--symbol-ordering-file=order.txt …
   profkit mip order app.mip --for gold -o sections.txt
       then: clang -fuse-ld=gold -ffunction-sections -Wl,--section-ordering-file=sections.txt …
+  profkit mip order app.mip --algorithm calls -o order.txt
   profkit mip order app.mip --algorithm balanced run1.mipraw run2.mipraw -o order.txt";
 
 #[derive(Debug, Args)]
@@ -66,15 +68,23 @@ enum Algorithm {
     Mean,
     /// By balanced partitioning over the runs: functions that are needed at the same time are placed next to each other
     Balanced,
+    /// By call counts and call edges: functions that call each other often are placed next to each other, those with the
+    /// most calls per byte first
+    Calls,
 }
 
 pub fn run(args: &OrderArgs) -> Result {
     let read = args.runs.iter().chain([&args.profile]);
     check_outputs(&[("the order", Some(&args.output))], read)?;
-    if args.algorithm == Algorithm::Mean && !args.runs.is_empty() {
-        return Err(Failure::usage(
-            "the inputs include raw files of single runs, which `--algorithm mean` cannot use",
-        )
+    let name = match args.algorithm {
+        Algorithm::Mean => "mean",
+        Algorithm::Balanced => "balanced",
+        Algorithm::Calls => "calls",
+    };
+    if args.algorithm != Algorithm::Balanced && !args.runs.is_empty() {
+        return Err(Failure::usage(format_args!(
+            "the inputs include raw files of single runs, which `--algorithm {name}` cannot use",
+        ))
         .with_hint("merge the raw files into the profile first, with `profkit mip merge`, or use --algorithm balanced"));
     }
     let regex = pattern("--regex", args.regex.as_deref())?;
@@ -86,6 +96,10 @@ pub fn run(args: &OrderArgs) -> Result {
             let traces = traces(args, &profile)?;
             balanced(&traces, &Partitioning::default())
         }
+        Algorithm::Calls => by_calls(&profile).ok_or_else(|| {
+            Failure::input("the profile has no call counts, which `--algorithm calls` needs")
+                .with_hint("instrument the program with --mode calls, best with --return-addresses 4096 too")
+        })?,
     };
     if let Some(regex) = &regex {
         order.retain(|&id| regex.is_match(&profile.functions[id].name));

@@ -284,6 +284,34 @@ fn output_options_before_the_compiler() {
     assert_eq!(profkit(&words, folder.path()), (Some(0), String::new()));
 }
 
+/// GCC gives its assembler a temporary file, whose name tells the user nothing.
+#[test]
+fn messages_about_gccs_temporary_file_name_the_source() {
+    or_skip!(links_c("gcc-12", &[]));
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("split.c"),
+        "int g(int *); int f(void) { int a[99]; return g(a); }\n",
+    )
+    .unwrap();
+    let words = [
+        "mip",
+        "cc",
+        "--",
+        "gcc-12",
+        "-fsplit-stack",
+        "-c",
+        "split.c",
+    ];
+    let (code, message) = profkit(&words, folder.path());
+    assert_eq!(code, Some(1));
+    assert!(
+        message.starts_with("error: split.c:")
+            && message.contains("was compiled with -fsplit-stack"),
+        "{message}"
+    );
+}
+
 #[test]
 fn refusals_say_why() {
     let folder = tempfile::tempdir().unwrap();

@@ -671,7 +671,7 @@ fn a_target_that_the_compiler_lacks_is_explained() {
     assert_eq!(code, 2);
     assert_eq!(
         message,
-        "error: there is no MIP runtime for the target `riscv64-linux-gnu`: expected Linux on x86-64, AArch64 or 32-bit Arm\n"
+        "error: there is no MIP runtime for the target `riscv64-linux-gnu`: expected Linux on x86-64, AArch64 or 32-bit Arm, or macOS on x86-64 or arm64\n"
     );
 }
 

@@ -1,6 +1,8 @@
 //! Makes a MIP profile without runs from a map.
+use super::entry::MapEntry;
+use super::inference::Inference;
 use super::map::MipMap;
-use super::model::{Block, Function, Identity, MipProfile, Width};
+use super::model::{Block, Function, Identity, MipProfile, Modes, Width};
 use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
 
@@ -49,7 +51,8 @@ const LARGEST_SECTION: u64 = 1 << 40;
 impl MipProfile {
     /// Makes a profile without runs from the functions in a map.
     ///
-    /// A map entry is left out and reported if its record is outside the record section or overlaps another record.
+    /// A map entry is left out and reported if its record is outside the record section or overlaps another record, or if
+    /// it says wrongly how blocks are inferred.
     ///
     /// # Errors
     /// An error if the map is damaged. No entry of a damaged map is used; the user can extract an intact map from the
@@ -74,6 +77,13 @@ impl MipProfile {
                 offset: u32::from_le_bytes(*offset),
                 runs: 0,
             });
+            let inference = match inference_of(&entry) {
+                Ok(inference) => inference,
+                Err(error) => {
+                    dropped.push(error);
+                    continue;
+                }
+            };
             let function = Function {
                 name: entry.name.to_vec(),
                 modes: entry.modes,
@@ -82,6 +92,7 @@ impl MipProfile {
                 size: entry.size,
                 signature: entry.signature,
                 blocks: blocks.collect(),
+                inference,
                 ..Function::default()
             };
             let size = function.record_size().unwrap_or(0);
@@ -103,6 +114,29 @@ impl MipProfile {
             shared_records,
         })
     }
+}
+
+/// The inference of a map entry, checked.
+fn inference_of(entry: &MapEntry<'_>) -> Result<Option<Box<Inference>>> {
+    if !entry.modes.contains(Modes::INFERRED) {
+        return Ok(None);
+    }
+    let blocks = entry.blocks.len();
+    let checked = match Inference::from_numbers(blocks, entry.inference) {
+        Some(inference) => inference.check(blocks, entry.modes).map(|()| inference),
+        None => Err(ErrorKind::Malformed
+            .error("the lists of inferred blocks do not fit each other")
+            .within(Structure::Blocks)),
+    };
+    checked
+        .map(|inference| Some(Box::new(inference)))
+        .map_err(|error| {
+            let name = String::from_utf8_lossy(entry.name).into_owned();
+            error
+                .at(entry.offset)
+                .within(Structure::MapEntry)
+                .within(Structure::Named(name))
+        })
 }
 
 #[cold]
@@ -144,7 +178,10 @@ fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Ve
         if let Some(before) = last {
             let (start, _) = extent(function);
             let (_, end) = extent(before);
-            if extent(function) == extent(before) && function.modes == before.modes {
+            if extent(function) == extent(before)
+                && function.modes == before.modes
+                && function.inference == before.inference
+            {
                 shared += 1;
                 continue;
             }

@@ -57,7 +57,11 @@ enum Form {
 pub fn is_map(data: &[u8]) -> bool {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     cursor.remaining() >= map_entry::FIXED_SIZE
-        && matches!(read_v9(&mut cursor), Ok(Some(entry)) if entry.is_plausible())
+        && match read_v9(&mut cursor) {
+            Ok(entry) => entry.is_some_and(|entry| entry.is_plausible()),
+            // A map that cannot be read without its program.
+            Err(error) => error.kind() == ErrorKind::Unsupported,
+        }
 }
 
 impl<'data> MipMap<'data> {
@@ -202,6 +206,7 @@ pub(super) struct EntryV9<'data> {
     size: u32,
     signature: u32,
     blocks: &'data [[u8; 4]],
+    inference: &'data [[u8; 4]],
     name: &'data [u8],
 }
 
@@ -258,18 +263,25 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     cursor.u32()?;
     let at = cursor.offset();
     let modes = Modes(cursor.u16()?);
-    let reserved = cursor.u16()?;
-    if (modes.0 != mode::ANCHOR && modes.entry().is_none()) || reserved != 0 {
+    let form = cursor.u16()?;
+    if (modes.0 != mode::ANCHOR && modes.entry().is_none()) || form > map_entry::DISTANCES {
         return Err(ErrorKind::Malformed.error("the mode flags are not a valid combination")
         .at(at)
         .within(Structure::MapEntry)
         .found(format_args!(
             "{:#x}",
-            u32::from(reserved) << 16 | u32::from(modes.0)
+            u32::from(form) << 16 | u32::from(modes.0)
         ))
         .expected(
-            "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) only with 0x2",
+            "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2",
         ));
+    }
+    if form == map_entry::DISTANCES {
+        return Err(ErrorKind::Unsupported
+            .error("the map holds distances from its own place in the program, not addresses")
+            .at(at)
+            .within(Structure::MapEntry)
+            .with_hint("give the program from which the map was extracted: the map of a Mach-O program cannot be read alone"));
     }
     let record = cursor.u64()?;
     let address = cursor.u64()?;
@@ -278,8 +290,13 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
     let at = cursor.offset();
     let blocks = cursor.u32()?;
     let name = cursor.u32()?;
+    let inference = match modes.contains(Modes::INFERRED) {
+        true => inference_numbers(cursor, blocks)?,
+        false => 0,
+    };
     let needed = map_entry::FIXED_SIZE as u64
         + u64::from(blocks) * map_entry::BLOCK_OFFSET_SIZE as u64
+        + inference * map_entry::INFERENCE_SIZE as u64
         + u64::from(name);
     if needed.next_multiple_of(map_entry::ALIGN as u64) != size as u64 {
         return Err(ErrorKind::Malformed
@@ -295,6 +312,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
             )));
     }
     let (blocks, _) = cursor.take_u64(u64::from(blocks) * 4)?.as_chunks::<4>();
+    let (inference, _) = cursor.take_u64(inference * 4)?.as_chunks::<4>();
     let name = cursor.take_u64(u64::from(name))?;
     let at = cursor.offset();
     if cursor.rest().iter().any(|&byte| byte != 0) {
@@ -310,8 +328,22 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
         size: function_size,
         signature,
         blocks,
+        inference,
         name,
     })
+}
+
+/// How many numbers about inferred blocks an entry has. The cursor stands before the block offsets.
+fn inference_numbers(mut cursor: Cursor<'_>, blocks: u32) -> Result<u64> {
+    cursor.take_u64(u64::from(blocks) * map_entry::BLOCK_OFFSET_SIZE as u64)?;
+    let lengths = u64::from(blocks) + 1;
+    let (lengths, _) = cursor
+        .take_u64(lengths * map_entry::INFERENCE_SIZE as u64)?
+        .as_chunks::<4>();
+    let lists = lengths.iter().map(|it| u64::from(u32::from_le_bytes(*it)));
+    // No entry is larger than this.
+    let most = u64::from(u32::MAX);
+    Ok(lengths.len() as u64 + lists.sum::<u64>().min(most))
 }
 
 /// Iterates over the entries of a map.
@@ -341,7 +373,8 @@ impl<'data> Entries<'data> {
             if entry.is_anchor() {
                 continue;
             }
-            let room = map_entry::FIXED_SIZE + entry.blocks.len() * 4 + entry.name.len();
+            let numbers = entry.blocks.len() + entry.inference.len();
+            let room = map_entry::FIXED_SIZE + numbers * 4 + entry.name.len();
             let size = room.next_multiple_of(map_entry::ALIGN) as u64;
             return Ok(Some(MapEntry {
                 offset: self.cursor.offset() - size,
@@ -351,6 +384,7 @@ impl<'data> Entries<'data> {
                 size: entry.size,
                 signature: entry.signature,
                 blocks: entry.blocks,
+                inference: entry.inference,
                 name: entry.name,
             }));
         }

@@ -99,6 +99,7 @@ fn read_fields<'data>(
         size,
         signature,
         blocks,
+        inference: &[],
         name,
     })
 }

@@ -29,6 +29,7 @@ mod edges;
 mod entry;
 mod header;
 mod header_v8;
+mod inference;
 mod losses;
 mod map;
 mod map_v8;
@@ -48,6 +49,7 @@ pub use create::{Created, ImageFacts};
 pub use edges::add_samples;
 pub use entry::MapEntry;
 pub use header::{Layout, MipKind, Preamble, has_magic, preamble};
+pub use inference::Inference;
 pub use losses::Losses;
 pub use map::{Entries, MapReadOptions, MipMap, is_map};
 pub use model::{

@@ -1,4 +1,5 @@
 //! A MIP profile in memory.
+use super::inference::Inference;
 use crate::ids::BuildId;
 use crate::index_vec::IndexVec;
 use crate::tables::{StackId, Tables};
@@ -36,6 +37,9 @@ impl Modes {
     pub const PART: Modes = Modes(mode::PART);
     /// The program samples who calls whom. The record has the number of calls until the next sample, too.
     pub const CALL_EDGES: Modes = Modes(mode::CALL_EDGES);
+    /// Some blocks have no byte in the record, and are inferred from others ([`Function::inference`]). Only functions have
+    /// this flag; it is not set in the modes of an image.
+    pub const INFERRED: Modes = Modes(mode::INFERRED);
     /// The record has the number of calls and the ordinal of the first call.
     pub const CALLS: Modes = Modes(mode::CALLS);
 
@@ -54,9 +58,9 @@ impl Modes {
     /// the flags contradict each other.
     pub fn entry(self) -> Option<EntryKind> {
         let unary = self.contains(Self::UNARY_COUNTER);
-        let part = self.contains(Self::PART);
-        let unknown =
-            self.0 & !(mode::ALL | mode::PART) != 0 || part && !self.contains(Self::BLOCK_COVERAGE);
+        const OF_FUNCTIONS: u16 = mode::PART | mode::INFERRED;
+        let unknown = self.0 & !(mode::ALL | OF_FUNCTIONS) != 0
+            || self.0 & OF_FUNCTIONS != 0 && !self.contains(Self::BLOCK_COVERAGE);
         match self.0 & (mode::FUNCTION_COVERAGE | mode::CALLS) {
             _ if unknown => None,
             mode::FUNCTION_COVERAGE if self.contains(Self::CALL_EDGES) => None,
@@ -79,7 +83,7 @@ impl Modes {
 }
 
 /// All mode flags with their names.
-pub const MODE_NAMES: [(Modes, &str); 8] = [
+pub const MODE_NAMES: [(Modes, &str); 9] = [
     (Modes::FUNCTION_COVERAGE, "Function Coverage"),
     (Modes::BLOCK_COVERAGE, "Block Coverage"),
     (Modes::FIRST_CALL, "Function Timestamp"),
@@ -88,6 +92,7 @@ pub const MODE_NAMES: [(Modes, &str); 8] = [
     (Modes::UNARY_COUNTER, "Unary Counter"),
     (Modes::PART, "Function Part"),
     (Modes::CALL_EDGES, "Call Edges"),
+    (Modes::INFERRED, "Inferred Blocks"),
 ];
 
 /// The way in which a record shows that the function was entered.
@@ -209,7 +214,7 @@ impl Default for MipProfile {
 
 impl MipProfile {
     /// Returns the modes of the image, as the header of a raw file has them. A flag is set if any function has it,
-    /// except for [`Modes::PART`], which is never set.
+    /// except for [`Modes::PART`] and [`Modes::INFERRED`], which are never set.
     pub fn modes(&self) -> Modes {
         let all = self
             .functions
@@ -217,7 +222,7 @@ impl MipProfile {
             .fold(Modes::default(), |modes, function| {
                 modes.union(function.modes)
             });
-        Modes(all.0 & !mode::PART)
+        Modes(all.0 & !(mode::PART | mode::INFERRED))
     }
 
     /// Returns the number of functions, and the number of functions that were entered. Parts of functions are not
@@ -252,6 +257,7 @@ impl MipProfile {
                 size: bare.size,
                 signature: bare.signature,
                 blocks: bare.blocks,
+                inference: bare.inference,
                 location: bare.location,
                 ..Function::default()
             };
@@ -313,6 +319,9 @@ pub struct Function {
     pub order_min: Option<u32>,
     /// The blocks of the function, without the entry block.
     pub blocks: Vec<Block>,
+    /// How it is inferred which blocks ran that have no byte in the record; `None` if all have one. It is set if and only
+    /// if the modes have [`Modes::INFERRED`].
+    pub inference: Option<Box<Inference>>,
     /// The source location at which the function begins; `None` if it is not known.
     pub location: Option<StackId>,
 }
@@ -321,12 +330,17 @@ impl Function {
     /// Returns the size of the function's record in bytes, without padding. Returns `None` if its mode flags contradict
     /// each other.
     pub fn record_size(&self) -> Option<u64> {
-        let blocks = if self.modes.contains(Modes::BLOCK_COVERAGE) {
-            self.blocks.len() as u64 * record::BLOCK_SIZE as u64
-        } else {
-            0
-        };
+        let blocks = self.recorded_blocks() as u64 * record::BLOCK_SIZE as u64;
         Some(self.modes.entry()?.size() + blocks)
+    }
+
+    /// Returns the number of blocks that have a byte in the record.
+    pub fn recorded_blocks(&self) -> usize {
+        match &self.inference {
+            _ if !self.modes.contains(Modes::BLOCK_COVERAGE) => 0,
+            Some(inference) => inference.recorded(),
+            None => self.blocks.len(),
+        }
     }
 
     /// Whether this is a part of another function. Parts are entered by jumps instead of calls.
@@ -353,6 +367,7 @@ impl Function {
             && self.size == other.size
             && self.signature == other.signature
             && self.modes == other.modes
+            && self.inference == other.inference
             && offsets(self) == offsets(other)
             && self
                 .blocks

@@ -1,5 +1,5 @@
 //! Finds out which bytes of a MIP record section belong to which kind of record.
-use super::{EntryKind, FunctionId, MipProfile, Modes};
+use super::{EntryKind, Function, FunctionId, MipProfile};
 use crate::index_vec::IndexVec;
 use profkit_abi::mip::record;
 
@@ -41,10 +41,41 @@ pub struct Slots {
     /// The slot of the function's first block: the index of its sum in the array of coverage sums. The slots of the
     /// other blocks follow.
     pub blocks: usize,
-    /// The number of blocks that have a sum; 0 if block coverage is off.
+    /// The number of blocks that have such a sum; 0 if block coverage is off.
     pub block_count: usize,
+    /// The slot of the function's first inferred block: the index of its sum in the array of sums of inferred blocks. The
+    /// slots of the other inferred blocks follow.
+    pub inferred: usize,
     /// The offset at which the record of the function ends.
     pub end: u64,
+}
+
+/// A record from which it is known whether a block ran: its kind, and its offset in the record section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sign {
+    /// The meaning of the bytes.
+    pub kind: Kind,
+    /// The offset of the first byte in the record section.
+    pub offset: usize,
+}
+
+impl Sign {
+    /// Whether these records say that the block ran.
+    #[inline(always)]
+    pub fn shows(self, records: &[u8]) -> bool {
+        match self.kind {
+            Kind::Coverage => records.get(self.offset) == Some(&0),
+            Kind::Unary => records.get(self.offset).is_some_and(|&byte| byte != 0xff),
+            Kind::Calls | Kind::SampledCalls => {
+                let size = match self.kind {
+                    Kind::Calls => record::CALLS_SIZE,
+                    _ => record::SAMPLED_CALLS_SIZE,
+                };
+                let record = records.get(self.offset..self.offset.saturating_add(size));
+                record.is_some_and(|record| record.iter().any(|&byte| byte != 0xff))
+            }
+        }
+    }
 }
 
 /// The layout of the record section of an image. The layout is made once, from the MIP profile of the image.
@@ -60,6 +91,10 @@ pub struct RecordPlan {
     pub unary: usize,
     /// The number of slots (sums) for call counts.
     pub calls: usize,
+    /// For each inferred block, where its signs end in `signs`. It ran in a run if one of them shows it.
+    pub inferred: Vec<usize>,
+    /// The signs of all inferred blocks.
+    pub signs: Vec<Sign>,
     end: u64,
 }
 
@@ -81,35 +116,39 @@ impl RecordPlan {
                     entry: 0,
                     blocks: 0,
                     block_count: 0,
+                    inferred: 0,
                     end: 0,
                 },
             ),
             coverage: 0,
             unary: 0,
             calls: 0,
+            inferred: Vec::new(),
+            signs: Vec::new(),
             end: 0,
         };
-        let mut last: Option<(u64, Modes, usize, Slots)> = None;
+        let mut last: Option<(&Function, Slots)> = None;
         for id in order {
             let function = &profile.functions[id];
-            let blocks = function.blocks.len();
             let slots = match last {
-                Some((offset, modes, count, slots))
-                    if offset == function.record_offset
-                        && modes == function.modes
-                        && count == blocks =>
+                Some((before, slots))
+                    if before.record_offset == function.record_offset
+                        && before.modes == function.modes
+                        && before.blocks.len() == function.blocks.len()
+                        && before.inference == function.inference =>
                 {
                     slots
                 }
-                _ => plan.add(function.record_offset, function.modes, blocks),
+                _ => plan.add(function),
             };
-            last = Some((function.record_offset, function.modes, blocks, slots));
+            last = Some((function, slots));
             plan.functions[id] = slots;
         }
         plan
     }
 
-    fn add(&mut self, record: u64, modes: Modes, blocks: usize) -> Slots {
+    fn add(&mut self, function: &Function) -> Slots {
+        let record = function.record_offset;
         let Ok(offset) = usize::try_from(record) else {
             // The offset of the record exceeds the address space of this machine, so no raw file can contain the
             // record. The plan requires the largest possible size, so that every raw file is rejected as too short.
@@ -119,26 +158,42 @@ impl RecordPlan {
                 entry: usize::MAX,
                 blocks: usize::MAX,
                 block_count: 0,
+                inferred: usize::MAX,
                 end: u64::MAX,
             };
         };
-        let (kind, size) = match modes.entry() {
+        let (kind, size) = match function.modes.entry() {
             Some(EntryKind::Calls) => (Kind::Calls, record::CALLS_SIZE),
             Some(EntryKind::SampledCalls) => (Kind::SampledCalls, record::SAMPLED_CALLS_SIZE),
             Some(EntryKind::Unary) => (Kind::Unary, 1),
             _ => (Kind::Coverage, 1),
         };
         let entry = self.segment(kind, offset, size);
-        let block_count = if modes.contains(Modes::BLOCK_COVERAGE) {
-            blocks
-        } else {
-            0
-        };
+        let block_count = function.recorded_blocks();
+        let first = offset.saturating_add(size);
         let blocks = if block_count > 0 {
-            self.segment(Kind::Coverage, offset.saturating_add(size), block_count)
+            self.segment(Kind::Coverage, first, block_count)
         } else {
             0
         };
+        let inferred = self.inferred.len();
+        if let Some(inference) = &function.inference {
+            // The sign of each block with a byte, in the order of the numbers of blocks.
+            let mut next = first;
+            let mut signs = vec![Sign { kind, offset }];
+            for list in inference.lists().skip(1) {
+                signs.push(Sign {
+                    kind: Kind::Coverage,
+                    offset: next,
+                });
+                next += usize::from(list.is_empty());
+            }
+            for list in inference.lists().filter(|list| !list.is_empty()) {
+                let of_list = list.iter().filter_map(|&from| signs.get(from as usize));
+                self.signs.extend(of_list);
+                self.inferred.push(self.signs.len());
+            }
+        }
         let end = record.saturating_add((size + block_count) as u64);
         self.end = self.end.max(end);
         Slots {
@@ -146,6 +201,7 @@ impl RecordPlan {
             entry,
             blocks,
             block_count,
+            inferred,
             end,
         }
     }

@@ -1,6 +1,7 @@
 //! Reads and writes MIP profiles of version 9. A file has a header, the build id, a table of sections, the sections and
 //! a checksum.
 use super::header::{Layout, MipKind, other_kind, preamble};
+use super::inference::Inference;
 use super::losses::Losses;
 use super::model::{Block, CallEdge, Function, FunctionId, Identity, MipProfile, Modes, Width};
 use super::profile_v8;
@@ -58,7 +59,10 @@ mod flag {
     pub const ALL: u32 = 3;
 }
 
-const SECTIONS: [&str; 7] = [
+/// The number of sections that each profile has. The section after them is there only if blocks are inferred.
+const ALWAYS: usize = 7;
+
+const SECTIONS: [&str; 8] = [
     "functions",
     "names",
     "blocks",
@@ -66,6 +70,7 @@ const SECTIONS: [&str; 7] = [
     "strings",
     "file paths",
     "stack entries",
+    "inferred blocks",
 ];
 
 /// The facts that the header of a MIP profile states.
@@ -100,7 +105,16 @@ impl MipProfile {
             return profile_v8::parse(data);
         }
         let (header, sections) = parts(data)?;
-        let [functions, names, blocks, edges, strings, paths, stacks] = sections;
+        let [
+            functions,
+            names,
+            blocks,
+            edges,
+            strings,
+            paths,
+            stacks,
+            inferred,
+        ] = sections;
         let strings = whole(strings, Structure::Strings, StringTable::read)?;
         let paths = whole(paths, Structure::FilePaths, |cursor| {
             PathTable::read(cursor, strings.len())
@@ -109,7 +123,7 @@ impl MipProfile {
             StackTable::read(cursor, strings.len(), paths.len())
         })?;
         let names = whole(names, Structure::Names, StringTable::read)?;
-        let functions = read_functions(functions, blocks, &names, stacks.len())?;
+        let functions = read_functions(functions, blocks, inferred, &names, stacks.len())?;
         let edges = read_edges(edges, &functions)?;
         Ok(MipProfile {
             identity: header.identity,
@@ -290,7 +304,7 @@ impl Header {
 }
 
 /// Checks the size and the checksum of the file, and finds the sections.
-fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
+fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; SECTIONS.len()])> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let header = Header::read(&mut cursor).map_err(|error| error.within(Structure::Header))?;
     if header.file_size != data.len() as u64 {
@@ -330,15 +344,17 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
                 "the file was changed after it was written: copy it again, or merge the raw files again",
             ));
     }
-    let mut sections = [None; 7];
+    let mut sections = [None; SECTIONS.len()];
     for index in 0..header.sections {
         read_section(&mut cursor, covered, &mut sections)
             .map_err(|error| error.within(Structure::SectionNumber(index as u64)))?;
     }
     let end = cursor.offset();
-    let mut found = [Cursor::new(&[], end, Endian::Little); 7];
-    for ((slot, section), name) in found.iter_mut().zip(sections).zip(SECTIONS) {
-        *slot = section.ok_or_else(|| {
+    let mut found = [Cursor::new(&[], end, Endian::Little); SECTIONS.len()];
+    for (index, (slot, section)) in found.iter_mut().zip(sections).enumerate() {
+        let name = SECTIONS.get(index).copied().unwrap_or_default();
+        let optional = (index >= ALWAYS).then_some(*slot);
+        *slot = section.or(optional).ok_or_else(|| {
             ErrorKind::Malformed
                 .error(format!("the section of {name} is missing"))
                 .at(end)
@@ -351,7 +367,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
 fn read_section<'data>(
     cursor: &mut Cursor<'data>,
     data: &'data [u8],
-    sections: &mut [Option<Cursor<'data>>; 7],
+    sections: &mut [Option<Cursor<'data>>; SECTIONS.len()],
 ) -> Result<()> {
     let at = cursor.offset();
     let kind = cursor.u32()?;
@@ -407,17 +423,25 @@ fn whole<'data, T>(
 fn read_functions(
     functions: Cursor<'_>,
     blocks: Cursor<'_>,
+    inferred: Cursor<'_>,
     names: &StringTable<'_>,
     stacks: usize,
 ) -> Result<IndexVec<FunctionId, Function>> {
-    let mut blocks = blocks;
+    let (mut blocks, mut inferred) = (blocks, inferred);
     let read = whole(functions, Structure::Functions, |cursor| {
         let mut read = IndexVec::with_capacity(cursor.remaining() / usize_of(FUNCTION));
         while !cursor.is_empty() {
             let index = read.len();
             let function = cursor
                 .window(FUNCTION)
-                .and_then(|fields| read_function(fields, &mut blocks, names, stacks))
+                .and_then(|fields| {
+                    let mut function = read_function(fields, &mut blocks, names, stacks)?;
+                    if function.modes.contains(Modes::INFERRED) {
+                        let inference = read_inference(&mut inferred, &function)?;
+                        function.inference = Some(Box::new(inference));
+                    }
+                    Ok(function)
+                })
                 .map_err(|error| error.within(Structure::FunctionNumber(index as u64)))?;
             read.push(function);
         }
@@ -425,7 +449,28 @@ fn read_functions(
     })?;
     // Every block in the section of blocks must belong to a function; otherwise the section is damaged.
     whole(blocks, Structure::Blocks, |_| Ok(()))?;
+    whole(inferred, Structure::Blocks, |_| Ok(()))?;
     Ok(read)
+}
+
+fn read_inference(inferred: &mut Cursor<'_>, function: &Function) -> Result<Inference> {
+    let at = inferred.offset();
+    let blocks = function.blocks.len();
+    let mut ahead = *inferred;
+    let (lengths, _) = ahead.take_u64((blocks as u64 + 1) * 4)?.as_chunks::<4>();
+    let lists = lengths.iter().map(|it| u64::from(u32::from_le_bytes(*it)));
+    let left = ahead.remaining() as u64 / 4;
+    let numbers = blocks as u64 + 1 + lists.sum::<u64>().min(left + 1);
+    let (numbers, _) = inferred.take_u64(numbers * 4)?.as_chunks::<4>();
+    let inference = Inference::from_numbers(blocks, numbers).ok_or_else(|| {
+        ErrorKind::Malformed
+            .error("the lists of inferred blocks do not fit each other")
+            .at(at)
+    })?;
+    inference
+        .check(blocks, function.modes)
+        .map_err(|error| error.at(at))?;
+    Ok(inference)
 }
 
 fn read_function(
@@ -454,7 +499,7 @@ fn read_function(
             .at(at)
             .found(format_args!("{modes:#x}"))
             .expected(
-                "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) only with 0x2",
+                "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2",
             )
         })?;
     let mut function = Function {
@@ -580,6 +625,13 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
         name_ids.push(names.intern(&function.name)?);
         blocks += function.blocks.len() as u64;
     }
+    let inferences = || {
+        profile
+            .functions
+            .iter()
+            .filter_map(|one| one.inference.as_deref())
+    };
+    let numbers: u64 = inferences().map(|it| it.number_count() as u64).sum();
     let tables = &profile.tables;
     let sizes = [
         profile.functions.len() as u64 * FUNCTION,
@@ -589,19 +641,22 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
         tables.strings.encoded_len() as u64,
         tables.paths.encoded_len() as u64,
         tables.stacks.encoded_len() as u64,
+        numbers * 4,
     ];
+    let sections = ALWAYS + usize::from(numbers > 0);
+    let sizes = sizes.get(..sections).unwrap_or_default();
     let align = ALIGN as u64;
     let start =
-        HEADER as u64 + u64::from(length).next_multiple_of(align) + SECTIONS.len() as u64 * SECTION;
+        HEADER as u64 + u64::from(length).next_multiple_of(align) + sections as u64 * SECTION;
     let size = sizes
         .iter()
         .fold(start, |offset, size| offset + size.next_multiple_of(align));
     let mut out = Vec::with_capacity(usize_of(size + CHECKSUM));
-    put_header(profile, length, size + CHECKSUM, &mut out)?;
+    put_header(profile, length, sections, size + CHECKSUM, &mut out)?;
     out.put(&id)?;
     pad(&mut out);
     let mut offset = start;
-    for (kind, size) in (1u32..).zip(sizes) {
+    for (kind, &size) in (1u32..).zip(sizes) {
         out.put(&kind.to_le_bytes())?;
         out.put(&0u32.to_le_bytes())?;
         out.put(&offset.to_le_bytes())?;
@@ -647,6 +702,10 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     finish_section(&mut out);
     tables.stacks.write(&mut out)?;
     finish_section(&mut out);
+    for number in inferences().flat_map(Inference::numbers) {
+        out.put(&number.to_le_bytes())?;
+    }
+    finish_section(&mut out);
     assert_planned("MIP profile", size, out.len() as u64);
     let checksum = XxHash3_64::oneshot(&out);
     out.put(&checksum.to_le_bytes())?;
@@ -666,6 +725,7 @@ fn pad(out: &mut Vec<u8>) {
 fn put_header(
     profile: &MipProfile,
     id_length: u32,
+    sections: usize,
     file_size: u64,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -678,7 +738,7 @@ fn put_header(
     let relative = profile.section_address.is_none();
     let flags =
         if hashed { flag::MODULE_HASH } else { 0 } | if relative { flag::RELATIVE } else { 0 };
-    let sections = u32::try_from(SECTIONS.len()).unwrap_or(u32::MAX);
+    let sections = u32::try_from(sections).unwrap_or(u32::MAX);
     out.put(&MAGIC.to_le_bytes())?;
     out.put(&VERSION.to_le_bytes())?;
     out.put(&(file_type::PROFILE | width).to_le_bytes())?;

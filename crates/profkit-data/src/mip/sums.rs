@@ -21,6 +21,8 @@ pub struct RecordSums {
     coverage: Vec<u64>,
     unary: Vec<UnarySum>,
     calls: Vec<CallsSum>,
+    /// For each inferred block, the number of files that show that it ran.
+    inferred: Vec<u64>,
     /// For raw files that are cut short. The key is the offset at which the records of such a file end, and the value
     /// is the number of runs in all files whose records end there.
     cuts: BTreeMap<u64, u64>,
@@ -95,6 +97,7 @@ impl RecordSums {
             coverage: vec![0; plan.coverage],
             unary: vec![UnarySum::default(); plan.unary],
             calls: vec![CallsSum::ZERO; plan.calls],
+            inferred: vec![0; plan.inferred.len()],
             cuts: BTreeMap::new(),
             samples: FxHashMap::default(),
             lost_samples: 0,
@@ -148,6 +151,7 @@ impl RecordSums {
         for segment in &plan.segments {
             self.add_segment(segment, clip(records, segment), v8);
         }
+        self.infer(plan, records);
         self.pending_files += 1;
         if self.pending_files == MOST_PENDING {
             self.widen();
@@ -157,6 +161,17 @@ impl RecordSums {
             *sum = sum.saturating_add(weight);
         }
         self.lost_samples = self.lost_samples.saturating_add(part.lost_samples());
+    }
+
+    /// Counts the inferred blocks that ran. A file says which blocks ran, so each file is looked at by itself: sums of
+    /// several files do not tell in how many of them one of several blocks ran.
+    fn infer(&mut self, plan: &RecordPlan, records: &[u8]) {
+        let mut start = 0;
+        for (sum, &end) in self.inferred.iter_mut().zip(&plan.inferred) {
+            let signs = plan.signs.get(start..end).unwrap_or_default();
+            *sum += u64::from(signs.iter().any(|sign| sign.shows(records)));
+            start = end;
+        }
     }
 
     #[inline]
@@ -233,6 +248,9 @@ impl RecordSums {
             sum.order_runs = sum.order_runs.saturating_add(more.order_runs);
             sum.order_min = sum.order_min.min(more.order_min);
         }
+        for (sum, more) in self.inferred.iter_mut().zip(other.inferred) {
+            *sum = sum.saturating_add(more);
+        }
         for (cut, runs) in other.cuts {
             let sum = self.cuts.entry(cut).or_default();
             *sum = sum.saturating_add(runs);
@@ -265,10 +283,33 @@ impl RecordSums {
             let seen = self.runs.saturating_sub(unseen);
             function.raw_runs = function.raw_runs.saturating_add(seen);
             self.add_entry(slots, function);
-            let counts = self.coverage.get(slots.blocks..).unwrap_or_default();
-            let counts = counts.iter().take(slots.block_count);
-            for (block, &count) in function.blocks.iter_mut().zip(counts) {
-                block.runs = block.runs.saturating_add(count);
+            let recorded = self.coverage.get(slots.blocks..).unwrap_or_default();
+            let mut recorded = recorded.iter().take(slots.block_count);
+            match &function.inference {
+                None => {
+                    for (block, &count) in function.blocks.iter_mut().zip(recorded) {
+                        block.runs = block.runs.saturating_add(count);
+                    }
+                }
+                Some(inference) => {
+                    let mut inferred = self
+                        .inferred
+                        .get(slots.inferred..)
+                        .unwrap_or_default()
+                        .iter();
+                    let mut lists = inference.lists();
+                    if lists.next().is_some_and(|list| !list.is_empty()) {
+                        let called = inferred.next().copied().unwrap_or(0);
+                        function.called_runs = function.called_runs.saturating_add(called);
+                    }
+                    for (block, list) in function.blocks.iter_mut().zip(lists) {
+                        let count = match list {
+                            [] => recorded.next(),
+                            _ => inferred.next(),
+                        };
+                        block.runs = block.runs.saturating_add(count.copied().unwrap_or(0));
+                    }
+                }
             }
         }
         add_samples(profile, &self.samples)

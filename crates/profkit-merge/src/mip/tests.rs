@@ -129,7 +129,19 @@ fn naive(image: &MipImage, profile: &MipProfile, runs: &[Vec<u8>]) -> MipProfile
                         1
                     }
                 };
-                if function.modes.contains(Modes::BLOCK_COVERAGE) {
+                if let Some(inference) = &function.inference {
+                    let mut bytes = record[entry..].iter();
+                    let mut ran = vec![record[..entry].iter().any(|&byte| byte != 0xff)];
+                    for list in inference.lists().skip(1) {
+                        ran.push(list.is_empty() && *bytes.next().unwrap() == 0);
+                    }
+                    let of_list = |list: &[u32]| list.iter().any(|&from| ran[from as usize]);
+                    function.called_runs += u64::from(of_list(inference.list(0)));
+                    for (number, block) in (1..).zip(&mut function.blocks) {
+                        let list = inference.list(number);
+                        block.runs += u64::from(ran[number] || of_list(list));
+                    }
+                } else if function.modes.contains(Modes::BLOCK_COVERAGE) {
                     for (block, byte) in function.blocks.iter_mut().zip(&record[entry..]) {
                         block.runs += u64::from(*byte == 0);
                     }
@@ -149,10 +161,39 @@ fn any_image() -> impl Strategy<Value = MipImage> {
         Just(CALLS),
         Just(CALLS | BLOCKS),
     ];
-    proptest::collection::vec((modes, 0..4u32), 1..12).prop_map(|functions| {
+    // Which blocks have a byte, and which of them are in each list.
+    let lists = (0..=u8::MAX, proptest::collection::vec(0..=u8::MAX, 4));
+    proptest::collection::vec((modes, 0..4u32, lists), 1..12).prop_map(|functions| {
         let functions = (0..).zip(functions);
-        let functions = functions
-            .map(|(index, (modes, blocks))| MipFunction::new(format!("f{index}"), modes, blocks));
+        let functions = functions.map(|(index, (modes, blocks, (recorded, chosen)))| {
+            let name = format!("f{index}");
+            if modes & BLOCKS == 0 || recorded & 0x80 != 0 {
+                return MipFunction::new(name, modes, blocks);
+            }
+            let has_byte = |block: u32| match block {
+                0 if modes & !BLOCKS != COVERAGE => true,
+                _ => recorded >> block & 1 == 1,
+            };
+            let lists: Vec<Vec<u32>> = (0..=blocks)
+                .map(|block| {
+                    let chosen = chosen[block as usize];
+                    let from =
+                        (0..=blocks).filter(|&from| has_byte(from) && chosen >> from & 1 == 1);
+                    from.filter(|_| !has_byte(block)).collect()
+                })
+                .collect();
+            // An empty list means a byte.
+            let lists: Vec<&[u32]> = lists
+                .iter()
+                .map(
+                    |list| match list.iter().all(|&from| lists[from as usize].is_empty()) {
+                        true => list.as_slice(),
+                        false => &[],
+                    },
+                )
+                .collect();
+            MipFunction::inferred(name, modes, &lists)
+        });
         MipImage::new(b"build", functions.collect())
     })
 }

@@ -380,6 +380,15 @@ pub fn exit_code(status: ExitStatus) -> Option<u8> {
     Some(u8::try_from(number).unwrap_or(1))
 }
 
+/// The name of the source file in the compiler's directive `.file "NAME"`. Compilers give their assembler a temporary
+/// file, whose name tells the user nothing.
+fn source_named_by(text: &[u8]) -> Option<&[u8]> {
+    text.split(|&byte| byte == b'\n').find_map(|line| {
+        let arguments = line.trim_ascii().strip_prefix(b".file")?.trim_ascii();
+        arguments.strip_prefix(b"\"")?.strip_suffix(b"\"")
+    })
+}
+
 /// Instruments assembly; `-` is standard input. `source` is the name in messages, with `marked` also in those of the
 /// assembler. `target` asks the compiler, if the text does not show the target.
 pub fn instrument_file(
@@ -397,7 +406,11 @@ pub fn instrument_file(
         fs::File::open(from).and_then(|mut file| file.read_to_end(&mut text).map(drop))
     }
     .map_err(Error::file(Doing::Read, from))?;
-    let name = source.to_string_lossy();
+    let of_compiler = Path::new(source).starts_with(std::env::temp_dir());
+    let name = match source_named_by(&text).filter(|_| of_compiler) {
+        Some(name) => String::from_utf8_lossy(name),
+        None => source.to_string_lossy(),
+    };
     let made = match instrument(&text, &name, None, options) {
         Ok(made) => made,
         Err(error) => {

@@ -69,7 +69,7 @@ fn clang_compiles_under_the_name_of_the_output() {
         &[
             "run -O2 -g -Iinc -MD -S foo.c -o obj/foo.o",
             "instrument obj/foo.o to T/0/foo.s",
-            "run -Qunused-arguments -O2 -g -c -x assembler T/0/foo.s -o obj/foo.o",
+            "run -Qunused-arguments -O2 -g -Wa,--no-warn -c -x assembler T/0/foo.s -o obj/foo.o",
         ],
     );
     check(
@@ -78,10 +78,10 @@ fn clang_compiles_under_the_name_of_the_output() {
         &[
             "run -S a.c -o a.o",
             "instrument a.o to T/0/a.s",
-            "run -Qunused-arguments -c -x assembler T/0/a.s -o a.o",
+            "run -Qunused-arguments -Wa,--no-warn -c -x assembler T/0/a.s -o a.o",
             "run -S b.cc -o b.o",
             "instrument b.o to T/1/b.s",
-            "run -Qunused-arguments -c -x assembler T/1/b.s -o b.o",
+            "run -Qunused-arguments -Wa,--no-warn -c -x assembler T/1/b.s -o b.o",
         ],
     );
 }
@@ -94,10 +94,10 @@ fn clang_links_what_it_compiled_where_it_stood() {
         &[
             "run -O2 -DX -S a.c -o T/0/a.o",
             "instrument T/0/a.o to T/0/a.s",
-            "run -Qunused-arguments -O2 -c -x assembler T/0/a.s -o T/0/a.o",
+            "run -Qunused-arguments -O2 -Wa,--no-warn -c -x assembler T/0/a.s -o T/0/a.o",
             "run -O2 -DX -S -x c++ b.inc -o T/2/b.o",
             "instrument T/2/b.o to T/2/b.s",
-            "run -Qunused-arguments -O2 -c -x assembler T/2/b.s -o T/2/b.o",
+            "run -Qunused-arguments -O2 -Wa,--no-warn -c -x assembler T/2/b.s -o T/2/b.o",
             "link -Qunused-arguments -O2 T/0/a.o lib.a T/2/b.o -lm -o prog RT.a -Wl,--build-id",
         ],
     );
@@ -107,7 +107,7 @@ fn clang_links_what_it_compiled_where_it_stood() {
         &[
             "run -MMD -MF out/prog.d -MQ out/prog -S a.c -o T/0/a.o",
             "instrument T/0/a.o to T/0/a.s",
-            "run -Qunused-arguments -c -x assembler T/0/a.s -o T/0/a.o",
+            "run -Qunused-arguments -Wa,--no-warn -c -x assembler T/0/a.s -o T/0/a.o",
             "link -Qunused-arguments T/0/a.o -o out/prog RT.a -Wl,--build-id",
         ],
     );
@@ -182,7 +182,7 @@ fn special_outputs_are_not_written_twice() {
         &[
             "run -S a.c -o T/0/out.text",
             "instrument T/0/out.text to T/0/a.s",
-            "run -Qunused-arguments -c -x assembler T/0/a.s -o T/0/out.o",
+            "run -Qunused-arguments -Wa,--no-warn -c -x assembler T/0/a.s -o T/0/out.o",
             "show T/0/out.o",
         ],
     );
@@ -192,7 +192,7 @@ fn special_outputs_are_not_written_twice() {
         &[
             "run -S a.c -o T/0/out.text",
             "instrument T/0/out.text to T/0/a.s",
-            "run -Qunused-arguments -c -x assembler T/0/a.s -o /dev/null",
+            "run -Qunused-arguments -Wa,--no-warn -c -x assembler T/0/a.s -o /dev/null",
         ],
     );
     for of in [Family::Clang, Family::Gcc] {
@@ -375,7 +375,7 @@ fn save_temps_keeps_what_was_assembled() {
         &[
             "run -save-temps -S src/a.c -o a.o",
             "instrument a.o to a.s",
-            "run -Qunused-arguments -c -x assembler a.s -o a.o",
+            "run -Qunused-arguments -Wa,--no-warn -c -x assembler a.s -o a.o",
         ],
     );
 }

@@ -7,8 +7,8 @@ pub use profkit_rt::Variant;
 
 use profkit_abi::mip::symbol;
 use profkit_merge::files::{Content, Output, OutputError, system_text};
-use profkit_rt::archive::{Member, archive};
-use profkit_rt::compiler::{linux_target, rustc, same_architecture};
+use profkit_rt::archive::{Member, archive, darwin_archive};
+use profkit_rt::compiler::{darwin_target, linux_target, rustc, same_architecture};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
@@ -37,6 +37,13 @@ pub enum Error {
         /// The target that the caller asked for.
         target: String,
     },
+    /// A variant of the runtime does not support a target that others support.
+    NoVariant {
+        /// The target that the caller asked for.
+        target: String,
+        /// The variant that the caller asked for.
+        variant: Variant,
+    },
     /// The runtime could not be compiled.
     Compile {
         /// The target that was passed to rustc, as a triple of Rust.
@@ -55,13 +62,14 @@ pub enum Error {
 impl Error {
     /// Whether the cause is the request of the caller. If false, the cause is on this machine.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Error::NoRuntime { .. })
+        matches!(self, Error::NoRuntime { .. } | Error::NoVariant { .. })
     }
 
     /// Returns a suggestion to the user; `None` if there is nothing that helps.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::NoRuntime { .. } | Error::Folder(_) => None,
+            Error::NoVariant { .. } => Some("the full runtime has this target".to_owned()),
             Error::Write(error) => error.hint(),
             Error::Compile {
                 target,
@@ -82,7 +90,12 @@ impl fmt::Display for Error {
         match self {
             Error::NoRuntime { target } => write!(
                 f,
-                "there is no MIP runtime for the target `{target}`: expected Linux on x86-64, AArch64 or 32-bit Arm"
+                "there is no MIP runtime for the target `{target}`: expected Linux on x86-64, AArch64 or 32-bit Arm, or macOS on x86-64 or arm64"
+            ),
+            Error::NoVariant { target, variant } => write!(
+                f,
+                "the runtime `{}` is not for macOS, the system of the target `{target}`",
+                variant_name(*variant)
             ),
             Error::Compile { target, error, .. } => {
                 write!(f, "the MIP runtime for {target}: ")?;
@@ -124,8 +137,8 @@ pub fn variant_of(name: &OsStr) -> Option<Variant> {
         .find(|variant| name == variant_name(*variant))
 }
 
-/// Makes a static library from an object file of the runtime.
-pub fn library(object: &[u8], variant: Variant) -> Vec<u8> {
+/// Makes a static library from an object file of the runtime, for a target; `None` means this machine.
+pub fn library(object: &[u8], target: Option<&str>, variant: Variant) -> Vec<u8> {
     let functions: &[&str] = match variant {
         Variant::Full | Variant::Small => &[symbol::DUMP],
         Variant::Api => &[symbol::WRITE, symbol::SIZE, symbol::COPY],
@@ -136,11 +149,15 @@ pub fn library(object: &[u8], variant: Variant) -> Vec<u8> {
         symbol::ORDINAL,
         symbol::RING_NEXT,
     ];
-    archive(&[Member {
+    let member = Member {
         name: "profkit_rt.o",
         object,
         symbols: &[&common, functions].concat(),
-    }])
+    };
+    match darwin_target(target.unwrap_or(HOST)) {
+        Some(_) => darwin_archive(&[member]),
+        None => archive(&[member]),
+    }
 }
 
 /// Returns the bytes for an output file whose name says what it is: `.o` an object file, `.a` a static library. Returns
@@ -162,7 +179,7 @@ pub fn file(
         if as_object {
             object.into_owned()
         } else {
-            library(&object, variant)
+            library(&object, target, variant)
         }
     }))
 }
@@ -178,6 +195,13 @@ pub fn object(target: Option<&str>, variant: Variant) -> Result<Cow<'static, [u8
             target: asked.to_owned(),
         });
     };
+    // This variant relies on the linker's symbols of ELF programs.
+    if variant == Variant::Small && darwin_target(asked).is_some() {
+        return Err(Error::NoVariant {
+            target: asked.to_owned(),
+            variant,
+        });
+    }
     let aligned = is_aligned(asked);
     let embedded = embedded(variant);
     if is_for_host(target) && !aligned && !embedded.is_empty() {
@@ -233,7 +257,7 @@ pub fn place(target: &str, variant: Variant, folder: &Path) -> Result<PathBuf, E
             path = kept;
         }
     }
-    let bytes = library(&object(Some(target), variant)?, variant);
+    let bytes = library(&object(Some(target), variant)?, Some(target), variant);
     Output::new(&path, Content::Binary)
         .and_then(|output| output.write(|sink| sink.put(&bytes)))
         .map_err(Error::Write)?;
@@ -249,7 +273,8 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
 }
 
 fn is_for_host(target: &str) -> bool {
-    linux_target(HOST).is_some_and(|host| same_architecture(host, target))
+    darwin_target(target).is_none()
+        && linux_target(HOST).is_some_and(|host| same_architecture(host, target))
 }
 
 /// 64-bit Arm demands aligned numbers while the memory management unit is off, as it may always be without a system.
@@ -269,12 +294,12 @@ fn target_for(triple: &str, variant: Variant) -> Option<&'static str> {
         let hard = if triple.ends_with("hf") { "hf" } else { "" };
         return linux_target(&format!("{architecture}-linux-gnueabi{hard}"));
     }
-    linux_target(triple)
+    linux_target(triple).or_else(|| darwin_target(triple))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Variant, is_aligned, linux_target, target_for};
+    use super::{Variant, darwin_target, is_aligned, linux_target, target_for};
 
     #[test]
     fn the_built_in_objects_are_the_compiled_ones() {
@@ -298,7 +323,7 @@ mod tests {
             ("armv7a-none-eabihf", Some("armv7-unknown-linux-gnueabihf")),
             ("arm-none-eabi", Some("armv7-unknown-linux-gnueabi")),
             ("aarch64-linux-gnu", Some("aarch64-unknown-linux-gnu")),
-            ("x86_64-apple-darwin", None),
+            ("x86_64-apple-darwin", Some("x86_64-apple-darwin")),
             ("riscv64-unknown-none-elf", None),
         ] {
             assert_eq!(target_for(triple, Variant::Api), expected, "{triple}");
@@ -338,5 +363,17 @@ mod tests {
         ] {
             assert_eq!(linux_target(triple), expected, "{triple}");
         }
+        for (triple, expected) in [
+            ("x86_64-apple-darwin", Some("x86_64-apple-darwin")),
+            ("x86_64-apple-macosx10.15", Some("x86_64-apple-darwin")),
+            ("arm64-apple-macosx13.0", Some("aarch64-apple-darwin")),
+            ("arm64-apple-darwin22", Some("aarch64-apple-darwin")),
+            ("arm64-apple-ios16", None),
+            ("arm64-apple-ios16-macabi", None),
+            ("x86_64-linux-gnu", None),
+        ] {
+            assert_eq!(darwin_target(triple), expected, "{triple}");
+        }
+        assert!(!super::is_for_host("x86_64-apple-darwin"));
     }
 }

@@ -68,6 +68,16 @@ impl Syntax {
         format: ObjectFormat::MachO,
     };
 
+    /// The assembly syntax for 32-bit Arm with Mach-O.
+    pub const ARM_MACHO: Syntax = Syntax {
+        comments: &["@", "//"],
+        line_comments: &["#"],
+        separator: ";",
+        local_prefix: "L",
+        data_prefix: "l_",
+        format: ObjectFormat::MachO,
+    };
+
     /// The assembly syntax for AArch64 with Mach-O.
     pub const AARCH64_MACHO: Syntax = Syntax {
         comments: &[";", "//"],

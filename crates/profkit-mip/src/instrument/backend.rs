@@ -137,6 +137,11 @@ pub trait Backend: fmt::Debug + Sync {
         false
     }
 
+    /// Whether a call is executed only under a condition (`bleq`).
+    fn is_conditional(&self, _call: &Instruction<'_>) -> bool {
+        false
+    }
+
     /// A branch that the assembler cannot extend (`loop`, `jrcxz`): probes could put its target out of reach.
     fn is_short_branch(&self, _instruction: &Instruction<'_>) -> bool {
         false

@@ -2,6 +2,8 @@
 use super::backend::{Backend, Flow};
 use super::functions::{Function, Part, is_data};
 use super::landing::{DataFacts, added, is_number};
+use super::prune::FlowBlock;
+use super::ways::{self, Callees};
 use crate::asm::{Instruction, Kind, Module, words};
 use profkit_data::ids::NameRef;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,6 +23,9 @@ pub(super) struct Block {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Graph {
     pub(super) blocks: Vec<Block>,
+    /// For each block, the edges that the code may take. They are more than the successors, of which the signature is
+    /// made, where it is not known what the code does.
+    pub(super) ways: Vec<FlowBlock>,
     /// The reason why no probe may be inserted into the blocks; `None` if probes may be inserted.
     pub(super) fixed: Option<&'static str>,
 }
@@ -48,7 +53,7 @@ impl Graph {
 
 /// What matters of an item: a statement, or several of inline assembly.
 #[derive(Clone, Copy, Debug)]
-enum Step<'a> {
+pub(super) enum Step<'a> {
     Label(&'a [u8]),
     Code(Flow<'a>),
     /// Several consecutive statements of inline assembly.
@@ -56,14 +61,14 @@ enum Step<'a> {
     Data,
 }
 
-struct Item<'a> {
-    statement: usize,
-    part: usize,
-    step: Step<'a>,
+pub(super) struct Item<'a> {
+    pub(super) statement: usize,
+    pub(super) part: usize,
+    pub(super) step: Step<'a>,
     /// The labels to which inline assembly may jump. Empty for other statements.
-    goes_to: Vec<&'a [u8]>,
+    pub(super) goes_to: Vec<&'a [u8]>,
     /// The label of the landing pad to which a call may return by an exception; `None` if there is none.
-    pad: Option<&'a [u8]>,
+    pub(super) pad: Option<&'a [u8]>,
 }
 
 /// Finds the blocks of a function and of its cold parts.
@@ -71,6 +76,7 @@ pub(super) fn find<'a>(
     module: &Module<'a>,
     function: &Function<'a>,
     data: &DataFacts<'a>,
+    callees: &Callees<'a>,
     backend: &dyn Backend,
 ) -> Result<Graph, &'static str> {
     let mut graph = Graph::default();
@@ -78,7 +84,17 @@ pub(super) fn find<'a>(
     let places = places(&items);
     let leaders = leaders(module, &items, &places, data, backend, &mut graph.fixed);
     graph.cut(module, &items, &leaders, backend);
-    graph.connect(module, &items, &places, data, backend);
+    let block_at = graph.block_at(&items);
+    graph.connect(module, &items, &places, &block_at, data, backend);
+    graph.ways = ways::find(
+        module,
+        &items,
+        &places,
+        &block_at,
+        &graph.blocks,
+        data,
+        callees,
+    );
     Ok(graph)
 }
 
@@ -192,7 +208,7 @@ fn items<'a>(
     Ok(items)
 }
 
-type Places<'a> = FxHashMap<&'a [u8], Vec<usize>>;
+pub(super) type Places<'a> = FxHashMap<&'a [u8], Vec<usize>>;
 
 fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
     let mut places: Places<'a> = FxHashMap::default();
@@ -205,7 +221,7 @@ fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
 }
 
 /// The item with the label that item `from` refers to.
-fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
+pub(super) fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
     if let [digits @ .., direction @ (b'f' | b'b')] = name
         && !digits.is_empty()
         && digits.iter().all(u8::is_ascii_digit)
@@ -246,7 +262,7 @@ fn leaders<'a>(
             }
             Step::Code(flow) => {
                 let instruction = instruction(module, item);
-                for word in instruction.into_iter().flat_map(|i| words(i.operands)) {
+                for word in instruction.into_iter().flat_map(|i| mentioned(i.operands)) {
                     leaders.extend(resolve(places, word, index));
                 }
                 let pad = item.pad.and_then(|pad| resolve(places, pad, index));
@@ -286,6 +302,16 @@ fn leaders<'a>(
     leaders
 }
 
+/// The names in operands to which code may jump.
+fn mentioned(operands: &[u8]) -> Vec<&[u8]> {
+    // `movw r0, #:lower16:(x-(.LPC0_0+8))` of 32-bit Arm subtracts the place of an instruction.
+    if memchr::memmem::find(operands, b"er16:").is_some() {
+        added(operands)
+    } else {
+        words(operands).collect()
+    }
+}
+
 /// The branches that directly follow item `from`, and the labels between them that nothing jumps to.
 fn branches_after<'i, 'a>(
     items: &'i [Item<'a>],
@@ -303,7 +329,7 @@ fn branches_after<'i, 'a>(
         })
 }
 
-fn instruction<'a>(module: &Module<'a>, item: &Item<'a>) -> Option<Instruction<'a>> {
+pub(super) fn instruction<'a>(module: &Module<'a>, item: &Item<'a>) -> Option<Instruction<'a>> {
     match module.statements.get(item.statement)?.kind {
         Kind::Instruction(instruction) => Some(instruction),
         _ => None,
@@ -311,7 +337,11 @@ fn instruction<'a>(module: &Module<'a>, item: &Item<'a>) -> Option<Instruction<'
 }
 
 /// The names in the data after item `from`. Branches and labels may stand before the data.
-fn table_after<'a>(module: &Module<'a>, items: &[Item<'a>], from: usize) -> Vec<&'a [u8]> {
+pub(super) fn table_after<'a>(
+    module: &Module<'a>,
+    items: &[Item<'a>],
+    from: usize,
+) -> Vec<&'a [u8]> {
     let after = items.get(from + 1..).unwrap_or_default().iter();
     after
         .skip_while(|item| matches!(item.step, Step::Label(_) | Step::Code(Flow::Jump(_))))
@@ -362,23 +392,9 @@ impl Graph {
         }
     }
 
-    /// The successors of each block, in this order: the next block; the targets of the last instruction, as in the
-    /// operands or the table; the landing pad of a call.
-    fn connect<'a>(
-        &mut self,
-        module: &Module<'a>,
-        items: &[Item<'a>],
-        places: &Places<'a>,
-        data: &DataFacts<'a>,
-        backend: &dyn Backend,
-    ) {
-        let starts: FxHashMap<usize, usize> = self
-            .blocks
-            .iter()
-            .enumerate()
-            .map(|(block, b)| (b.statement, block))
-            .collect();
-        // For each item, the first block that begins there or later in the same part.
+    /// For each item, the first block that begins there or later in the same part.
+    fn block_at(&self, items: &[Item<'_>]) -> Vec<Option<usize>> {
+        let starts = self.starts();
         let mut block_at: Vec<Option<usize>> = vec![None; items.len()];
         let mut next: Option<(usize, usize)> = None;
         for (index, item) in items.iter().enumerate().rev() {
@@ -391,6 +407,29 @@ impl Graph {
                     .map(|(block, _)| block);
             }
         }
+        block_at
+    }
+
+    fn starts(&self) -> FxHashMap<usize, usize> {
+        self.blocks
+            .iter()
+            .enumerate()
+            .map(|(block, b)| (b.statement, block))
+            .collect()
+    }
+
+    /// The successors of each block, in this order: the next block; the targets of the last instruction, as in the
+    /// operands or the table; the landing pad of a call.
+    fn connect<'a>(
+        &mut self,
+        module: &Module<'a>,
+        items: &[Item<'a>],
+        places: &Places<'a>,
+        block_at: &[Option<usize>],
+        data: &DataFacts<'a>,
+        backend: &dyn Backend,
+    ) {
+        let starts = self.starts();
         let target = |name: &[u8], from: usize| {
             resolve(places, name, from).and_then(|index| block_at.get(index).copied().flatten())
         };

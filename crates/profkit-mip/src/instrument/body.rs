@@ -108,19 +108,31 @@ impl Body {
         }
     }
 
-    /// No other store may stand between a load-exclusive and its store-exclusive, so the probe of a block that begins
-    /// there comes after the latter: a block that is entered is executed to its end. Returns where the probe of the
-    /// block at line `from` may stand: at another line of the block, or at `from` itself.
+    /// Another store between a load-exclusive and its store-exclusive may make the latter fail. So the probe of a block
+    /// that begins there comes after the latter, if it is in the block: a block that is entered is executed to its end.
+    /// Else the probe stays only if the code repeats a failed attempt without executing the block again. Returns where the
+    /// probe of the block at line `from` may stand: at another line of the block, or at `from` itself.
     pub(super) fn outside_of_exclusive(
         &self,
         from: usize,
         exclusives: Exclusives,
     ) -> Result<usize, String> {
-        if self.reaches_store_exclusive(from, exclusives) {
-            self.after_store_exclusive(from, exclusives)
-        } else {
-            Ok(from)
+        let stores = self.reached(from, exclusives, Stop::Exclusive);
+        if stores.is_empty() {
+            return Ok(from);
         }
+        self.after_store_exclusive(from, exclusives)
+            .or_else(|reason| {
+                let repeats = |store: &usize| {
+                    self.reached(store + 1, exclusives, Stop::At(from))
+                        .contains(store)
+                };
+                if stores.iter().all(repeats) {
+                    Ok(from)
+                } else {
+                    Err(reason)
+                }
+            })
     }
 
     pub(super) fn has_store_exclusive(&self, exclusives: Exclusives) -> bool {
@@ -169,13 +181,14 @@ impl Body {
         }) || label.bytes().all(|byte| byte.is_ascii_digit())
     }
 
-    /// Whether a store-exclusive can be reached without a load-exclusive or a call in between.
-    fn reaches_store_exclusive(&self, from: usize, exclusives: Exclusives) -> bool {
+    /// The store-exclusives that can be reached from a line, without a call in between.
+    fn reached(&self, from: usize, exclusives: Exclusives, stop: Stop) -> Vec<usize> {
         let mut seen: FxHashSet<usize> = FxHashSet::default();
         let mut todo = vec![from];
+        let mut stores = Vec::new();
         while let Some(mut at) = todo.pop() {
             while let Some(line) = self.lines.get(at) {
-                if !seen.insert(at) {
+                if stop == Stop::At(at) || !seen.insert(at) {
                     break;
                 }
                 at += 1;
@@ -183,9 +196,14 @@ impl Body {
                     continue;
                 };
                 if (exclusives.is_store)(word) {
-                    return true;
+                    stores.push(at - 1);
+                    if stop == Stop::Exclusive {
+                        break;
+                    }
                 }
-                if (exclusives.is_load)(word) || word == exclusives.clear {
+                if stop == Stop::Exclusive
+                    && ((exclusives.is_load)(word) || word == exclusives.clear)
+                {
                     break;
                 }
                 let instruction = Instruction {
@@ -204,8 +222,17 @@ impl Body {
                 }
             }
         }
-        false
+        stores
     }
+}
+
+/// Where the search for store-exclusives ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// At the first instruction of exclusive accesses on each way.
+    Exclusive,
+    /// At a line.
+    At(usize),
 }
 
 pub(super) fn what(module: &Module<'_>, statement: &Statement<'_>) -> What {

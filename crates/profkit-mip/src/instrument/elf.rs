@@ -86,7 +86,7 @@ fn of_section(
         map_entry::ALIGN
     );
     for plan in run {
-        function_entry(plan, backend, out);
+        function_entry(plan, None, backend, out);
     }
 }
 
@@ -109,13 +109,18 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
             size: "0",
             signature: 0,
             blocks: Vec::new(),
+            inference: None,
             name: b"",
+            base: None,
         },
         backend,
         out,
     );
     // A part of a function uses the function's record, so it needs no mode word of its own.
-    let modes = planned.iter().map(|plan| plan.flags & !mode::PART);
+    // Which blocks are inferred does not change how records are added up.
+    let modes = planned
+        .iter()
+        .map(|plan| plan.flags & !(mode::PART | mode::INFERRED));
     let mut modes: Vec<u16> = modes.collect();
     modes.sort_unstable();
     modes.dedup();

@@ -1,6 +1,9 @@
 //! Makes the text that is appended to assembly for Mach-O: the records, the map entries, the anchor of the map, the
 //! mode word (the flags of the mode in which the functions record), and the table of sampled calls.
 //!
+//! The map stands in a segment that `llvm-strip` removes, and holds distances instead of addresses: a program that has lost
+//! its map must leave the loader nothing to do there.
+//!
 //! Each record and each map entry is an atom of its own. Its label begins with `l`; the linker sees such labels, but
 //! does not put them into the final symbol table. The linker keeps a map entry only if it keeps the function that the
 //! entry names.
@@ -41,15 +44,21 @@ pub(super) fn tail(
     let align = map_entry::ALIGN.trailing_zeros();
     map_section(out);
     for plan in planned {
-        let _ = writeln!(out, "\t.p2align {align}\n{}:", plan.labels.map());
-        function_entry(plan, backend, out);
+        let label = plan.labels.map();
+        let _ = writeln!(out, "\t.p2align {align}\n{label}:");
+        function_entry(plan, base(&label, backend), backend, out);
     }
     once(backend, options, out);
     out.push_str(&backend.once(options));
 }
 
+/// Distances need no work of the loader. 32-bit objects cannot express the distance to a symbol of another object.
+fn base<'l>(label: &'l str, backend: &dyn Backend) -> Option<&'l str> {
+    backend.is_64_bit().then_some(label)
+}
+
 fn map_section(out: &mut String) {
-    let segment = section::MACHO_SEGMENT;
+    let segment = section::MACHO_MAP_SEGMENT;
     let _ = writeln!(
         out,
         "\t.section {segment},{},regular,live_support",
@@ -70,20 +79,34 @@ fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
     let segment = section::MACHO_SEGMENT;
     let flags = options.flags();
     map_section(out);
-    kept(&global(symbol::ANCHOR_GROUP), map_entry::ALIGN, out);
+    let anchor = global(symbol::ANCHOR_GROUP);
+    kept(&anchor, map_entry::ALIGN, out);
+    let hook = global(symbol::HOOK);
+    let start = format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS);
+    let base = base(&anchor, backend);
+    // Assemblers for x86-64 know no distance to a symbol of another object. So the distances of the anchor are 0.
+    let (record, function) = match base {
+        Some(_) => ("0", "0"),
+        None => (start.as_str(), hook.as_str()),
+    };
     entry(
         &Entry {
             flags: mode::ANCHOR,
-            record: &format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS),
-            function: &global(symbol::HOOK),
+            record,
+            function,
             size: "0",
             signature: 0,
             blocks: Vec::new(),
+            inference: None,
             name: b"",
+            base,
         },
         backend,
         out,
     );
+    if base.is_some() {
+        let _ = writeln!(out, "\t.reference {hook}");
+    }
     let _ = writeln!(out, "\t.section {segment},{},regular", section::MODES);
     kept(
         &global(&format!("{}{flags:02x}", symbol::MODE_GROUP_PREFIX)),

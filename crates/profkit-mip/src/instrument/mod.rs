@@ -15,6 +15,8 @@
 //! | `entry` | finds the place for the entry probe of a function |
 //! | `labels` | makes the names of the inserted labels |
 //! | `blocks`, `landing` | find the basic blocks and their successors, with the help of tables in data |
+//! | `ways` | finds all edges that the code may take between blocks |
+//! | `prune` | chooses the blocks that get a probe, and from which of them the others are inferred |
 //! | `body` | the statements of a function in the form that back ends examine |
 //! | `plan` | decides for each function what is inserted where |
 //! | `list` | reads ignore lists in the sanitizers' form |
@@ -46,9 +48,11 @@ mod macho;
 mod options;
 mod parts;
 mod plan;
+mod prune;
 pub mod target;
 #[cfg(test)]
 mod tests;
+mod ways;
 mod x86_64;
 
 pub use backend::Backend;
@@ -65,6 +69,7 @@ use labels::LABEL;
 use landing::DataFacts;
 use plan::Planner;
 use std::borrow::Cow;
+use ways::Callees;
 
 /// The result of instrumenting an assembly file.
 #[derive(Clone, Debug)]
@@ -141,7 +146,8 @@ pub fn instrument<'t>(
     let found = functions::find(&module, syntax.format);
     let data = DataFacts::gather(&module);
     let source = source_name(&module).unwrap_or(file.as_bytes());
-    let mut planner = Planner::new(&module, &found, &data, backend, options, source);
+    let callees = Callees::gather(&module, &data, backend);
+    let mut planner = Planner::new(&module, &found, &data, &callees, backend, options, source);
     for function in &found.functions {
         planner.function(function);
     }

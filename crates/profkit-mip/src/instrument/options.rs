@@ -35,6 +35,8 @@ pub struct Options {
     /// Whether calls are counted atomically, so that counts are exact in programs with several threads. Only the mode
     /// `calls` counts.
     pub atomic: bool,
+    /// Whether each block gets a probe, also where others imply whether it ran. Only tests need this.
+    pub all_blocks: bool,
     /// The smallest number of instructions that a function must have to be instrumented.
     pub min_instructions: usize,
     /// The number of groups, and the one that is instrumented: the hash of the name modulo the number decides.
@@ -53,6 +55,7 @@ impl Default for Options {
             mode: Mode::Function(Counter::Store),
             blocks: false,
             atomic: false,
+            all_blocks: false,
             min_instructions: 0,
             group: None,
             ignore: None,

@@ -3,6 +3,7 @@ use super::backend::Backend;
 use super::options::Options;
 use super::plan::Planned;
 use profkit_abi::mip::{map_entry, record};
+use profkit_data::mip::Inference;
 use std::fmt::Write as _;
 
 pub(super) fn records(planned: &[Planned<'_>], options: &Options, out: &mut String) {
@@ -11,7 +12,7 @@ pub(super) fn records(planned: &[Planned<'_>], options: &Options, out: &mut Stri
         if align > 0 {
             let _ = writeln!(out, "\t.p2align {align}");
         }
-        let size = options.entry_size() + plan.blocks * record::BLOCK_SIZE;
+        let size = options.entry_size() + plan.recorded() * record::BLOCK_SIZE;
         let _ = writeln!(
             out,
             "{}:\n\t.fill {size}, 1, {}",
@@ -29,22 +30,30 @@ pub(super) struct Entry<'e> {
     pub(super) size: &'e str,
     pub(super) signature: u32,
     pub(super) blocks: Vec<String>,
+    pub(super) inference: Option<&'e Inference>,
     pub(super) name: &'e [u8],
+    /// The label of the entry, if addresses are stored as distances from it.
+    pub(super) base: Option<&'e str>,
 }
 
 pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
-    let fixed = map_entry::FIXED_SIZE + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE;
+    let fixed = map_entry::FIXED_SIZE
+        + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE
+        + entry.inference.map_or(0, Inference::number_count) * map_entry::INFERENCE_SIZE;
     let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);
-    let address = |name: &str| {
-        if backend.is_64_bit() {
-            format!("\t.8byte {name}\n")
-        } else {
-            format!("\t.4byte {name}\n\t.4byte 0\n")
-        }
+    let address = |name: &str| match entry.base {
+        Some(_) if name == "0" => "\t.8byte 0\n".to_owned(),
+        Some(base) => format!("\t.8byte {name}-{base}\n"),
+        None if backend.is_64_bit() => format!("\t.8byte {name}\n"),
+        None => format!("\t.4byte {name}\n\t.4byte 0\n"),
+    };
+    let form = match entry.base {
+        Some(_) => map_entry::DISTANCES,
+        None => map_entry::ADDRESSES,
     };
     let _ = write!(
         out,
-        "\t.4byte {whole}\n\t.2byte {}\n\t.2byte 0\n{}{}\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n",
+        "\t.4byte {whole}\n\t.2byte {}\n\t.2byte {form}\n{}{}\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n\t.4byte {}\n",
         entry.flags,
         address(entry.record),
         address(entry.function),
@@ -56,6 +65,9 @@ pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) 
     for block in &entry.blocks {
         let _ = writeln!(out, "\t.4byte {block}-{}", entry.function);
     }
+    for number in entry.inference.into_iter().flat_map(Inference::numbers) {
+        let _ = writeln!(out, "\t.4byte {number}");
+    }
     if !entry.name.is_empty() {
         let _ = writeln!(out, "\t.ascii \"{}\"", escaped(entry.name));
     }
@@ -65,7 +77,12 @@ pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) 
     }
 }
 
-pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mut String) {
+pub(super) fn function_entry(
+    plan: &Planned<'_>,
+    base: Option<&str>,
+    backend: &dyn Backend,
+    out: &mut String,
+) {
     let start = plan.labels.start();
     entry(
         &Entry {
@@ -77,7 +94,9 @@ pub(super) fn function_entry(plan: &Planned<'_>, backend: &dyn Backend, out: &mu
             blocks: (0..plan.blocks)
                 .map(|block| plan.labels.block(block))
                 .collect(),
+            inference: plan.inference.as_ref(),
             name: plan.name,
+            base,
         },
         backend,
         out,

@@ -6,10 +6,13 @@ use super::entry;
 use super::functions::{Function, Functions, SkipReason, Skipped};
 use super::labels::Labels;
 use super::landing::DataFacts;
-use super::options::{Mode, Options};
+use super::options::{Counter, Mode, Options};
+use super::prune::{self, Choice};
+use super::ways::Callees;
 use crate::asm::{Kind, Module, ObjectFormat, SectionId};
 use profkit_abi::mip::mode;
 use profkit_data::ids::NameRef;
+use profkit_data::mip::Inference;
 
 #[derive(Debug)]
 pub(super) struct Planned<'a> {
@@ -19,10 +22,30 @@ pub(super) struct Planned<'a> {
     pub(super) end: String,
     pub(super) signature: u32,
     pub(super) flags: u16,
-    /// The number of blocks that have a byte in the record.
+    /// The number of blocks other than the entry.
     pub(super) blocks: usize,
+    /// How blocks without a byte in the record are inferred; `None` if all have one.
+    pub(super) inference: Option<Inference>,
     /// Rarely executed code of the entry probe, as lines after all other code of the section.
     pub(super) cold: Option<String>,
+}
+
+impl Planned<'_> {
+    /// The number of blocks that have a byte in the record.
+    pub(super) fn recorded(&self) -> usize {
+        self.inference
+            .as_ref()
+            .map_or(self.blocks, Inference::recorded)
+    }
+}
+
+/// What is inserted for the blocks of a function's main code or of one of its parts.
+#[derive(Default)]
+struct PartBlocks {
+    /// For each block, the statement that its label stands before.
+    labels: Vec<usize>,
+    probes: BlockProbes,
+    inference: Option<Inference>,
 }
 
 #[derive(Debug)]
@@ -30,6 +53,7 @@ pub(super) struct Planner<'m, 'a> {
     module: &'m Module<'a>,
     found: &'m Functions<'a>,
     data: &'m DataFacts<'a>,
+    callees: &'m Callees<'a>,
     backend: &'static dyn Backend,
     options: &'m Options,
     source: &'m [u8],
@@ -53,6 +77,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         module: &'m Module<'a>,
         found: &'m Functions<'a>,
         data: &'m DataFacts<'a>,
+        callees: &'m Callees<'a>,
         backend: &'static dyn Backend,
         options: &'m Options,
         source: &'m [u8],
@@ -61,6 +86,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             module,
             found,
             data,
+            callees,
             backend,
             options,
             source,
@@ -104,7 +130,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             .entry(&self.site(function, labels, entry))
             .map_err(SkipReason::Target)?;
         // All block probes are made before anything is inserted, so a function gets either all of them or none.
-        let graph = blocks::find(self.module, function, self.data, self.backend);
+        let graph = blocks::find(self.module, function, self.data, self.callees, self.backend);
         let signature = graph.as_ref().map_or(0, Graph::signature);
         let mut probes = Vec::new();
         if self.options.blocks {
@@ -121,7 +147,10 @@ impl<'m, 'a> Planner<'m, 'a> {
         };
         let Sequence { inline, cold } = sequence;
         self.functions += 1;
-        self.insert(entry, &inline);
+        let inference = blocks.as_ref().and_then(|it| it.inference.as_ref());
+        if inference.is_none_or(|inference| inference.list(0).is_empty()) {
+            self.insert(entry, &inline);
+        }
         self.range(
             Range {
                 name: function.name,
@@ -183,7 +212,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         function: &'m Function<'a>,
         graph: &Result<Graph, &'static str>,
         entry: usize,
-    ) -> Result<Vec<BlockProbes>, String> {
+    ) -> Result<Vec<PartBlocks>, String> {
         if let Some(list) = &self.options.ignore
             && list.has(self.source, function.name, "block")
         {
@@ -193,27 +222,62 @@ impl<'m, 'a> Planner<'m, 'a> {
         if let Some(reason) = graph.fixed {
             return Err(reason.to_owned());
         }
-        let mut starts: Vec<Vec<usize>> = vec![Vec::new(); function.parts.len() + 1];
+        let choices = if self.options.all_blocks {
+            vec![Choice::Probe; graph.blocks.len()]
+        } else {
+            let entry_stays = self.options.mode != Mode::Function(Counter::Store);
+            prune::choose(&graph.ways, entry_stays)
+        };
+        // The number of each block among those of its part. 0 is the entry, which parts do not have.
+        let mut numbers = Vec::with_capacity(graph.blocks.len());
+        let mut counts = vec![0u32; function.parts.len() + 1];
         for (index, block) in graph.blocks.iter().enumerate() {
-            // The entry probe covers the first block, so this block gets no probe of its own.
-            if index == 0 && block.part == 0 {
-                continue;
-            }
+            let is_entry = index == 0 && block.part == 0;
             // Nothing in a function may be executed before its entry probe.
-            if block.part == 0 && block.statement < entry {
+            if block.part == 0 && block.statement < entry && !is_entry {
                 return Err("a block of the function begins before the entry probe".to_owned());
             }
-            if let Some(of_part) = starts.get_mut(block.part) {
-                of_part.push(block.statement);
+            let count = counts.get_mut(block.part);
+            let count = count.ok_or("the list of the function's parts is too short")?;
+            *count += u32::from(!is_entry);
+            numbers.push(if is_entry { 0 } else { *count });
+        }
+        let mut made = Vec::with_capacity(counts.len());
+        for part in 0..counts.len() {
+            let mut blocks = PartBlocks::default();
+            let mut starts = Vec::new();
+            // The lists of inferred blocks, that of the entry first.
+            let mut lists: Vec<Vec<u32>> = vec![Vec::new()];
+            for ((block, choice), &number) in graph.blocks.iter().zip(&choices).zip(&numbers) {
+                if block.part != part {
+                    continue;
+                }
+                let list: Vec<u32> = match choice {
+                    Choice::Probe => Vec::new(),
+                    Choice::Inferred(list) => {
+                        let list = list.iter().filter_map(|&from| numbers.get(from).copied());
+                        list.collect()
+                    }
+                };
+                match (number, lists.first_mut()) {
+                    (0, Some(of_entry)) => *of_entry = list,
+                    _ => {
+                        blocks.labels.push(block.statement);
+                        if list.is_empty() {
+                            starts.push(block.statement);
+                        }
+                        lists.push(list);
+                    }
+                }
             }
+            let site = self.site(function, self.labels(part), entry);
+            blocks.probes = self.backend.blocks(&site, part, &starts)?;
+            if lists.iter().any(|list| !list.is_empty()) {
+                blocks.inference = Some(Inference::new(lists.iter().map(Vec::as_slice)));
+            }
+            made.push(blocks);
         }
-        let mut probes = Vec::with_capacity(starts.len());
-        for (part, starts) in starts.iter().enumerate() {
-            let labels = self.labels(part);
-            let site = self.site(function, labels, entry);
-            probes.push(self.backend.blocks(&site, part, starts)?);
-        }
-        Ok(probes)
+        Ok(made)
     }
 
     fn insert(&mut self, statement: usize, inline: &str) {
@@ -221,6 +285,13 @@ impl<'m, 'a> Planner<'m, 'a> {
         if let Some(before) = self.module.statements.get(statement) {
             self.edits
                 .insert(before.start, format!("{inline}{separator} ").as_bytes());
+        }
+    }
+
+    fn insert_label(&mut self, statement: usize, label: &str) {
+        if let Some(before) = self.module.statements.get(statement) {
+            self.edits
+                .insert(before.start, format!("{label}: ").as_bytes());
         }
     }
 
@@ -254,7 +325,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         labels: Labels,
         signature: u32,
         flags: u16,
-        probes: BlockProbes,
+        blocks: PartBlocks,
         cold: Option<String>,
     ) {
         let statement = |index: usize| self.module.statements.get(index);
@@ -276,16 +347,27 @@ impl<'m, 'a> Planner<'m, 'a> {
                 end
             }
         };
-        let BlockProbes { probes, replaced } = probes;
-        let blocks = probes.len();
-        for (number, (start, probe)) in probes.into_iter().enumerate() {
-            self.insert(start, &format!("{}: {probe}", labels.block(number)));
+        let BlockProbes { probes, replaced } = blocks.probes;
+        let mut probes = probes.into_iter();
+        let count = blocks.labels.len();
+        for (number, start) in blocks.labels.into_iter().enumerate() {
+            let label = labels.block(number);
+            let is_inferred = |it: &Inference| !it.list(number + 1).is_empty();
+            if blocks.inference.as_ref().is_some_and(is_inferred) {
+                self.insert_label(start, &label);
+            } else if let Some((place, probe)) = probes.next() {
+                self.insert(place, &format!("{label}: {probe}"));
+            }
         }
         for (index, text) in replaced {
             if let Some(old) = statement(index) {
                 self.edits.replace(old.start, old.end, text.as_bytes());
             }
         }
+        let flags = match blocks.inference {
+            Some(_) => flags | mode::INFERRED,
+            None => flags,
+        };
         let cold = match self.backend.syntax().format {
             ObjectFormat::Elf => cold,
             ObjectFormat::MachO => {
@@ -300,7 +382,8 @@ impl<'m, 'a> Planner<'m, 'a> {
             end,
             signature,
             flags,
-            blocks,
+            blocks: count,
+            inference: blocks.inference,
             cold,
         });
     }

@@ -18,16 +18,19 @@ pub enum Target {
     X86_64MachO,
     /// The target is AArch64 with Mach-O.
     Aarch64MachO,
+    /// The target is 32-bit Arm with Mach-O: ARMv7 and later, A32 and T32.
+    ArmMachO,
 }
 
 impl Target {
     /// All targets for which there is a back end.
-    pub const ALL: [Target; 5] = [
+    pub const ALL: [Target; 6] = [
         Target::X86_64Elf,
         Target::Aarch64Elf,
         Target::ArmElf,
         Target::X86_64MachO,
         Target::Aarch64MachO,
+        Target::ArmMachO,
     ];
 
     /// Returns the usual triple of the target.
@@ -38,6 +41,7 @@ impl Target {
             Target::ArmElf => "armv7-unknown-linux-gnueabihf",
             Target::X86_64MachO => "x86_64-apple-macosx",
             Target::Aarch64MachO => "arm64-apple-macosx",
+            Target::ArmMachO => "armv7k-apple-watchos",
         }
     }
 
@@ -49,6 +53,7 @@ impl Target {
             Target::ArmElf => &arm::ELF,
             Target::X86_64MachO => &x86_64::MACH_O,
             Target::Aarch64MachO => &aarch64::MACH_O,
+            Target::ArmMachO => &arm::MACH_O,
         }
     }
 }
@@ -75,7 +80,8 @@ impl FromStr for Target {
             "x86_64" | "x86_64h" | "amd64" if apple => Ok(Target::X86_64MachO),
             "aarch64" | "arm64" if apple => Ok(Target::Aarch64MachO),
             "aarch64" | "arm64" if !windows && !triple.ends_with("ilp32") => Ok(Target::Aarch64Elf),
-            _ if is_arm(arch) && !apple && !windows => Ok(Target::ArmElf),
+            _ if is_arm(arch) && apple => Ok(Target::ArmMachO),
+            _ if is_arm(arch) && !windows => Ok(Target::ArmElf),
             _ => Err(format!(
                 "there is no back end for target {triple} (there is one for {})",
                 supported()
@@ -96,8 +102,12 @@ pub fn detect(text: &[u8]) -> Option<Target> {
     let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
     let mach_o = macho::shows(head);
     // 32-bit Arm comes first: some of its instructions look like AArch64, but it has directives of its own.
-    if !mach_o && arm::shows(head) {
-        Some(Target::ArmElf)
+    if arm::shows(head) {
+        Some(if mach_o {
+            Target::ArmMachO
+        } else {
+            Target::ArmElf
+        })
     } else if x86_64::shows(head) {
         Some(if mach_o {
             Target::X86_64MachO
@@ -136,6 +146,8 @@ mod tests {
             ("armv8l-linux-gnueabihf", Target::ArmElf),
             ("x86_64-apple-macos13", Target::X86_64MachO),
             ("arm64-apple-ios16", Target::Aarch64MachO),
+            ("armv7k-apple-watchos9", Target::ArmMachO),
+            ("thumbv7-apple-ios7", Target::ArmMachO),
         ] {
             assert_eq!(triple.parse(), Ok(target), "{triple}");
         }
@@ -149,7 +161,7 @@ mod tests {
             "x86_64-linux-gnux32",
             "x86_64-pc-windows-msvc",
             "aarch64-pc-windows-msvc",
-            "armv7k-apple-watchos9",
+            "thumbv7-pc-windows-msvc",
             "riscv64-linux-gnu",
             "",
         ] {
@@ -181,6 +193,10 @@ mod tests {
             (
                 "\t.build_version macos, 13, 0\n_f:\n\tadd\tw0, w0, #1\n",
                 Some(Target::Aarch64MachO),
+            ),
+            (
+                "\t.section __TEXT,__text,regular,pure_instructions\n\t.syntax unified\n_f:\n\tstr r0, [sp]\n",
+                Some(Target::ArmMachO),
             ),
             ("f:\n\taddi sp, sp, -16\n\tret\n", None),
         ] {

@@ -7,11 +7,12 @@ fn graph_of(text: &str, target: Target) -> String {
     let module = Module::parse(&scanned, backend.syntax());
     let found = functions::find(&module, backend.syntax().format);
     let data = DataFacts::gather(&module);
+    let callees = ways::Callees::gather(&module, &data, backend);
     found
         .functions
         .iter()
         .map(
-            |function| match blocks::find(&module, function, &data, backend) {
+            |function| match blocks::find(&module, function, &data, &callees, backend) {
                 Err(reason) => format!("{}: {reason}", String::from_utf8_lossy(function.name)),
                 Ok(graph) => {
                     let blocks: Vec<String> = graph
@@ -199,6 +200,7 @@ fn a_large_probe_describes_the_stack_where_the_frame_is_found_by_it() {
         .L4:\n\tret\n\t.cfi_endproc\n\t.size f,.-f\n";
     let options = Options {
         blocks: true,
+        all_blocks: true,
         large_code_model: true,
         ..Options::default()
     };

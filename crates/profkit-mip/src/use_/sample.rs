@@ -6,14 +6,19 @@
 //! the number of runs that executed the block, and divided by the number of runs that called the function. A block that
 //! was never executed gets 0.
 //!
+//! Call edges say more: the calls of a function are divided among its call sites in proportion to the weights of its
+//! edges. A line with a call site gets at least the calls from there, and so does the block around it, unless it is the
+//! entry, whose weight is known.
+//!
 //! The result is a profile of [`profkit_data::sample`], which can write it in every encoding.
 use crate::instrument::part_of;
-use profkit_data::mip::{EntryKind, Function, MipProfile, Modes};
+use profkit_data::mip::{EntryKind, Function, FunctionId, MipProfile, Modes};
 use profkit_data::sample::{
     AddOutcome, Location, NameId, SampleName, SampleProfile, Samples, base_discriminator,
 };
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// The addresses of one call of the symbolizer. Each takes about sixteen bytes.
 const ADDRESSES_AT_ONCE: usize = 1 << 24;
@@ -52,21 +57,26 @@ pub fn sample_profile(
     section: Option<u64>,
 ) -> MadeProfile {
     let mut made = MadeProfile::default();
+    let sites = Sites::of(profile);
     let address_of = |function: &Function| profile.address_of(function, section);
     // A part belongs to the function of its name and signature: several may have the name.
     let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
     for function in profile.functions.iter().filter(|one| one.is_covered()) {
         whole.insert((&function.name, function.signature), function);
     }
-    let called = profile.functions.iter().filter_map(|function| {
+    let called = profile.functions.entries().filter_map(|(id, function)| {
         let whole = if function.is_part() {
             whole.get(&(part_of(&function.name)?, function.signature))?
         } else {
             Some(function).filter(|one| one.is_covered())?
         };
-        Some((function, whole, address_of(function)?))
+        Some((
+            function,
+            weights(function, whole, sites.of_caller(id)),
+            address_of(function)?,
+        ))
     });
-    let called: Vec<(&Function, &Function, u64)> = called.collect();
+    let called: Vec<(&Function, Weights, u64)> = called.collect();
     let mut rest = &*called;
     while !rest.is_empty() {
         let mut addresses = Vec::new();
@@ -83,13 +93,13 @@ pub fn sample_profile(
         let locations = symbolizer.symbolize(&addresses);
         let (now, later) = rest.split_at(taken);
         let mut first = 0;
-        for (function, whole, _) in now {
-            made.add_function(function, whole, &locations, first);
+        for (function, weights, _) in now {
+            made.add_function(function, weights, &locations, first);
             first += function.size as usize;
         }
         rest = later;
     }
-    made.add_edges(profile, symbolizer, section);
+    made.add_edges(profile, &sites, symbolizer, section);
     let (_, functions) = made.profile.parts_mut();
     for function in functions {
         set_totals(&mut function.samples);
@@ -106,10 +116,55 @@ fn entry_weight(function: &Function) -> u64 {
     }
 }
 
-/// The offset and weight of each block. `whole` is the function to which the part belongs.
-fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
+/// The offset and weight of each block of a function, sorted by offset.
+type Weights = Vec<(u32, u64)>;
+
+/// How often each call site called, as the edges of the callee and its calls let it be estimated.
+struct Sites {
+    /// For each call edge, its calls.
+    of_edges: Vec<u64>,
+    /// For each caller, the offset of each call site and its calls.
+    of_callers: FxHashMap<FunctionId, BTreeMap<u32, u64>>,
+}
+
+impl Sites {
+    fn of(profile: &MipProfile) -> Self {
+        let mut weights: FxHashMap<FunctionId, u64> = FxHashMap::default();
+        for edge in &profile.edges {
+            let sum = weights.entry(edge.callee).or_default();
+            *sum = sum.saturating_add(edge.weight);
+        }
+        let mut sites = Sites {
+            of_edges: Vec::with_capacity(profile.edges.len()),
+            of_callers: FxHashMap::default(),
+        };
+        for edge in &profile.edges {
+            let all = weights.get(&edge.callee).copied().unwrap_or(0).max(1);
+            let calls = profile.functions[edge.callee].calls;
+            let share = u128::from(calls) * u128::from(edge.weight) / u128::from(all);
+            let calls = u64::try_from(share).unwrap_or(u64::MAX).max(edge.weight);
+            sites.of_edges.push(calls);
+            if let Some(caller) = edge.caller {
+                let site = sites.of_callers.entry(caller).or_default();
+                let sum = site.entry(edge.call_site).or_default();
+                *sum = sum.saturating_add(calls);
+            }
+        }
+        sites
+    }
+
+    fn of_caller(&self, caller: FunctionId) -> Option<&BTreeMap<u32, u64>> {
+        self.of_callers.get(&caller)
+    }
+}
+
+/// `whole` is the function to which the part belongs, `sites` are its call sites.
+fn weights(function: &Function, whole: &Function, sites: Option<&BTreeMap<u32, u64>>) -> Weights {
     let entry = entry_weight(whole);
-    let mut weights = vec![(0, if function.is_part() { 0 } else { entry })];
+    let mut weights = Vec::with_capacity(function.blocks.len() + 1);
+    if !function.is_part() {
+        weights.push((0, entry));
+    }
     if function.modes.contains(Modes::BLOCK_COVERAGE) {
         weights.extend(function.blocks.iter().map(|block| {
             let share =
@@ -120,7 +175,17 @@ fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
                 if block.runs == 0 { 0 } else { weight.max(1) },
             )
         }));
-        weights.sort_unstable_by_key(|(offset, _)| *offset);
+        weights.sort_by_key(|(offset, _)| *offset);
+    }
+    let first = usize::from(!function.is_part());
+    for (site, calls) in sites.into_iter().flatten() {
+        // The return address is that of the instruction after the call.
+        let call = site.saturating_sub(1);
+        let block = weights.partition_point(|(start, _)| *start <= call);
+        let block = block.checked_sub(1).filter(|&block| block >= first);
+        if let Some((_, weight)) = block.and_then(|block| weights.get_mut(block)) {
+            *weight = (*weight).max(*calls);
+        }
     }
     weights
 }
@@ -129,11 +194,10 @@ impl MadeProfile {
     fn add_function(
         &mut self,
         function: &Function,
-        whole: &Function,
+        weights: &[(u32, u64)],
         locations: &Locations,
         first: usize,
     ) {
-        let weights = weights(function, whole);
         let (mut lines, mut starts) = (0_usize, 0_usize);
         let name = base_name(&function.name);
         // Many addresses share their innermost frame: only a larger weight is set again.
@@ -208,10 +272,13 @@ impl MadeProfile {
     fn add_edges(
         &mut self,
         profile: &MipProfile,
+        sites: &Sites,
         symbolizer: &Symbolizer<'_>,
         section: Option<u64>,
     ) {
-        let known = profile.edges.iter().filter_map(|edge| {
+        let known = profile.edges.iter().zip(&sites.of_edges);
+        let known = known.filter_map(|(edge, calls)| {
+            let site = sites.of_caller(edge.caller?)?.get(&edge.call_site)?;
             let caller = &profile.functions[edge.caller?];
             let callee = &profile.functions[edge.callee];
             // A return address follows its call instruction. So the address of the last byte of the call is symbolised.
@@ -219,13 +286,13 @@ impl MadeProfile {
                 .address_of(caller, section)?
                 .wrapping_add(edge.call_site.into())
                 .wrapping_sub(1);
-            Some((address, caller, callee, edge.weight))
+            Some((address, caller, callee, *calls, *site))
         });
         let known: Vec<_> = known.collect();
         let addresses: Vec<u64> = known.iter().map(|(address, ..)| *address).collect();
         let locations = symbolizer.symbolize(&addresses);
         self.edges_without_lines += profile.edges.len() - known.len();
-        for (index, (_, caller, callee, weight)) in known.into_iter().enumerate() {
+        for (index, (_, caller, callee, calls, site)) in known.into_iter().enumerate() {
             let stack: Vec<Frame<'_>> = locations.stack(index).collect();
             let target = self.name(base_name(&callee.name));
             let place = self.place(base_name(&caller.name), &stack);
@@ -233,11 +300,11 @@ impl MadeProfile {
                 self.edges_without_lines += 1;
                 continue;
             };
-            raise_line(samples, location, 0);
+            raise_line(samples, location, site);
             let mut outcome = AddOutcome::default();
             samples
                 .adding()
-                .add_target(location, target, weight, 1, &mut outcome);
+                .add_target(location, target, calls, 1, &mut outcome);
         }
     }
 }
@@ -282,5 +349,54 @@ fn base_name(name: &[u8]) -> &[u8] {
     match cut.min() {
         Some(end) if end > 0 => name.get(..end).unwrap_or(name),
         _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profkit_data::index_vec::IndexVec;
+    use profkit_data::mip::{Block, CallEdge};
+
+    #[test]
+    fn a_call_site_has_its_share_of_the_calls_and_raises_its_block() {
+        let function = |modes: Modes, calls, blocks: &[(u32, u64)]| Function {
+            modes,
+            called_runs: 2,
+            calls,
+            size: 0x40,
+            blocks: blocks
+                .iter()
+                .map(|&(offset, runs)| Block { offset, runs })
+                .collect(),
+            ..Function::default()
+        };
+        let with_blocks = Modes::CALLS.union(Modes::BLOCK_COVERAGE);
+        let functions: IndexVec<FunctionId, Function> = vec![
+            function(with_blocks, 4, &[(0x10, 2), (0x20, 1), (0x30, 0)]),
+            function(Modes::CALLS, 2000, &[]),
+        ]
+        .into();
+        let ids: Vec<FunctionId> = functions.ids().collect();
+        let edge = |call_site, weight| CallEdge {
+            caller: Some(ids[0]),
+            call_site,
+            callee: ids[1],
+            weight,
+        };
+        let profile = MipProfile {
+            edges: vec![edge(0x8, 10), edge(0x20, 30)],
+            functions,
+            ..MipProfile::default()
+        };
+        let sites = Sites::of(&profile);
+        assert_eq!(sites.of_edges, [500, 1500]);
+        let caller = &profile.functions[ids[0]];
+        // The call before the return address 0x20 is in the block that begins at 0x10. The entry has its own count.
+        assert_eq!(
+            weights(caller, caller, sites.of_caller(ids[0])),
+            [(0, 4), (0x10, 1500), (0x20, 2), (0x30, 0)]
+        );
+        assert_eq!(weights(caller, caller, None)[1], (0x10, 4));
     }
 }

@@ -7,4 +7,5 @@
 )]
 
 mod cross;
+mod inferred;
 mod x86_64;

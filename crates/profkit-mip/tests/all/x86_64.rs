@@ -1,6 +1,7 @@
 //! Tests the instrumentation for x86-64. Assembly of real compilers is instrumented, assembled, linked with two
 //! linkers, and run. The program must print the same as without instrumentation. The object files and images may differ
 //! only in what the instrumenter promises to add.
+use super::inferred::Lists;
 use object::{Object, ObjectSection, ObjectSymbol};
 use profkit_abi::mip::{map_entry, mode, record, section};
 use profkit_data::mip::sampled_calls_record;
@@ -175,6 +176,7 @@ struct Entry {
     size: u32,
     signature: u32,
     blocks: Vec<u32>,
+    lists: Lists,
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -204,7 +206,8 @@ fn map(image: &Path) -> Vec<Entry> {
         let count = u32_at(entry, map_entry::BLOCK_COUNT) as usize;
         let length = u32_at(entry, map_entry::NAME_LENGTH) as usize;
         let blocks = map_entry::FIXED_SIZE;
-        let name = blocks + 4 * count;
+        let (lists, lists_size) = Lists::read(&entry[blocks + 4 * count..], count, flags);
+        let name = blocks + 4 * count + lists_size;
         assert_eq!(size, (name + length).next_multiple_of(map_entry::ALIGN));
         let record = u64_at(entry, map_entry::RECORD_ADDRESS);
         if flags == mode::ANCHOR {
@@ -219,6 +222,7 @@ fn map(image: &Path) -> Vec<Entry> {
                 size: u32_at(entry, map_entry::FUNCTION_SIZE),
                 signature: u32_at(entry, map_entry::SIGNATURE),
                 blocks: (0..count).map(|i| u32_at(entry, blocks + 4 * i)).collect(),
+                lists,
             });
         }
         at += size;
@@ -300,7 +304,9 @@ fn check_records(entries: &[Entry], records: &[u8], options: &Options) {
     let calls_of = |name: &str| {
         let bytes = &records[by_name[name].record..];
         match options.mode {
-            Mode::Function(Counter::Store) => u32::from(bytes[0] == 0),
+            Mode::Function(Counter::Store) => {
+                u32::from(by_name[name].lists.ran(bytes, record::COVERAGE_SIZE)[0])
+            }
             Mode::Function(Counter::Unary) => bytes[0].count_zeros(),
             Mode::Calls { .. } => calls_of_record(bytes),
         }
@@ -406,7 +412,9 @@ fn blocks_are_covered_exactly_where_an_emulator_saw_them_run() {
         return skip("qemu-user is not installed");
     }
     let bench = Bench::new();
-    let both = [modes()[0].clone(), large_modes()[0].clone()];
+    let mut all = modes().swap_remove(0);
+    all.all_blocks = true;
+    let both = [modes().swap_remove(0), all, large_modes().swap_remove(0)];
     for (compiler, options) in compilers()
         .into_iter()
         .flat_map(|compiler| both.iter().map(move |options| (compiler.clone(), options)))
@@ -439,36 +447,43 @@ fn blocks_are_covered_exactly_where_an_emulator_saw_them_run() {
                 .take(64)
                 .any(|(_, &end)| address < end)
         };
-        let (mut covered, mut not, mut cold) = (0, 0, 0);
+        let (mut covered, mut not, mut cold, mut inferred) = (0, 0, 0, 0);
         for entry in map(&image) {
             let is_part = entry.flags & mode::PART != 0;
             assert_eq!(is_part, entry.name.ends_with(".cold"), "{}", entry.name);
+            let recorded = entry
+                .lists
+                .ran(&records[entry.record..], record::COVERAGE_SIZE);
+            inferred += entry.blocks.len() - entry.lists.recorded();
             for (block, &offset) in entry.blocks.iter().enumerate() {
-                let byte = records[entry.record + record::COVERAGE_SIZE + block];
+                let is_covered = recorded[block + 1];
                 let address = entry.address + u64::from(offset);
                 assert!(u64::from(offset) < u64::from(entry.size));
                 assert_eq!(
-                    byte == record::COVERED_BYTE,
+                    is_covered,
                     ran(address),
                     "{compiler:?} {} block {block} at {address:#x}",
                     entry.name
                 );
-                *if byte == 0 { &mut covered } else { &mut not } += 1;
-                cold += usize::from(is_part && byte == 0);
+                *if is_covered { &mut covered } else { &mut not } += 1;
+                cold += usize::from(is_part && is_covered);
             }
             if !is_part {
-                assert_eq!(
-                    records[entry.record] == 0,
-                    ran(entry.address),
-                    "{}",
-                    entry.name
-                );
+                assert_eq!(recorded[0], ran(entry.address), "{}", entry.name);
             }
         }
         assert!(
             covered > 60 && not > 15,
             "{compiler:?}: {covered} covered, {not} not"
         );
+        if options.all_blocks {
+            assert_eq!(inferred, 0);
+        } else {
+            assert!(
+                4 * inferred > covered + not,
+                "{compiler:?}: {inferred} inferred"
+            );
+        }
         if compiler.c.ends_with("gcc") {
             assert!(cold > 2, "blocks of cold parts that ran: {cold}");
         }

@@ -152,7 +152,7 @@ impl Declarations {
             for entry in unit.list {
                 let text = |id| unit.strings.get(id).unwrap_or_default();
                 let name = self.strings.intern(text(entry.name));
-                let file = self.strings.intern(&clean(text(entry.file)));
+                let file = self.strings.intern(&clean_path(text(entry.file)));
                 found.insert(name);
                 self.list.push(Entry {
                     name,
@@ -212,7 +212,7 @@ impl Declarations {
                 0 => frame.line,
                 line => line,
             };
-            let file = self.strings.intern(&clean(file));
+            let file = self.strings.intern(&clean_path(file));
             self.list.push(Entry { name, file, line });
         }
     }
@@ -292,7 +292,7 @@ impl Declarations {
         if let [one] = found {
             return declaration(one);
         }
-        let file = clean(file);
+        let file = clean_path(file);
         let is_meant = |entry: &&Entry| {
             let path = self.strings.get(entry.file).unwrap_or_default();
             !file.is_empty() && ends_with_path(path, &file)
@@ -402,7 +402,7 @@ fn is_defined(abbreviation: &Abbreviation) -> bool {
 }
 
 /// Resolves the parts `.` and `..` of a path with slashes, and removes repeated slashes.
-fn clean(path: &[u8]) -> Vec<u8> {
+pub fn clean_path(path: &[u8]) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = Vec::new();
     let absolute = path.first() == Some(&b'/');
     for part in path.split(|&byte| byte == b'/') {
@@ -432,7 +432,8 @@ mod tests {
 
     #[test]
     fn paths_are_resolved_without_the_file_system() {
-        let cleaned = |path: &str| String::from_utf8(clean(path.as_bytes())).unwrap_or_default();
+        let cleaned =
+            |path: &str| String::from_utf8(clean_path(path.as_bytes())).unwrap_or_default();
         assert_eq!(cleaned("/b/./src/../src//a.c"), "/b/src/a.c");
         assert_eq!(cleaned("../../a.c"), "../../a.c");
         assert_eq!(cleaned("/../a.c"), "/a.c");

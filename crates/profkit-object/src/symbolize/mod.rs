@@ -53,7 +53,7 @@ use rayon::prelude::*;
 use std::fmt;
 use std::sync::Arc;
 
-pub use declarations::{Declaration, Declarations, DeclaringBinary};
+pub use declarations::{Declaration, Declarations, DeclaringBinary, clean_path};
 pub use files::ProgramFiles;
 pub use inlined::{InlinedFunctions, inlined_functions};
 pub use places::CodePlaces;

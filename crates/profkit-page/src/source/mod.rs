@@ -7,13 +7,14 @@ use super::encode::{index, number};
 use super::functions::{FunctionList, PageFunction};
 use super::{Page, list_of};
 use profkit_analysis::any::AnyProfile;
+use profkit_analysis::mip_lines::LineCoverage;
 use profkit_analysis::names::{Spelling, printable};
 use profkit_analysis::samples::SampleView;
 use profkit_data::ids::NameRef;
 use profkit_data::path_text;
 use profkit_data::sample::{Location, NameId, ProfileKind, SampleName, Samples};
 use profkit_object::symbolize::{DebugInfo, Declaration, Declarations};
-use profkit_report::{grouped, plural};
+use profkit_report::{grouped, percent, plural};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -122,6 +123,17 @@ impl Page {
         }
     }
 
+    /// Adds the source lines that ran. If the page shows source, each line has the number of runs in which it ran.
+    pub fn add_mip_lines(&mut self, lines: LineCoverage) {
+        let (all, ran) = lines.totals();
+        let share = percent(ran.into(), all.into());
+        self.fact(
+            "Lines",
+            format_args!("{}; {} ran ({share})", grouped(all), grouped(ran)),
+        );
+        self.mip_lines = Some(lines);
+    }
+
     /// Adds the source of the hottest functions. `profile` is the profile that the page was made from. The page lists
     /// the source that is missing among the things that it leaves out.
     pub fn add_source(
@@ -151,6 +163,10 @@ impl Page {
                 entry,
                 "Counters belong to branches. Only the compiler's coverage mapping says on which lines these are, and profkit does not read it.",
             ),
+            (None, AnyProfile::Mip(..)) if self.mip_lines.is_some() => (
+                "Runs",
+                "In how many runs the line ran, by the blocks of the machine code; 0 did not run. A line without a number has no code of its own.",
+            ),
             (None, AnyProfile::Mip(..)) => (
                 entry,
                 "The profile has blocks, and does not say which lines these are on.",
@@ -162,7 +178,7 @@ impl Page {
                 self.functions
                     .functions
                     .get(at)
-                    .is_some_and(|one| one.numbers.sum > 0)
+                    .is_some_and(|one| one.numbers.sum > 0 || self.mip_lines.is_some())
             })
             .collect();
         hottest.sort_by_key(|&at| {
@@ -183,6 +199,11 @@ impl Page {
             let parts = match view.and_then(|view| Some((view, view.profile.functions().get(at)?)))
             {
                 Some((view, function)) => writer.sampled(view, &function.samples, declaration),
+                None if self.mip_lines.is_some() => {
+                    let lines = self.mip_lines.as_ref();
+                    let file = lines.and_then(|lines| lines.files.get(declaration.file));
+                    writer.covered(declaration, file.map(|file| &file.lines))
+                }
                 None => {
                     let of = |one: &PageFunction| match entry {
                         "" => u64::try_from(one.numbers.sum).unwrap_or(u64::MAX),
@@ -342,6 +363,25 @@ impl<'d, 'f> Writer<'d, 'f> {
             .end(declaration)
             .min(declaration.line.saturating_add(UNCOUNTED - 1));
         self.part(declaration, counts, last, None)
+            .into_iter()
+            .collect()
+    }
+
+    /// Returns the lines of a function, of which `runs` says in how many runs they ran.
+    fn covered(
+        &mut self,
+        declaration: Declaration<'d>,
+        runs: Option<&BTreeMap<u32, u64>>,
+    ) -> Vec<Part<'d>> {
+        let end = self.end(declaration);
+        let counts: BTreeMap<u32, u64> = runs
+            .into_iter()
+            .flat_map(|runs| runs.range(declaration.line..=end))
+            .map(|(&line, &runs)| (line, runs))
+            .collect();
+        let last = counts.keys().next_back().copied();
+        let last = last.unwrap_or(declaration.line).saturating_add(AFTER);
+        self.part(declaration, counts, last.min(end), None)
             .into_iter()
             .collect()
     }

@@ -63,10 +63,9 @@ pub fn order(
             *weight = weight.saturating_add(edge.weight);
         }
     }
-    let mut clusters: Vec<Cluster> = functions
+    let items: Vec<Item> = functions
         .iter()
-        .enumerate()
-        .map(|(index, layout)| {
+        .map(|layout| {
             let mapped = code.functions.get(layout.function);
             let sizes = layout
                 .hot
@@ -76,16 +75,42 @@ pub fn order(
                 .hot
                 .iter()
                 .filter_map(|&block| flow.weights.get(mapped?.first + block));
-            Cluster {
-                functions: vec![index],
+            Item {
                 size: sizes.fold(0, u64::saturating_add),
                 weight: weights.fold(0, |sum, &weight| sum.saturating_add(weight)),
+                entered: layout.entered,
             }
         })
         .collect();
-    let mut cluster_of: Vec<usize> = (0..functions.len()).collect();
-    let entered = |index: usize| functions.get(index).map_or(0, |layout| layout.entered);
-    let mut hottest: Vec<usize> = (0..functions.len()).collect();
+    cluster(&items, &calls)
+}
+
+/// A function to be placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Item {
+    /// The size in bytes.
+    pub(super) size: u64,
+    /// How often the code ran. Functions with more weight per byte come first.
+    pub(super) weight: u64,
+    /// The number of calls of the function.
+    pub(super) entered: u64,
+}
+
+/// Orders functions by call-chain clustering. `calls` has the number of calls for each pair of callee and caller, which
+/// are indices of `items`.
+pub(super) fn cluster(items: &[Item], calls: &BTreeMap<(usize, usize), u64>) -> Vec<usize> {
+    let mut clusters: Vec<Cluster> = items
+        .iter()
+        .enumerate()
+        .map(|(index, item)| Cluster {
+            functions: vec![index],
+            size: item.size,
+            weight: item.weight,
+        })
+        .collect();
+    let mut cluster_of: Vec<usize> = (0..items.len()).collect();
+    let entered = |index: usize| items.get(index).map_or(0, |item| item.entered);
+    let mut hottest: Vec<usize> = (0..items.len()).collect();
     hottest.sort_by_key(|&index| (std::cmp::Reverse(entered(index)), index));
     for callee in hottest {
         // Take the caller with the most calls. Of several such callers, take the first.

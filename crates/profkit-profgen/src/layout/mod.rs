@@ -13,11 +13,13 @@ mod code;
 mod files;
 mod flow;
 mod functions;
+mod mip;
 mod select;
 
 pub use code::{CodeMap, LeftOut, MappedFunction};
 pub use flow::{Flow, FlowLosses};
 pub use functions::FunctionOrder;
+pub use mip::by_calls;
 pub use select::counts_of;
 
 use chains::{BlockSize, Jump, order_blocks, score};

@@ -1,13 +1,16 @@
 //! MIP profiles. This file makes the first screen, which says what the file is, how much of the program ran, and which
-//! functions ran most. The modules `functions` and `covered` print a profile function by function, `info` its figures.
+//! functions ran most. The modules `functions` and `covered` print a profile function by function, `lines` by source
+//! line, `info` its figures.
 mod covered;
 mod functions;
 mod info;
+mod lines;
 pub mod proposal;
 
 pub use covered::{CoveredCounts, CoveredForm, MipCovered};
 pub use functions::{MipFunctions, place};
 pub use info::MipInfo;
+pub use lines::{lcov, lines_summary, lines_text};
 pub use profkit_data::mip::MipForm;
 
 use crate::document::write_json;

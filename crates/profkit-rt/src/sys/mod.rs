@@ -52,6 +52,8 @@ pub mod error {
     pub const NO_SPACE: i32 = 28;
     pub const READ_ONLY: i32 = 30;
     pub const BROKEN_PIPE: i32 = 32;
-    pub const NAME_TOO_LONG: i32 = 36;
-    pub const TOO_MANY_LINKS: i32 = 40;
+    // Linux and the BSDs, of which macOS is one, agree on the numbers above.
+    const IS_LINUX: bool = cfg!(any(target_os = "linux", target_os = "android"));
+    pub const NAME_TOO_LONG: i32 = if IS_LINUX { 36 } else { 63 };
+    pub const TOO_MANY_LINKS: i32 = if IS_LINUX { 40 } else { 62 };
 }

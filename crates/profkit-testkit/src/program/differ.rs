@@ -16,7 +16,7 @@ pub struct MipMode {
 }
 
 /// All sets of instrumentation options that are tested.
-pub const MIP_MODES: [MipMode; 7] = [
+pub const MIP_MODES: [MipMode; 9] = [
     MipMode {
         name: "function",
         arguments: &["--mode", "function"],
@@ -45,6 +45,20 @@ pub const MIP_MODES: [MipMode; 7] = [
         name: "calls-returns",
         arguments: &["--mode", "calls", "--return-addresses", "4096"],
     },
+    MipMode {
+        name: "calls-atomic",
+        arguments: &["--mode", "calls", "--atomic"],
+    },
+    MipMode {
+        name: "calls-returns-atomic",
+        arguments: &[
+            "--mode",
+            "calls,block",
+            "--atomic",
+            "--return-addresses",
+            "1000",
+        ],
+    },
 ];
 
 impl MipMode {
@@ -56,6 +70,11 @@ impl MipMode {
     /// Whether calls are counted with these options.
     pub fn counts_calls(self) -> bool {
         self.name.starts_with("calls")
+    }
+
+    /// Whether these options also sample who calls whom.
+    pub fn has_call_edges(self) -> bool {
+        self.name.starts_with("calls-returns")
     }
 }
 

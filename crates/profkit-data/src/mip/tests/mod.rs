@@ -1,3 +1,4 @@
+mod inferred;
 mod map;
 mod profile;
 mod raw;

@@ -99,8 +99,8 @@ fn damaged_profiles_of_version_9() {
     insta::assert_snapshot!(with(20, 6), @"list of sections of MIP profile, at offset 0xe8: the section of stack entries is missing");
     // The table of sections comes after the header, the build id of 20 bytes and 4 bytes of padding.
     let list = 64 + 24;
-    insta::assert_snapshot!(with(list, 8), @"
-    section 0 of MIP profile, at offset 0x58: a section has an unknown kind: found 8, expected 1 to 7
+    insta::assert_snapshot!(with(list, 9), @"
+    section 0 of MIP profile, at offset 0x58: a section has an unknown kind: found 9, expected 1 to 8
     hint: a newer version of profkit may support this kind of section
     ");
     insta::assert_snapshot!(with(list, 2), @"section 1 of MIP profile, at offset 0x70: a section occurs twice: found another section 2");
@@ -110,7 +110,7 @@ fn damaged_profiles_of_version_9() {
     insta::assert_snapshot!(with(list + 2 * 24 + 16, 12), @"function 0 of section of functions of MIP profile, at offset 0x120: a function claims more blocks than are left: found 3, expected at most 1");
     let functions = list + 7 * 24;
     insta::assert_snapshot!(with(functions, 99), @"function 0 of section of functions of MIP profile, at offset 0x100: the index of a name is out of bounds: found 99, expected an index below 5");
-    insta::assert_snapshot!(with(functions + 4, 2), @"function 0 of section of functions of MIP profile, at offset 0x104: the mode flags are not a valid combination: found 0x2, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) only with 0x2");
+    insta::assert_snapshot!(with(functions + 4, 2), @"function 0 of section of functions of MIP profile, at offset 0x104: the mode flags are not a valid combination: found 0x2, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks), 0x10 (return addresses) and 0x80 (call edges, only with calls); 0x40 (part) and 0x400 (inferred blocks) only with 0x2");
     insta::assert_snapshot!(with(functions + 32, 1), @"section of blocks of MIP profile, at offset 0x32c: there are bytes after the last entry: found 24 bytes, expected the end of the section");
     insta::assert_snapshot!(with(functions + 32, 99), @"function 0 of section of functions of MIP profile, at offset 0x120: a function claims more blocks than are left: found 99, expected at most 5");
     insta::assert_snapshot!(with(functions + 36, 9), @"function 0 of section of functions of MIP profile, at offset 0x124: the index of a stack entry is out of bounds: found 9, expected at most 3");

@@ -156,7 +156,7 @@ fn what_is_no_profile() {
     insta::assert_snapshot!(header("  File Type: [ .mipraw ]\n"), @"MIP YAML at line 2, column 16: File Type has an unknown value: found `.mipraw`, expected .mip, 64 bit or 32 bit");
     insta::assert_snapshot!(header("  File Type: [ 64 bit ]\n"), @"MIP YAML at line 1, column 1: File Type is not the type of a profile: expected .mip");
     insta::assert_snapshot!(header("  File Type: [ .mip ]\n"), @"MIP YAML at line 2, column 3: a key of Header is missing: expected Module Hash or Build Id");
-    insta::assert_snapshot!(header("  Profile Type: [ Function ]\n"), @"MIP YAML at line 2, column 19: Profile Type has an unknown value: found `Function`, expected Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address or Unary Counter");
+    insta::assert_snapshot!(header("  Profile Type: [ Function ]\n"), @"MIP YAML at line 2, column 19: Profile Type has an unknown value: found `Function`, expected Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address, Unary Counter, Function Part or Inferred Blocks");
     insta::assert_snapshot!(header("  Module Hash: 0x100000000\n"), @"MIP YAML at line 2, column 16: Module Hash is not a valid number: found `0x100000000`, expected 0 to 4294967295, decimal or hexadecimal with the prefix 0x");
     insta::assert_snapshot!(header("  Module Hash: -1\n"), @"MIP YAML at line 2, column 16: Module Hash is not a valid number: found `-1`, expected 0 to 4294967295, decimal or hexadecimal with the prefix 0x");
     insta::assert_snapshot!(header("  Version: 9\n  Build Id: abc\n"), @"MIP YAML at line 3, column 13: Build Id is not hexadecimal: found `abc`, expected pairs of hexadecimal digits");

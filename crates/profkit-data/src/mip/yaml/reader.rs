@@ -1,4 +1,5 @@
 //! Reads MIP profiles from YAML.
+use super::super::inference::Inference;
 use super::super::model::{
     Block, CallEdge, EntryKind, Function, FunctionId, Identity, MipProfile, Modes, Width,
 };
@@ -167,6 +168,7 @@ impl Document {
         };
         let mut name = false;
         let mut signature = None;
+        let mut lists = Vec::new();
         let start = events.mapping("a function", |events, key, place| {
             match key {
                 "Function Name" => {
@@ -214,7 +216,9 @@ impl Document {
                         events.number("Function Order Minimum", u64::from(u32::MAX) - 1)?;
                     function.order_min = u32::try_from(minimum).ok();
                 }
-                "Basic Block Profiles" => blocks(events, nine, place, &mut function.blocks)?,
+                "Basic Block Profiles" => {
+                    lists = blocks(events, nine, place, &mut function.blocks)?;
+                }
                 "Call Edges" => events.list("Call Edges", |events| self.edge(events, callee))?,
                 "Source Info" if nine => function.location = self.source(events)?,
                 // YAML of version 8 has a source location for each function. The location is skipped, because a version
@@ -250,6 +254,22 @@ impl Document {
                 "the parts of Profile Type are not a valid combination",
             )
             .expected("Function Coverage, or Function Timestamp and Function Call Count"));
+        }
+        if function.modes.contains(Modes::INFERRED) {
+            let inference = Inference::new(lists.iter().map(Vec::as_slice));
+            inference
+                .check(function.blocks.len(), function.modes)
+                .map_err(|error| {
+                    let found = malformed(start, "the blocks of a function are inferred wrongly");
+                    found.found(error.message())
+                })?;
+            function.inference = Some(Box::new(inference));
+        } else if lists.iter().any(|list| !list.is_empty()) {
+            return Err(malformed(
+                start,
+                "a block of a function without inferred blocks is inferred",
+            )
+            .expected("Inferred Blocks in Profile Type, or no Inferred From"));
         }
         if !nine {
             if function.modes.entry() == Some(EntryKind::Coverage) {
@@ -403,7 +423,7 @@ fn modes(events: &mut Events<'_>) -> Result<Modes> {
         let flag = Modes::of_name(&scalar.text).ok_or_else(|| {
             malformed(scalar.place, "Profile Type has an unknown value")
                 .found(shown(&scalar.text))
-                .expected("Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address or Unary Counter")
+                .expected("Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address, Unary Counter, Function Part or Inferred Blocks")
         })?;
         modes = modes.union(flag);
         Ok(())
@@ -441,18 +461,21 @@ fn truth(events: &mut Events<'_>, key: &'static str) -> Result<bool> {
 }
 
 /// Reads the blocks of a function. The first block is the entry block, which is left out. `nine` states whether the
-/// dialect is that of version 9; `place` is the position of the function.
+/// dialect is that of version 9; `place` is the position of the function. Returns for each block, the entry block first,
+/// from which blocks it is inferred.
 fn blocks(
     events: &mut Events<'_>,
     nine: bool,
     place: Place,
     blocks: &mut Vec<Block>,
-) -> Result<()> {
+) -> Result<Vec<Vec<u32>>> {
     let mut entry = None;
+    let mut lists = Vec::new();
     events.list("Basic Block Profiles", |events| {
         let mut block = Block::default();
         let mut covered = false;
         let mut runs = None;
+        let mut list = Vec::new();
         let start = events.mapping("a block", |events, key, _| {
             match key {
                 "Offset" => block.offset = events.number32("Offset")?,
@@ -462,6 +485,10 @@ fn blocks(
                 "Raw Profile Count" if nine => {
                     runs = Some(events.number("Raw Profile Count", u64::MAX)?);
                 }
+                "Inferred From" if nine => events.list("Inferred From", |events| {
+                    list.push(events.number32("Inferred From")?);
+                    Ok(())
+                })?,
                 _ => return Ok(false),
             }
             Ok(true)
@@ -473,6 +500,7 @@ fn blocks(
                 "Covered and Raw Profile Count of a block contradict each other",
             ));
         }
+        lists.push(list);
         if entry.is_none() {
             entry = Some(block.offset);
         } else {
@@ -485,5 +513,5 @@ fn blocks(
             .found(format_args!("offset {:#x}", entry.unwrap_or(0)))
             .expected("0x0"));
     }
-    Ok(())
+    Ok(lists)
 }

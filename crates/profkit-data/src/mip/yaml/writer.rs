@@ -179,11 +179,16 @@ impl Writer<'_> {
             .blocks
             .iter()
             .map(|block| (block.offset, block.runs));
-        for (offset, runs) in std::iter::once(entry).chain(blocks) {
+        for (number, (offset, runs)) in std::iter::once(entry).chain(blocks).enumerate() {
             writeln!(out, "      - Offset:          {}", hex(offset.into()))?;
             writeln!(out, "        Covered:         {}", runs > 0)?;
             if nine {
                 writeln!(out, "        Raw Profile Count: {runs}")?;
+                let list = function.inference.as_ref().map(|it| it.list(number));
+                let list: Vec<String> = list.into_iter().flatten().map(u32::to_string).collect();
+                if !list.is_empty() {
+                    writeln!(out, "        Inferred From:   [ {} ]", list.join(", "))?;
+                }
             }
         }
         if edges.is_empty() {

@@ -227,6 +227,7 @@ mod tests {
     fn instrumented(target: Target, text: &str) -> String {
         let options = Options {
             blocks: true,
+            all_blocks: true,
             ..Options::default()
         };
         let made = instrument(text.as_bytes(), "a.s", Some(target), &options).unwrap();

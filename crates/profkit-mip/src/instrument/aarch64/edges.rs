@@ -69,8 +69,6 @@ pub(super) fn helper(
     body.extend([
         line("cmp x12, x14"),
         line("csel x12, x12, x14, ls"),
-        line("lsl x12, x12, #1"),
-        line("add x12, x12, #1"),
         format!("ldr w14, [x13, #{}]", table::RANDOM_OFFSET),
     ]);
     body.extend(constant("x16", table::RANDOM_FACTOR.into()));
@@ -79,8 +77,10 @@ pub(super) fn helper(
     body.extend([
         line("add w14, w14, w16"),
         format!("str w14, [x13, #{}]", table::RANDOM_OFFSET),
-        line("mul x12, x12, x14"),
-        line("lsr x12, x12, #32"),
+        line("add x16, x12, #1"),
+        line("mul x16, x16, x14"),
+        line("lsr x12, x12, #1"),
+        line("add x12, x12, x16, lsr #32"),
         line("add x12, x12, x11"),
         line("add x12, x12, #1"),
         line("5: ldxr w11, [x9]"),

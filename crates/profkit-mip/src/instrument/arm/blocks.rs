@@ -3,9 +3,10 @@ use super::reach::{self, Piece};
 use super::registers::{self, Registers};
 use super::sequences::{Coder, Pair};
 use super::{OLD_SYNTAX, coder, flow, liveness};
-use crate::asm::{ArmSet, Instruction, ObjectFormat};
+use crate::asm::{ArmSet, Instruction, ObjectFormat, words};
 use crate::instrument::backend::{BlockProbes, Flow, Site};
 use crate::instrument::body::{self, Body, Exclusives, Line, What, may_be_code};
+use crate::instrument::functions::is_data;
 use crate::instrument::landing::added;
 use profkit_abi::mip::record;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -68,21 +69,18 @@ pub(super) fn probes(
     Ok(BlockProbes { probes, replaced })
 }
 
-/// The labels from which data measure a distance: each stands directly before the instruction that it names.
+/// The labels from which data or `movw` measure a distance: each stands directly before the instruction that it names.
 fn anchors(body: &Body) -> FxHashSet<String> {
     let mut anchors = FxHashSet::default();
     for line in &body.lines {
-        let What::Directive(name, arguments) = &line.what else {
-            continue;
+        let text = match &line.what {
+            What::Directive(name, arguments) if is_data(name.as_bytes()) => arguments,
+            What::Instruction(_, operands) if operands.contains('(') => operands,
+            _ => continue,
         };
-        if !crate::instrument::functions::is_data(name.as_bytes()) {
-            continue;
-        }
-        let added: FxHashSet<&[u8]> = added(arguments.as_bytes()).into_iter().collect();
-        for word in crate::asm::words(arguments.as_bytes()) {
-            if !added.contains(word) {
-                anchors.insert(String::from_utf8_lossy(word).into_owned());
-            }
+        let added: FxHashSet<&[u8]> = added(text.as_bytes()).into_iter().collect();
+        for word in words(text.as_bytes()).filter(|word| !added.contains(word)) {
+            anchors.insert(String::from_utf8_lossy(word).into_owned());
         }
     }
     anchors
@@ -98,7 +96,7 @@ fn labels_at(body: &Body, at: usize) -> impl Iterator<Item = (usize, &str)> {
         .rev()
         .take_while(|(_, line)| match &line.what {
             What::Label(_) => true,
-            What::Directive(name, _) => !crate::instrument::functions::is_data(name.as_bytes()),
+            What::Directive(name, _) => !is_data(name.as_bytes()),
             What::Instruction(..) | What::Other => false,
         })
         .filter_map(|(place, line)| match &line.what {
@@ -128,9 +126,7 @@ fn before_anchors(body: &Body, from: usize, anchors: &FxHashSet<String>) -> Resu
 
 fn is_jumped_to(body: &Body, label: &str) -> bool {
     body.lines.iter().any(|line| match &line.what {
-        What::Instruction(_, rest) => {
-            crate::asm::words(rest.as_bytes()).any(|word| word == label.as_bytes())
-        }
+        What::Instruction(_, rest) => words(rest.as_bytes()).any(|word| word == label.as_bytes()),
         What::Directive(name, rest)
             if may_be_code(name) || name.starts_with(".byte") || name.starts_with(".short") =>
         {
@@ -166,7 +162,7 @@ fn check(site: &Site<'_, '_>, body: &Body, anchors: &FxHashSet<String>) -> Resul
                 "line {number} reads the program counter, and no label before it tells what counts from it"
             ));
         }
-        if crate::asm::words(rest.as_bytes()).any(|name| name == b".") {
+        if words(rest.as_bytes()).any(|name| name == b".") {
             return Err(format!("line {number} counts from the location counter"));
         }
         if rest.contains('=') {
@@ -181,9 +177,7 @@ fn check(site: &Site<'_, '_>, body: &Body, anchors: &FxHashSet<String>) -> Resul
                 .filter_map(|line| match &line.what {
                     What::Instruction(word, _) => Some(word == "b" || word == "b.w"),
                     What::Label(_) => None,
-                    What::Directive(name, _) => {
-                        crate::instrument::functions::is_data(name.as_bytes()).then_some(false)
-                    }
+                    What::Directive(name, _) => is_data(name.as_bytes()).then_some(false),
                     What::Other => Some(false),
                 })
                 .take_while(|is_jump| *is_jump)

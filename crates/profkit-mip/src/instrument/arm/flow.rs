@@ -71,6 +71,11 @@ fn list(operands: &[u8]) -> impl Iterator<Item = &[u8]> {
     )
 }
 
+pub(super) fn is_conditional(instruction: &Instruction<'_>) -> bool {
+    let lower = String::from_utf8_lossy(instruction.mnemonic).to_ascii_lowercase();
+    Mnemonic::parse(&lower).is_some_and(|parsed| parsed.conditional)
+}
+
 /// Whether an instruction jumps by a distance from itself.
 pub(super) fn counts_from_itself(instruction: &Instruction<'_>) -> bool {
     let lower = String::from_utf8_lossy(instruction.mnemonic).to_ascii_lowercase();

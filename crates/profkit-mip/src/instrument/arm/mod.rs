@@ -4,6 +4,7 @@
 //! saved. Inserted code may put tables, literals and the targets of short branches out of reach; [`reach`] replaces the
 //! instructions that use them.
 mod blocks;
+mod edges;
 mod flow;
 mod liveness;
 mod mnemonic;
@@ -29,13 +30,21 @@ pub(super) static ELF: Arm = Arm {
     format: ObjectFormat::Elf,
 };
 
+/// The back end for 32-bit Arm with Mach-O.
+pub(super) static MACH_O: Arm = Arm {
+    format: ObjectFormat::MachO,
+};
+
 /// With more statements, a conditional branch, which reaches 1 MiB in T32, may not reach the cold stubs after all other
 /// code, so probes use one more branch. Block probes make the code longer: the limit is a quarter.
 const NEAR: usize = 64 * 1024;
 
 impl Backend for Arm {
     fn syntax(&self) -> &'static Syntax {
-        &Syntax::ARM_ELF
+        match self.format {
+            ObjectFormat::Elf => &Syntax::ARM_ELF,
+            ObjectFormat::MachO => &Syntax::ARM_MACHO,
+        }
     }
 
     fn is_64_bit(&self) -> bool {
@@ -45,8 +54,11 @@ impl Backend for Arm {
     fn supports(&self, options: &Options) -> Result<(), String> {
         match options.mode {
             Mode::Calls {
+                return_addresses: Some(0),
+            } => Err("cannot have a table of 0 return addresses".to_owned()),
+            Mode::Calls {
                 return_addresses: Some(_),
-            } => Err("cannot sample return addresses: there is no such probe for 32-bit Arm (leave out --return-addresses)".to_owned()),
+            } if self.format == ObjectFormat::MachO => Err("cannot sample return addresses: there is no such probe for Mach-O of 32-bit Arm (leave out --return-addresses)".to_owned()),
             _ => Ok(()),
         }
     }
@@ -74,6 +86,10 @@ impl Backend for Arm {
         flow::counts_from_itself(instruction)
     }
 
+    fn is_conditional(&self, call: &Instruction<'_>) -> bool {
+        flow::is_conditional(call)
+    }
+
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String> {
         let coder = coder(site, site.statement, self.format)?;
         if !coder.unified
@@ -90,6 +106,10 @@ impl Backend for Arm {
         });
         // The return address is in lr, and no calling convention passes anything in flags.
         let mut dead = dead.unwrap_or_default().without(Registers::LR);
+        if matches!(site.options.mode, Mode::Calls { .. }) {
+            // The stub stores the record's address below r12.
+            dead = dead.without(Registers::IP);
+        }
         if !coder.unified {
             // The divided syntax of T32 has short instructions alone.
             dead = dead.and(Registers::LOW);
@@ -264,6 +284,7 @@ mod tests {
     fn with_blocks(text: &str) -> String {
         let options = Options {
             blocks: true,
+            all_blocks: true,
             ..Options::default()
         };
         let head = ".syntax unified\n.type f,%function\n";
@@ -341,6 +362,25 @@ mod tests {
     }
 
     #[test]
+    fn an_exclusive_access_may_fail_once() {
+        // LLVM's compare and exchange: the block after the first comparison is executed once, whatever fails.
+        let text = |last: &str| {
+            format!(
+                ".arm\nf:\n\tldrex r1, [r0]\n\tcmp r1, r2\n\tbne .L4\n\tdmb ish\n.L2:\tstrex r12, r3, [r0]\n\tcmp r12, #0\n\tbeq .L4\n\t{last}\n.L4:\tbx lr\n.size f,.-f\n"
+            )
+        };
+        let good = with_blocks(&text("ldrex r1, [r0]\n\tcmp r1, r2\n\tbeq .L2"));
+        assert!(good.contains("strb r"), "{good}");
+        assert!(good.find("profkit_mip_b0_0: ").unwrap() < good.find("dmb ish").unwrap());
+        assert_eq!(
+            with_blocks(
+                ".arm\nf:\n.L1:\tldrex r1, [r0]\n\tcmp r1, r2\n\tbne .L4\n\tdmb ish\n\tb .L2\n.L2:\tstrex r12, r3, [r0]\n\tcmp r12, #0\n\tbne .L1\n.L4:\tbx lr\n.size f,.-f\n"
+            ),
+            "has no block coverage: a block of the function lies between a load-exclusive and its store-exclusive, where no other store is allowed"
+        );
+    }
+
+    #[test]
     fn the_divided_syntax_of_t32_has_no_other_modes() {
         let options = Options {
             mode: Mode::Function(Counter::Unary),
@@ -357,13 +397,13 @@ mod tests {
     }
 
     #[test]
-    fn return_addresses_are_refused() {
+    fn return_addresses_are_refused_for_mach_o() {
         let options = Options {
             mode: Mode::Calls {
                 return_addresses: Some(4),
             },
             ..Options::default()
         };
-        insta::assert_snapshot!(instrument(b"", "a.s", Some(Target::ArmElf), &options).unwrap_err(), @"a.s cannot sample return addresses: there is no such probe for 32-bit Arm (leave out --return-addresses)");
+        insta::assert_snapshot!(instrument(b"", "a.s", Some(Target::ArmMachO), &options).unwrap_err(), @"a.s cannot sample return addresses: there is no such probe for Mach-O of 32-bit Arm (leave out --return-addresses)");
     }
 }

@@ -312,7 +312,11 @@ fn table_after<'text>(pieces: &[Piece<'text>], from: usize) -> Vec<(usize, &'tex
     let mut table = Vec::new();
     for (index, piece) in pieces.iter().enumerate().skip(from + 1) {
         match piece {
-            Piece::Label(_) => {}
+            Piece::Label(_)
+            | Piece::Statement {
+                word: ".data_region",
+                ..
+            } => {}
             Piece::Statement { word, rest }
                 if matches!(*word, ".byte" | ".1byte" | ".short" | ".hword" | ".2byte") =>
             {
@@ -377,6 +381,13 @@ fn replace(
                 .and_then(|inner| inner.strip_suffix(']'))
                 .ok_or_else(cannot)?;
             fit.push((index, format!("tbh [{inner}, lsl #1]")));
+            if let Some(Piece::Statement {
+                word: ".data_region",
+                ..
+            }) = pieces.get(index + 2)
+            {
+                fit.push((index + 2, ".data_region jt16".to_owned()));
+            }
             let mut done = HashSet::new();
             for (line, _) in table_after(pieces, index) {
                 if done.insert(line)
@@ -480,6 +491,8 @@ mod tests {
             ]
         );
         assert_eq!(texts(ArmSet::T32, &text.replace("+600", "+400")), [""; 0]);
+        let mach_o = text.replace(".L4:\n", ".L4:\n.data_region jt8\n");
+        assert_eq!(texts(ArmSet::T32, &mach_o)[1], ".data_region jt16");
         insta::assert_snapshot!(
             fitted(ArmSet::T32, &text.replace("tbb", "tbh").replace(".byte", ".short").replace("+600", "+131072")).unwrap_err().1,
             @"`tbh [pc, r0]` would not reach its target after the change"

@@ -4,10 +4,11 @@
 //! program counter. So a probe needs no literal pool.
 //!
 //! [docs/formats/mip-code-arm.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-code-arm.md
+use super::edges;
 use super::registers::Registers;
 use crate::asm::{ArmSet, ObjectFormat};
 use crate::instrument::backend::Sequence;
-use crate::instrument::helpers::{FIRST, global, hidden};
+use crate::instrument::helpers::{EdgeNames, FIRST, edge_helper, global, hidden, saturates};
 use crate::instrument::labels::Labels;
 use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, symbol};
@@ -21,7 +22,7 @@ pub(super) struct Code {
 }
 
 impl Code {
-    fn add(&mut self, statement: impl Into<String>, bytes: u32) {
+    pub(super) fn add(&mut self, statement: impl Into<String>, bytes: u32) {
         self.statements.push(statement.into());
         self.bytes += bytes;
     }
@@ -72,17 +73,15 @@ impl Pair {
         }
     }
 
-    pub(super) fn saves_nothing(self) -> bool {
-        self.saved == Registers::NONE
-    }
-
-    fn list(self) -> String {
-        list(self.saved)
-    }
-
     fn is_short(self) -> bool {
         self.address < 8 && self.value < 8
     }
+}
+
+/// A low register that is not of the pair.
+fn third(pair: Pair) -> u8 {
+    let is_free = |number: &u8| ![pair.address, pair.value].contains(number);
+    (0..3).find(is_free).unwrap_or_default()
 }
 
 fn list(registers: Registers) -> String {
@@ -178,10 +177,10 @@ impl Coder {
         }
     }
 
-    fn restore(self, pair: Pair, code: &mut Code) {
-        if !pair.saves_nothing() {
-            let short = pair.saved.numbers().all(|number| number < 8);
-            code.add(format!("pop {}", pair.list()), self.size(short));
+    fn restore(self, registers: Registers, code: &mut Code) {
+        if registers != Registers::NONE {
+            let short = registers.numbers().all(|number| number < 8);
+            code.add(format!("pop {}", list(registers)), self.size(short));
         }
     }
 
@@ -196,7 +195,7 @@ impl Coder {
             format!("strb {value}, [{address}]"),
             self.size(pair.is_short()),
         );
-        self.restore(pair, &mut code);
+        self.restore(pair.saved, &mut code);
         code
     }
 
@@ -222,35 +221,61 @@ impl Coder {
                 let shift = if low { "lsrs" } else { "lsr" };
                 code.add(format!("{shift} {value}, {value}, #1"), self.size(low));
                 code.add(format!("strb {value}, [{address}]"), self.size(short));
-                self.restore(pair, &mut code);
+                self.restore(pair.saved, &mut code);
                 Entry::inline(code)
             }
-            Mode::Calls { .. } => {
+            Mode::Calls { return_addresses } => {
                 let (stub, back) = (labels.other("s"), labels.other("c"));
                 let wide = if self.is_thumb() { ".w" } else { "" };
                 let offset = record::COUNT_OFFSET;
-                self.save(pair.saved, &mut code);
+                debug_assert_eq!(offset, record::REMAINING_OFFSET);
+                let helper = match return_addresses {
+                    Some(slots) => edge_helper(slots, options.atomic),
+                    None => FIRST.to_owned(),
+                };
+                let third = third(pair);
+                let saved = if options.atomic {
+                    pair.saved.union(Registers::one(third))
+                } else {
+                    pair.saved
+                };
+                self.save(saved, &mut code);
                 self.address(pair.address, &record, &here, &mut code);
-                code.add(
-                    format!("ldr {value}, [{address}, #{offset}]"),
-                    self.size(short),
-                );
-                code.add(
-                    format!("adds {value}, {value}, #1"),
-                    self.size(pair.value < 8),
-                );
-                code.add(
-                    format!("str {value}, [{address}, #{offset}]"),
-                    self.size(short),
-                );
+                let increment = format!("adds {value}, {value}, #1");
+                let size = self.size(pair.value < 8);
+                if options.atomic {
+                    let (again, state) = (labels.other("a"), name(third));
+                    code.add(format!("{again}: ldrex {value}, [{address}]"), 4);
+                    code.add(increment, size);
+                    code.add(format!("strex {state}, {value}, [{address}]"), 4);
+                    code.add(format!("cmp {state}, #0"), self.size(third < 8));
+                    code.add(format!("bne {again}"), self.size(true));
+                    code.add(format!("cmp {value}, #0"), size);
+                } else {
+                    code.add(
+                        format!("ldr {value}, [{address}, #{offset}]"),
+                        self.size(short),
+                    );
+                    code.add(increment, size);
+                    code.add(
+                        format!("str {value}, [{address}, #{offset}]"),
+                        self.size(short),
+                    );
+                }
+                // Without call edges, the stub is executed at the first call and when the count has exceeded the largest
+                // signed number; with them, when a call is to be sampled.
+                let (condition, other) = match return_addresses {
+                    Some(_) => ("pl", "mi"),
+                    None => ("le", "gt"),
+                };
                 if is_far {
-                    code.add(format!("bne {back}"), self.size(true));
+                    code.add(format!("b{other} {back}"), self.size(true));
                     code.add(format!("b{wide} {stub}"), 4);
                 } else {
-                    code.add(format!("beq{wide} {stub}"), 4);
+                    code.add(format!("b{condition}{wide} {stub}"), 4);
                 }
                 let mut after = Code::default();
-                self.restore(pair, &mut after);
+                self.restore(saved, &mut after);
                 match after.statements.first_mut() {
                     Some(first) => *first = format!("{back}: {first}"),
                     None => after.add(format!("{back}:"), 0),
@@ -259,20 +284,19 @@ impl Coder {
                 code.statements.extend(after.statements);
                 Entry {
                     code,
-                    cold: Some(self.stub(pair, &stub, &back)),
+                    cold: Some(self.stub(pair, &global(&helper, self.format), &stub, &back)),
                 }
             }
         }
     }
 
-    /// Calls the helper for the first call of a function, with the record's address on the stack: a linker's veneer
-    /// may overwrite r12, which is saved.
-    fn stub(self, pair: Pair, stub: &str, back: &str) -> String {
+    /// Calls a helper, with the record's address on the stack, and after it r12, which a linker's veneer may overwrite, and
+    /// the function's return address.
+    fn stub(self, pair: Pair, helper: &str, stub: &str, back: &str) -> String {
         let saved = Registers::one(pair.address)
             .union(Registers::IP)
             .union(Registers::LR);
         let list = list(saved);
-        let first = global(FIRST, self.format);
         let (set, wide) = if self.is_thumb() {
             (".thumb", ".w")
         } else {
@@ -284,8 +308,8 @@ impl Coder {
             ObjectFormat::MachO => String::new(),
         };
         // The lowest register of a list is at the lowest address, and lr is the highest.
-        debug_assert!(pair.address <= 12);
-        format!("{set}{stub}:\n\tpush {list}\n\tbl {first}\n\tpop {list}\n\tb{wide} {back}\n")
+        debug_assert!(pair.address < 12);
+        format!("{set}{stub}:\n\tpush {list}\n\tbl {helper}\n\tpop {list}\n\tb{wide} {back}\n")
     }
 }
 
@@ -310,9 +334,9 @@ impl Entry {
 /// The helper functions of an object. They are T32 code, which every processor with `movw` executes.
 pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     let mut out = String::new();
-    if !matches!(options.mode, Mode::Calls { .. }) {
+    let Mode::Calls { return_addresses } = options.mode else {
         return out;
-    }
+    };
     let ordinal = hidden(symbol::ORDINAL, format, &mut out);
     let coder = Coder {
         set: ArmSet::T32,
@@ -323,14 +347,30 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
         ObjectFormat::Elf => ".L",
         ObjectFormat::MachO => "L",
     };
+    if let Some(slots) = return_addresses {
+        let names = EdgeNames::new(slots, format, prefix);
+        let code = edges::helper(&names, slots, options.atomic, coder);
+        let name = global(&edge_helper(slots, options.atomic), format);
+        write_elf(&name, &body(&code), &mut out);
+        return out;
+    }
     let mut code = Code::default();
     code.add("push {r0, r1, r2, r3, r4}", 2);
     code.add("ldr r0, [sp, #20]", 2);
     // A record keeps its ordinal: two threads may make the first call.
     code.add(format!("ldr r1, [r0, #{}]", record::ORDINAL_OFFSET), 2);
     code.add("adds r1, r1, #1", 2);
-    code.add("bne 3f", 2);
-    coder.address(2, &ordinal, &format!("{prefix}profkit_mip_o"), &mut code);
+    code.add("bne 4f", 2);
+    // Mach-O objects have no distance to a symbol of another object, so they load a pointer.
+    let pointer = format!("{prefix}profkit_mip_ordinal_pointer");
+    let here = format!("{prefix}profkit_mip_o");
+    match format {
+        ObjectFormat::Elf => coder.address(2, &ordinal, &here, &mut code),
+        ObjectFormat::MachO => {
+            coder.address(2, &pointer, &here, &mut code);
+            code.add("ldr r2, [r2]", 2);
+        }
+    }
     for line in [
         "1: ldrex r1, [r2]",
         "adds r3, r1, #1",
@@ -353,23 +393,45 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
     ] {
         code.add(line, 4);
     }
+    // The count is set back when it has exceeded the largest signed number. A larger one is that of a record that is
+    // just being reset.
+    let [low, _] = saturates();
+    code.add(format!("4: ldr r1, [r0, #{}]", record::COUNT_OFFSET), 2);
+    code.add("lsrs r2, r1, #30", 2);
+    code.add(format!("cmp r2, #{}", low >> 30), 2);
+    code.add("bne 3b", 2);
+    code.add(format!("movs r1, #{}", record::SATURATED_COUNT >> 24), 2);
+    code.add("lsls r1, r1, #24", 2);
+    code.add(format!("str r1, [r0, #{}]", record::COUNT_OFFSET), 2);
+    code.add("b 3b", 2);
     let name = global(FIRST, format);
-    let body: String = code
-        .statements
+    let body = body(&code);
+    let _ = match format {
+        ObjectFormat::Elf => {
+            write_elf(&name, &body, &mut out);
+            Ok(())
+        }
+        ObjectFormat::MachO => write!(
+            out,
+            "\t.section __TEXT,__text,regular,pure_instructions\n\t.syntax unified\n\t.code 16\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n\t.thumb_func {name}\n{name}:\n{body}\t.section __DATA,__nl_symbol_ptr,non_lazy_symbol_pointers\n\t.p2align 2\n{pointer}:\n\t.indirect_symbol {ordinal}\n\t.4byte 0\n"
+        ),
+    };
+    out
+}
+
+/// The statements as lines.
+fn body(code: &Code) -> String {
+    code.statements
         .iter()
         .fold(String::new(), |mut body, statement| {
             let _ = writeln!(body, "\t{statement}");
             body
-        });
-    let _ = match format {
-        ObjectFormat::Elf => write!(
-            out,
-            "\t.section .text.{name},\"axG\",%progbits,{name},comdat\n\t.syntax unified\n\t.thumb\n\t.p2align 2\n\t.weak {name}\n\t.hidden {name}\n\t.type {name}, %function\n\t.thumb_func\n{name}:\n{body}\t.size {name}, .-{name}\n"
-        ),
-        ObjectFormat::MachO => write!(
-            out,
-            "\t.section __TEXT,__text,regular,pure_instructions\n\t.syntax unified\n\t.code 16\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n\t.thumb_func {name}\n{name}:\n{body}"
-        ),
-    };
-    out
+        })
+}
+
+fn write_elf(name: &str, body: &str, out: &mut String) {
+    let _ = write!(
+        out,
+        "\t.section .text.{name},\"axG\",%progbits,{name},comdat\n\t.syntax unified\n\t.thumb\n\t.p2align 2\n\t.weak {name}\n\t.hidden {name}\n\t.type {name}, %function\n\t.thumb_func\n{name}:\n{body}\t.size {name}, .-{name}\n"
+    );
 }

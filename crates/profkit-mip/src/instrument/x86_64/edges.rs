@@ -54,18 +54,18 @@ pub(super) fn helper(names: &EdgeNames, slots: u32, exact: bool, large: bool) ->
         lock = table::LOCK_OFFSET,
         waiting = table::WAITING_OFFSET,
     );
-    // rcx: how far the count is beyond the call that was to be sampled. rdx: 2 (calls >> PERIOD_SHIFT) + 1.
+    // rcx: how far the count is beyond the call that was to be sampled. rdx: m = calls >> PERIOD_SHIFT.
     let _ = write!(
         out,
-        "\tmovl (%rdi), %ecx\n\ttestl %ecx, %ecx\n\tjs {local}free\n\tmovq {next}(%rdi), %rdx\n\tleaq 2(%rdx,%rcx), %rdx\n\tshrq ${shift}, %rdx\n\tmovl ${most}, %eax\n\tcmpq %rax, %rdx\n\tcmovaq %rax, %rdx\n\tleaq 1(%rdx,%rdx), %rdx\n",
+        "\tmovl (%rdi), %ecx\n\ttestl %ecx, %ecx\n\tjs {local}free\n\tmovq {next}(%rdi), %rdx\n\tleaq 2(%rdx,%rcx), %rdx\n\tshrq ${shift}, %rdx\n\tmovl ${most}, %eax\n\tcmpq %rax, %rdx\n\tcmovaq %rax, %rdx\n",
         next = record::NEXT_SAMPLE_OFFSET,
         shift = table::PERIOD_SHIFT,
         most = table::PERIOD_MAX,
     );
-    // rsi: the distance to the next sampled call, 1 to rdx, which is also the weight of this sample.
+    // rsi: the distance to the next sampled call, which is also the weight of this sample.
     let _ = write!(
         out,
-        "\timull ${factor}, {random}(%r8), %eax\n\taddl ${increment}, %eax\n\tmovl %eax, {random}(%r8)\n\timulq %rdx, %rax\n\tshrq $32, %rax\n\tleaq 1(%rax,%rcx), %rsi\n\t{lock_prefix}subl %esi, (%rdi)\n",
+        "\timull ${factor}, {random}(%r8), %eax\n\taddl ${increment}, %eax\n\tmovl %eax, {random}(%r8)\n\tleaq 1(%rdx), %r10\n\timulq %r10, %rax\n\tshrq $32, %rax\n\tshrq %rdx\n\taddq %rdx, %rax\n\tleaq 1(%rax,%rcx), %rsi\n\t{lock_prefix}subl %esi, (%rdi)\n",
         lock_prefix = if exact { "lock " } else { "" },
         factor = table::RANDOM_FACTOR,
         increment = table::RANDOM_INCREMENT,

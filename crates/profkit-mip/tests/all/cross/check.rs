@@ -1,4 +1,5 @@
 //! Checks one program in one mode: compares the records of a run with the instructions that qemu logged.
+use super::super::inferred::Lists;
 use super::machine::{Build, Machine, Tools, source};
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::{edge_table, map_entry, mode, record, section};
@@ -16,6 +17,7 @@ struct Entry {
     function: u64,
     size: u64,
     blocks: Vec<u64>,
+    lists: Lists,
 }
 
 fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
@@ -32,7 +34,9 @@ fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
         let blocks = word(at + map_entry::BLOCK_COUNT) as usize;
         let name_length = word(at + map_entry::NAME_LENGTH) as usize;
         let blocks_at = at + map_entry::FIXED_SIZE;
-        let name_at = blocks_at + blocks * map_entry::BLOCK_OFFSET_SIZE;
+        let lists_at = blocks_at + blocks * map_entry::BLOCK_OFFSET_SIZE;
+        let (lists, lists_size) = Lists::read(&data[lists_at..], blocks, flags);
+        let name_at = lists_at + lists_size;
         let entry = Entry {
             name: String::from_utf8_lossy(&data[name_at..name_at + name_length]).into_owned(),
             flags,
@@ -42,6 +46,7 @@ fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
             blocks: (0..blocks)
                 .map(|block| word(blocks_at + block * map_entry::BLOCK_OFFSET_SIZE))
                 .collect(),
+            lists,
         };
         if flags == mode::ANCHOR {
             assert_eq!(start.replace(entry.record), None);
@@ -131,8 +136,10 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
             entry.size > 0 && text_range.contains(&(entry.function + entry.size - 1)),
             "{entry:?}"
         );
-        assert_eq!(entry.flags, options.flags());
+        assert_eq!(entry.flags & !mode::INFERRED, options.flags());
+        assert!(!options.all_blocks || entry.flags & mode::INFERRED == 0);
         let at = (entry.record - start) as usize;
+        let covered = entry.lists.ran(&records[at..], options.entry_size());
         let ran = executed.get(&entry.function);
         let calls = ran.map_or(0, |(count, _)| *count);
         let word = |at: usize| u32::from_le_bytes(records[at..at + 4].try_into().unwrap());
@@ -142,7 +149,8 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
                     [record::COVERED_BYTE, record::INITIAL_BYTE].contains(&records[at]),
                     "{entry:?}"
                 );
-                u32::from(records[at] == record::COVERED_BYTE) * calls.max(1)
+                assert!(entry.lists.has_entry() || records[at] == record::INITIAL_BYTE);
+                u32::from(covered[0]) * calls.max(1)
             }
             Mode::Function(Counter::Unary) => {
                 let told = record::UNARY_MAX - records[at].count_ones();
@@ -176,17 +184,16 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
             );
         }
         for (number, block) in entry.blocks.iter().enumerate() {
-            let byte = records[at + options.entry_size() + number * record::BLOCK_SIZE];
             let ran = executed.contains_key(&(entry.function + block));
-            if ran != (byte == record::COVERED_BYTE) {
+            if ran != covered[number + 1] {
                 let _ = writeln!(
                     failures,
-                    "{}: block {number} at {block:#x}: ran {ran}, byte {byte:#x}",
-                    entry.name
+                    "{}: block {number} at {block:#x}: ran {ran}, {:?}",
+                    entry.name, entry.lists
                 );
             }
         }
-        used = used.max(at + options.entry_size() + entry.blocks.len());
+        used = used.max(at + options.entry_size() + entry.lists.recorded() * record::BLOCK_SIZE);
     }
     first_calls.sort_unstable();
     for (ordinal, (_, recorded, name)) in (record::FIRST_ORDINAL..).zip(&first_calls) {

@@ -760,8 +760,12 @@ fn heap_profiles_are_shown_for_people_and_programs() {
         folded.lines().all(|line| line.starts_with("main;")),
         "{folded}"
     );
-    // Without the binary, the message says what is needed.
-    let output = profkit(folder, &["show", "one.memprofraw"]);
+    // Without the binary there are totals, and what is needed; rows are of functions.
+    let output = profkit(folder, &["show", "one.memprofraw", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(json["total"]["bytes"].as_u64().unwrap() >= total);
+    assert!(json["modules"][0]["module"].is_string(), "{json}");
+    let output = profkit(folder, &["show", "one.memprofraw", "--format", "csv"]);
     assert_eq!(output.status.code(), Some(2));
     // Indexed and YAML.
     profkit_ok(

@@ -74,7 +74,7 @@ fn an_empty_profile_is_dropped_and_the_others_are_merged() {
     write("empty", "---\nHeapProfileRecords: []\n...\n");
     write(
         "good",
-        "---\nHeapProfileRecords:\n  - GUID: 0x1\n    AllocSites:\n      - Callstack:\n          - { Function: 0x1, LineOffset: 1, Column: 2, IsInlineFrame: false }\n        MemInfoBlock: { AllocCount: 7, TotalAccessCount: 9, TotalSize: 8 }\n...\n",
+        "---\nHeapProfileRecords:\n  - GUID: 0x1\n    AllocSites:\n      - Callstack:\n          - { Function: 0x1, LineOffset: 1, Column: 2, IsInlineFrame: false }\n        MemInfoBlock: { AllocCount: 7, TotalAccessCount: 9, TotalSize: 8, TotalLifetimeAccessDensity: 5 }\n...\n",
     );
     std::fs::create_dir(folder.path().join("bin")).unwrap();
     let said = said(folder.path(), &["empty", "good"], "bin");

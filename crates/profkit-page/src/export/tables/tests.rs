@@ -89,7 +89,7 @@ fn a_table_that_a_profile_does_not_have_is_named_with_those_that_it_has() {
 
 /// The table of a heap profile of one context.
 fn heap() -> Table {
-    let yaml = b"---\nHeapProfileRecords:\n  - GUID: 0x1\n    AllocSites:\n      - Callstack:\n          - { Function: 0x1, LineOffset: 2, Column: 3, IsInlineFrame: false }\n          - { Function: 0x2, LineOffset: 4, Column: 5, IsInlineFrame: false }\n        MemInfoBlock:\n          AllocCount: 3\n          TotalSize: 30\n          TotalLifetime: 900\n";
+    let yaml = b"---\nHeapProfileRecords:\n  - GUID: 0x1\n    AllocSites:\n      - Callstack:\n          - { Function: 0x1, LineOffset: 2, Column: 3, IsInlineFrame: false }\n          - { Function: 0x2, LineOffset: 4, Column: 5, IsInlineFrame: false }\n        MemInfoBlock:\n          AllocCount: 3\n          TotalSize: 30\n          TotalLifetime: 900\n          TotalLifetimeAccessDensity: 75000\n";
     let heap = HeapProfile {
         profile: profkit_data::memprof::yaml::parse(yaml).expect("a heap profile"),
         form: HeapForm::Yaml,
@@ -105,12 +105,12 @@ fn contexts_have_their_stacks() {
     let table = heap();
     insta::assert_snapshot!(csv(&table), @"
     stack,bytes,allocations,lifetime_ms,accesses,lifetime_access_density,hotness
-    0x0000000000000001 < 0x0000000000000002,30,3,900,0,0,warm
+    0x0000000000000001 < 0x0000000000000002,30,3,900,,250.0,warm
     ");
     let mut json = Vec::new();
     table.json(&mut json).expect("written to memory");
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
-    insta::assert_snapshot!(json.to_string(), @r#"{"file":"a.yaml","profile":"heap","rows":[{"accesses":0,"allocations":3,"bytes":30,"hotness":"warm","lifetime_access_density":0,"lifetime_ms":900,"stack":[{"function":"0x0000000000000001"},{"function":"0x0000000000000002"}]}],"schema":"profkit-table","schema_version":1,"table":"contexts"}"#);
+    insta::assert_snapshot!(json.to_string(), @r#"{"file":"a.yaml","profile":"heap","rows":[{"allocations":3,"bytes":30,"hotness":"warm","lifetime_access_density":250.0,"lifetime_ms":900,"stack":[{"function":"0x0000000000000001"},{"function":"0x0000000000000002"}]}],"schema":"profkit-table","schema_version":2,"table":"contexts"}"#);
 }
 
 #[cfg(feature = "arrow")]

@@ -1,4 +1,5 @@
 //! Tasks that check MIP on generated and on real programs.
+mod blocks;
 mod clang_counts;
 pub mod compare;
 pub mod edges;

@@ -2,7 +2,7 @@
 //! cc`. Their own tests are run, and the results are compared with plain builds and with clang's counts.
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
-use super::{clang_counts, fresh, mip_counts, mip_profile, raws_in, size, succeed};
+use super::{blocks, clang_counts, fresh, mip_counts, mip_profile, raws_in, size, succeed};
 use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::counts;
@@ -23,6 +23,9 @@ pub struct Arguments {
     /// [default: all]
     #[arg(long)]
     step: Vec<Check>,
+    /// For step blocks: how often the workload of each build is run
+    #[arg(long, default_value_t = 15)]
+    runs: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -33,6 +36,8 @@ enum Check {
     Counts,
     /// --gc-sections with two linkers: the same functions stay as in a plain build; symbols, dynamic relocations
     Sections,
+    /// Probes, file size and time of mode block, beside the wanted values and clang's -pgo-block-coverage
+    Blocks,
 }
 
 struct Options {
@@ -95,6 +100,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                     began,
                 );
             }
+        }
+        if wanted(Check::Blocks) {
+            let began = Instant::now();
+            let Options {
+                profkit,
+                sources,
+                folder,
+            } = &options;
+            let made = blocks::measure(profkit, sources, folder, *real, arguments.runs);
+            step(&format!("{}: block coverage", real.name()), made, began);
         }
         if wanted(Check::Sections) {
             for linker in ["bfd", "lld"] {

@@ -213,6 +213,8 @@ impl Names {
                     if slots == 0 {
                         if letter == b'p' {
                             process = true;
+                            // A library may be loaded again in this process, which must not replace what it did before.
+                            self.pool |= !self.program;
                             self.name.decimal(self.process);
                             at = end;
                             continue;
@@ -373,7 +375,9 @@ mod tests {
             ("a/b.c/x", LIBRARY, "a/b.c/x.ab01", false),
             ("/.x", LIBRARY, "/.x.ab01", false),
             (".x", CHILD, ".x.4711", false),
-            ("%h-%p.raw", LIBRARY, "ab01-4711.raw", false),
+            ("%h-%p.raw", LIBRARY, "ab01-4711.raw", true),
+            ("%h-%p.raw", Facts { no_pool: true, ..LIBRARY }, "ab01-4711.raw", false),
+            ("%h-%p.raw", PROGRAM, "ab01-4711.raw", false),
             ("%h-%p.raw", CHILD, "ab01-4711.raw", false),
             ("%h.raw", CHILD, "ab01.4711.raw", false),
             ("%m.raw", PROGRAM, "ab01.raw", true),
@@ -389,7 +393,7 @@ mod tests {
             ("%9m%:m.%", LIBRARY, "ab01_4%:m.%", true),
             ("a%.b", CHILD, "a%.4711.b", false),
             ("%5%p", PROGRAM, "%54711", false),
-            ("%h/.%p", LIBRARY, "ab01/.4711", false),
+            ("%h/.%p", LIBRARY, "ab01/.4711", true),
             ("%h", Facts { build_id: &[], ..PROGRAM }, "noid", false),
         ] {
             assert_eq!(expand(pattern, &facts), (expected.into(), pool), "{pattern} {facts:?}");

@@ -380,6 +380,30 @@ fn images_of_one_process_do_not_share_files() {
     }
 }
 
+/// A library that is unloaded and loaded again adds to its file: its records begin anew.
+#[test]
+fn a_library_that_is_loaded_twice_counts_both_times() {
+    let Some(programs) = programs() else { return };
+    for pattern in ["d%p.mipraw", "%h-%p.mipraw", "%m.mipraw"] {
+        let place = Place::new();
+        fs::copy(programs.folder.join("one.so"), place.path().join("one.so")).unwrap();
+        let words = ["./one.so", "first", "./one.so", "./one.so"];
+        let output = place.run(programs, "calls", pattern, &words);
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), said.as_str()), (Some(OWN_CODE), ""));
+        let raws: Vec<Raw> = place
+            .files()
+            .iter()
+            .filter(|name| name.ends_with("mipraw"))
+            .map(|name| place.raw(name))
+            .collect();
+        let mut called: Vec<_> = raws.iter().map(|raw| (raw.runs, raw.called())).collect();
+        called.sort();
+        let expected = [(1, vec![(1, 1), (2, 1)]), (3, vec![(1, 3)])];
+        assert_eq!(called, expected, "{pattern}");
+    }
+}
+
 #[test]
 fn pools_add_up_under_a_lock() {
     let Some(programs) = programs() else { return };

@@ -23,7 +23,7 @@ mod tests;
 pub use arm::{ArmSet, ArmState};
 pub use module::Module;
 pub use scan::Scanned;
-pub use sections::{Section, SectionId, arguments};
+pub use sections::{EXCEPTION_TABLE, Section, SectionId, arguments};
 pub use statement::{Context, Directive, Instruction, Kind, Statement, words};
 pub(crate) use statement::{is_name_byte, quoted};
 pub use syntax::{ObjectFormat, Syntax};

@@ -61,6 +61,8 @@ pub(super) struct Sections<'a> {
     pub(super) current: SectionId,
     previous: SectionId,
     stack: Vec<(SectionId, SectionId)>,
+    /// The section of the function whose exception table is being read.
+    handled: Option<SectionId>,
     format: ObjectFormat,
 }
 
@@ -72,6 +74,7 @@ impl<'a> Sections<'a> {
             current: SectionId(0),
             previous: SectionId(0),
             stack: Vec::new(),
+            handled: None,
             format: syntax.format,
         };
         // An assembler starts in the text section.
@@ -98,6 +101,19 @@ impl<'a> Sections<'a> {
                 }
             }
             b".previous" => std::mem::swap(&mut self.current, &mut self.previous),
+            // On 32-bit Arm, the exception table of a function stands between these two directives.
+            b".handlerdata" => {
+                self.handled = Some(self.current);
+                self.enter(Section {
+                    name: EXCEPTION_TABLE,
+                    flags: b"a",
+                    group: None,
+                    unique: None,
+                    selector: (directive.name, b""),
+                    code: false,
+                });
+            }
+            b".fnend" => self.current = self.handled.take().unwrap_or(self.current),
             _ => {
                 self.select(directive);
             }
@@ -109,7 +125,12 @@ impl<'a> Sections<'a> {
             ObjectFormat::Elf => elf(directive),
             ObjectFormat::MachO => mach_o(directive),
         };
-        let Some(section) = section else { return };
+        if let Some(section) = section {
+            self.enter(section);
+        }
+    }
+
+    fn enter(&mut self, section: Section<'a>) {
         self.previous = self.current;
         let key = (section.name, section.group, section.unique);
         let id = match self.by_key.get(&key) {
@@ -125,6 +146,9 @@ impl<'a> Sections<'a> {
         self.current = id;
     }
 }
+
+/// The name of the sections that `.handlerdata` selects. The assembler adds the name of the function's section.
+pub const EXCEPTION_TABLE: &[u8] = b".ARM.extab";
 
 /// The ELF directives that select the section of the same name.
 const ELF_SHORT: [&[u8]; 9] = [

@@ -1,7 +1,7 @@
 //! Collects facts about the code of a file from its data: the labels in jump tables, and the landing pads in exception
 //! tables.
 use super::functions::is_data;
-use crate::asm::{Directive, Kind, Module, Section, is_name_byte, quoted, words};
+use crate::asm::{Directive, EXCEPTION_TABLE, Kind, Module, Section, is_name_byte, quoted, words};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Code from `start` to `end`: if a call in it throws, control continues at `pad`.
@@ -40,7 +40,9 @@ fn is_silent(section: &Section<'_>) -> bool {
 }
 
 fn is_exception_table(section: &Section<'_>) -> bool {
-    section.name.starts_with(b".gcc_except_table") || section.name == b"__TEXT,__gcc_except_tab"
+    section.name.starts_with(b".gcc_except_table")
+        || section.name == b"__TEXT,__gcc_except_tab"
+        || section.name == EXCEPTION_TABLE
 }
 
 impl<'a> DataFacts<'a> {

@@ -82,12 +82,13 @@ pub fn sample_profile(
         let mut addresses = Vec::new();
         let mut taken = 0;
         for (function, _, start) in rest {
-            let size = function.size as usize;
+            let size = code_size(function) as usize;
             if taken > 0 && addresses.len() + size > ADDRESSES_AT_ONCE {
                 break;
             }
-            addresses
-                .extend((0..u64::from(function.size)).map(|offset| start.wrapping_add(offset)));
+            addresses.extend(
+                (0..u64::from(code_size(function))).map(|offset| start.wrapping_add(offset)),
+            );
             taken += 1;
         }
         let locations = symbolizer.symbolize(&addresses);
@@ -95,7 +96,7 @@ pub fn sample_profile(
         let mut first = 0;
         for (function, weights, _) in now {
             made.add_function(function, weights, &locations, first);
-            first += function.size as usize;
+            first += code_size(function) as usize;
         }
         rest = later;
     }
@@ -105,6 +106,12 @@ pub fn sample_profile(
         set_totals(&mut function.samples);
     }
     made
+}
+
+/// The number of bytes of a function that are looked at. A damaged profile can state any size, and each byte takes memory.
+fn code_size(function: &Function) -> u32 {
+    const LARGEST: u32 = 1 << 24;
+    function.size.min(LARGEST)
 }
 
 fn entry_weight(function: &Function) -> u64 {
@@ -202,7 +209,7 @@ impl MadeProfile {
         let name = base_name(&function.name);
         // Many addresses share their innermost frame: only a larger weight is set again.
         let mut done: FxHashMap<_, u64> = FxHashMap::default();
-        for offset in 0..function.size {
+        for offset in 0..code_size(function) {
             let after = weights.partition_point(|(start, _)| *start <= offset);
             let weight = after
                 .checked_sub(1)

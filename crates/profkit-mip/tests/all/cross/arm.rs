@@ -15,7 +15,7 @@ const MODES: [(Mode, bool); 5] = [
 
 #[test]
 fn arm_random_programs() {
-    let count = short_or_whole(2, 30);
+    let count = short_or_whole(2, 4);
     check_generated(&ARM, 200..200 + count, &MODES);
     check_generated(&THUMB, 203..203 + count, &MODES);
 }

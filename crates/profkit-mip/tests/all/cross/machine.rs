@@ -74,6 +74,7 @@ impl Machine {
         let mut command = match tools {
             Tools::Clang(release) if is_cxx(source) => Command::new(format!("clang++-{release}")),
             Tools::Clang(release) => Command::new(format!("clang-{release}")),
+            Tools::Gcc if is_cxx(source) => Command::new(self.gcc.replace("gcc", "g++")),
             Tools::Gcc => Command::new(self.gcc),
         };
         command.args(match tools {

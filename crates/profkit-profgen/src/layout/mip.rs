@@ -4,7 +4,7 @@ use profkit_data::mip::{FunctionId, MipProfile};
 use std::collections::BTreeMap;
 
 /// Returns the functions that any run called. Functions that call each other often are placed close together (call-chain
-/// clustering, as [`layout`](super::layout) does for a program), and those with the most calls per byte come first. Without
+/// clustering, as the layout of a program does), and those with the most calls per byte come first. Without
 /// call edges, functions are ordered by calls per byte alone.
 ///
 /// `None` if the profile has no call counts, but only coverage. Counts of unary counters end at 8, and are used as they

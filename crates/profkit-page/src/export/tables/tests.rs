@@ -142,7 +142,7 @@ mod arrow {
             let metadata = reader.schema().metadata().clone();
             assert_eq!(
                 metadata.get("profkit.schema_version").map(String::as_str),
-                Some("1")
+                Some("2")
             );
             let batches: Vec<RecordBatch> = reader
                 .build()

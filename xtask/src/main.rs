@@ -117,7 +117,7 @@ enum Task {
     ///
     /// Needs clang-22, gcc-12, lld-22, dpkg-dev, make, perl, python3-six, unicode-data, binutils.
     MipPrograms(mip::programs::Arguments),
-    /// What MIP costs beside clang's other kinds of instrumentation, on eight programs: the table of docs/performance.md
+    /// What MIP costs beside clang's other kinds of instrumentation, on eight programs, as a table in Markdown
     MipCompare(mip::compare::Arguments),
     /// Call edges of lua: their time, the callers that are found, and their shares, beside the wanted values
     MipEdges(mip::edges::Arguments),

@@ -1,5 +1,5 @@
-//! `cargo xtask mip-compare`: what MIP costs beside clang's other kinds of instrumentation, on eight programs. It prints the
-//! table of docs/performance.md.
+//! `cargo xtask mip-compare`: what MIP costs beside clang's other kinds of instrumentation, on eight programs. It prints a
+//! table for each.
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
 use super::succeed;

@@ -12,7 +12,7 @@ const NAME: &str = ".profkit-lock.tmp";
 
 /// Locks on folders. While they exist, no other [`FolderLocks`] of any process holds one of these folders. A lock is a lock
 /// of the operating system on a file in the folder, so that of a process that was killed is free. The file is removed
-/// when the lock is given back; a file that a killed process left behind is used again.
+/// when the lock is given back; a file that a killed process did not remove is used again.
 #[derive(Debug, Default)]
 pub struct FolderLocks {
     held: Vec<Held>,

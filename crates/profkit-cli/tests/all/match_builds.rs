@@ -307,7 +307,7 @@ fn checksums_of_pseudo_probes_decide_as_in_a_compiler() {
     }
 }
 
-/// A function that changed is told by its signature, which the MIP map of the new build has. `doctor` says how such a
+/// A function that changed is recognised by its signature, which the MIP map of the new build has. `doctor` says how such a
 /// program is run.
 #[test]
 fn signatures_of_mip_programs_are_compared() {

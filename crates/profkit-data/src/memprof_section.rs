@@ -32,7 +32,7 @@ pub struct MemProfSection {
 }
 
 impl MemProfSection {
-    /// Whether a portable section ([`memprof::portable`](crate::memprof::portable)) follows LLVM's tables, be it sound or
+    /// Whether a portable section (`memprof::portable`) follows LLVM's tables, be it sound or
     /// damaged.
     #[cfg(feature = "memprof")]
     pub fn has_portable(&self) -> bool {

@@ -194,7 +194,7 @@ pub struct MemProfile {
     /// LLVM's files contain only hashes.
     pub names: FxHashMap<u64, Vec<u8>>,
     /// The places of frames in source files. They are known only if the profile was made from a program with debug info,
-    /// or read from a file with a portable section ([`portable`](super::portable)).
+    /// or read from a file with a portable section (`portable`).
     pub locations: FxHashMap<Frame, SourceLocation>,
 }
 

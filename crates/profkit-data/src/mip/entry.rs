@@ -22,7 +22,7 @@ pub struct MapEntry<'data> {
     /// number.
     pub blocks: &'data [[u8; 4]],
     /// The numbers that say how blocks without a byte in the record are inferred, as little-endian numbers in the order of
-    /// [`Inference::from_numbers`](super::Inference::from_numbers). Empty if all blocks have a byte.
+    /// `Inference::from_numbers`. Empty if all blocks have a byte.
     pub inference: &'data [[u8; 4]],
     /// The symbol name of the function.
     pub name: &'data [u8],

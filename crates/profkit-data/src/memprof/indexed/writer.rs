@@ -22,7 +22,7 @@ pub struct IndexedMemProfOptions {
     /// The scheme by which frames and call stacks get their ids. The order of frames and call stacks in the section
     /// depends on these ids.
     pub ids: IdScheme,
-    /// Whether a portable section ([`portable`](crate::memprof::portable)) is written after LLVM's tables.
+    /// Whether a portable section (`portable`) is written after LLVM's tables.
     pub portable: bool,
 }
 

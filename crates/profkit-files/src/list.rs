@@ -405,18 +405,7 @@ impl InputList {
             self.files.push(input);
             return;
         };
-        if let Some(problem) = archive.problem() {
-            self.notes.push(InputNote::DamagedArchive {
-                name: input.name.clone(),
-                members: archive.members().len(),
-                problem: problem.to_string(),
-                hint: problem.hint(),
-            });
-        } else if archive.members().is_empty() {
-            self.notes.push(InputNote::EmptyArchive {
-                name: input.name.clone(),
-            });
-        }
+        self.note_archive(&input.name, &archive);
         let number = self.archives.len();
         for index in 0..archive.members().len() {
             self.files.push(InputFile {
@@ -429,6 +418,35 @@ impl InputList {
         self.archives.push(archive);
     }
 
+    fn note_archive(&mut self, name: &str, archive: &ArchiveFile) {
+        let named = |inner: &str| format!("{name}!{inner}");
+        for problem in archive.problems() {
+            self.notes.push(InputNote::DamagedArchive {
+                name: problem.inner.as_deref().map_or(name.to_owned(), named),
+                members: problem.members,
+                problem: problem.error.to_string(),
+                hint: problem.error.hint(),
+            });
+        }
+        if archive.members().is_empty() && archive.problems().is_empty() {
+            self.notes.push(InputNote::EmptyArchive {
+                name: name.to_owned(),
+            });
+        }
+        let repeated = archive.repeated();
+        for (member, times) in repeated.iter().take(MOST_REPEATED) {
+            self.notes.push(InputNote::RepeatedMember {
+                name: named(member),
+                times: *times,
+            });
+        }
+        let more = repeated.len().saturating_sub(MOST_REPEATED) as u64;
+        if more > 0 {
+            self.notes.push(InputNote::MoreRepeatedMembers(more));
+        }
+    }
+
+    /// Adds a member of an archive; if it is itself an archive, its members.
     fn add_member(&mut self, input: &InputFile, archive: &Path, member: &str) -> io::Result<()> {
         let mut known = self.files.iter().filter(|file| file.path == archive);
         let number = match known.find_map(|file| file.member) {
@@ -441,12 +459,21 @@ impl InputList {
             }
         };
         let found = self.archives.get(number).ok_or(io::ErrorKind::NotFound)?;
-        let index = found.choose(Some(member))?;
-        self.files.push(InputFile {
-            path: archive.to_owned(),
-            member: Some((number, index)),
-            ..input.clone()
-        });
+        let inner = format!("{}!", member.strip_prefix("./").unwrap_or(member));
+        let members = found.members().iter().enumerate();
+        let inside = members.filter(|(_, name)| name.starts_with(&inner));
+        let mut indexes: Vec<usize> = inside.map(|(index, _)| index).collect();
+        if indexes.is_empty() {
+            indexes.push(found.choose(Some(member))?);
+        }
+        for index in indexes {
+            self.files.push(InputFile {
+                path: archive.to_owned(),
+                name: found.member_name(&profkit_data::path_text(archive), index),
+                weight: input.weight,
+                member: Some((number, index)),
+            });
+        }
         Ok(())
     }
 

@@ -39,6 +39,15 @@ pub enum InputNote {
         /// A suggestion to the user for dealing with the damage.
         hint: &'static str,
     },
+    /// An archive has several members of one name. Only the last one is used, as unpacking leaves only the last one.
+    RepeatedMember {
+        /// The name of the member, as `ARCHIVE!MEMBER`.
+        name: String,
+        /// The number of members of this name.
+        times: u64,
+    },
+    /// The number of further names that several members of an archive have.
+    MoreRepeatedMembers(u64),
     /// An archive contains no files.
     EmptyArchive {
         /// The name of the archive.
@@ -114,6 +123,18 @@ impl fmt::Display for InputNote {
                 let members = plural(*members as u64, "member");
                 write!(f, "{name}: {problem}; {members} can be read; {hint}")
             }
+            InputNote::RepeatedMember { name, times } => {
+                let times = times_text(*times);
+                write!(
+                    f,
+                    "{name} is in the archive {times}: only the last one counts, as if the archive were unpacked"
+                )
+            }
+            InputNote::MoreRepeatedMembers(count) => write!(
+                f,
+                "… and {} more that are in the archive several times",
+                plural(*count, "file")
+            ),
             InputNote::EmptyArchive { name } => {
                 write!(f, "{name}: this archive holds no files to merge")
             }
@@ -121,10 +142,7 @@ impl fmt::Display for InputNote {
                 write!(f, "{name}: this folder holds no files to merge")
             }
             InputNote::Repeated { path, times } => {
-                let times = match times {
-                    2 => "twice".to_owned(),
-                    times => format!("{times} times"),
-                };
+                let times = times_text(*times);
                 let path = path_text(path);
                 write!(f, "{path} is named {times}: its counts are added {times}")
             }
@@ -158,5 +176,12 @@ impl fmt::Display for InputNote {
                 write!(f, "… and {} passed over", plural(*count, "path"))
             }
         }
+    }
+}
+
+fn times_text(times: u64) -> String {
+    match times {
+        2 => "twice".to_owned(),
+        times => format!("{times} times"),
     }
 }

@@ -23,6 +23,13 @@ pub enum InputNote {
         /// The path of the file that is left out.
         path: PathBuf,
     },
+    /// Files in folders and archives are skipped, because they are no profiles.
+    NoProfiles {
+        /// The names of the first of these files.
+        first: Vec<String>,
+        /// The number of these files.
+        count: u64,
+    },
     /// A folder contains no files to merge.
     EmptyFolder {
         /// The name of the folder.
@@ -137,6 +144,21 @@ impl fmt::Display for InputNote {
             ),
             InputNote::EmptyArchive { name } => {
                 write!(f, "{name}: this archive holds no files to merge")
+            }
+            InputNote::NoProfiles { first, count } => {
+                let more = count.saturating_sub(first.len() as u64);
+                let mut names = first.join(", ");
+                if more > 0 {
+                    names.push_str(&format!(" and {} more", grouped(more)));
+                }
+                let count = match count {
+                    1 => "1 other file is skipped, because it is no profile".to_owned(),
+                    count => format!(
+                        "{} other files are skipped, because they are no profiles",
+                        grouped(*count)
+                    ),
+                };
+                write!(f, "{count}: {names}")
             }
             InputNote::EmptyFolder { name } => {
                 write!(f, "{name}: this folder holds no files to merge")

@@ -196,7 +196,11 @@ fn members_of_a_large_compressed_archive_are_read_by_several_threads() {
         let mut header = tar::Header::new_gnu();
         header.set_size(2 << 20);
         builder
-            .append_data(&mut header, format!("{run}"), &vec![run; 2 << 20][..])
+            .append_data(
+                &mut header,
+                format!("{run}.profraw"),
+                &vec![run; 2 << 20][..],
+            )
             .unwrap();
     }
     let path = write(

@@ -32,7 +32,7 @@ int main(void) { work(100); syscall(SYS_getppid); return 0; }
 
 /// The program that kills other programs, or why there is none here.
 fn killer(program: &Program) -> Result<Killer, String> {
-    Killer::new(&program.path(""), program.llvm.clang().as_ref())
+    Killer::new(&program.path(""), program.llvm.clang())
 }
 
 /// Runs the program again and again: the first run is killed at the first system call after the point `from`, the

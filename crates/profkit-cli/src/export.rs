@@ -21,7 +21,7 @@ pprof       go tool pprof, Pyroscope, Parca, Grafana: gzip, build id, symbols, l
 speedscope  https://www.speedscope.app, opened there from disk; nothing is sent
 firefox     https://profiler.firefox.com, opened there from disk; nothing is sent
 folded      a line per stack, as flame graph tools read them
-parquet, arrow, csv, json
+csv, json, and parquet and arrow if built with the feature `arrow`
             a table for databases and data frames: of functions (default), counters, lines, values, traces,
             or the contexts of a heap profile
 
@@ -32,7 +32,7 @@ Examples:
   profkit export app.profdata --to pprof -o app.pb.gz
   profkit export heap.memprofraw --binaries builds/ --to pprof -o heap.pb.gz
   profkit export samples.prof --to speedscope -o samples.speedscope.json
-  profkit export app.profdata --to parquet --table counters -o counters.parquet";
+  profkit export app.profdata --to csv --table counters -o counters.csv";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -72,8 +72,10 @@ enum Form {
     /// Folded stacks
     Folded,
     /// A table as a Parquet file
+    #[cfg_attr(not(feature = "arrow"), value(hide = true))]
     Parquet,
     /// A table as an Arrow IPC file
+    #[cfg_attr(not(feature = "arrow"), value(hide = true))]
     Arrow,
     /// A table as comma-separated values
     Csv,
@@ -109,12 +111,12 @@ pub fn run(args: &ExportArgs) -> exit::Result {
         return Err(Failure::usage(
             "--table is for formats that are tables, and --to names another format",
         )
-        .with_hint("the formats with tables are --to parquet, arrow, csv and json"));
+        .with_hint("the formats with tables are --to csv, json, parquet and arrow"));
     }
     if cfg!(not(feature = "arrow")) && matches!(args.to, Form::Parquet | Form::Arrow) {
         return Err(
             Failure::usage("this profkit was built without the feature `arrow`")
-                .with_hint("write --to csv, or build it with `cargo install --features arrow`"),
+                .with_hint("write --to csv, or build it with `cargo install --path crates/profkit-cli --features arrow`"),
         );
     }
     let read = args.binaries.binaries.iter().chain([&args.file]);

@@ -1,9 +1,8 @@
 //! Finds the profiles that one path stands for: a single file, or the files of a folder, archive or list.
-use crate::doctor::survey::is_candidate;
 use profkit_data::ForeignFile;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::stored::ArchiveFormat;
-use profkit_merge::files::{Input, InputList, ListError, ReadError};
+use profkit_merge::files::{Input, InputList, InputNote, ListError, ReadError};
 use std::path::Path;
 
 /// The profiles that one path stands for.
@@ -36,11 +35,9 @@ impl Profiles {
         };
         let is_folder = path.is_dir();
         if is_folder || path.file_name().is_some_and(ArchiveFormat::is_named_so) && path.exists() {
-            let mut list = collect(&[path.as_os_str().to_owned()], &[])?;
-            list.files
-                .retain(|file| !is_folder || file.is_member() || is_candidate(&file.path));
+            let list = collect(&[path.as_os_str().to_owned()], &[])?;
             // A damaged archive may have lost members, which the notes of the list report.
-            let is_damaged = !list.files.is_empty() && !list.notes.is_empty();
+            let is_damaged = !list.files.is_empty() && list.notes.iter().any(InputNote::is_damage);
             if is_folder || list.files.len() > 1 || is_damaged {
                 return Ok(Profiles::Many(list));
             }

@@ -1,5 +1,6 @@
 //! `profkit overlap`: how alike profiles are.
 use crate::choice::choice;
+use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::print::{self, FORMATS, Format};
 use clap::Args;
@@ -23,7 +24,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct OverlapArgs {
-    /// Two or more profiles of one kind: instrumentation, sample, heap (indexed or YAML) or MIP
+    /// Two or more profiles of one kind: instrumentation, sample, heap or MIP. A folder, an archive or a list of profiles
+    /// stands for their sum
     #[arg(value_name = "PROFILE", required = true)]
     profiles: Vec<PathBuf>,
 
@@ -42,6 +44,9 @@ pub struct OverlapArgs {
     /// Write function names as in the profiles, without demangling them; the JSON has both
     #[arg(long)]
     mangled: bool,
+
+    #[command(flatten)]
+    binaries: BinaryArgs,
 }
 
 pub fn run(args: &OverlapArgs) -> exit::Result {
@@ -53,8 +58,10 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
         return Err(Failure::usage(text)
             .with_hint("name the second profile too: `profkit overlap ONE TWO`"));
     }
-    let inputs = args.profiles.iter().map(|path| crate::io::open(path));
-    let inputs = inputs.collect::<exit::Result<Vec<_>>>()?;
+    let open = |path: &PathBuf| crate::io::open_profile(path, &args.binaries);
+    let opened = args.profiles.iter().map(open);
+    let opened = opened.collect::<exit::Result<Vec<_>>>()?;
+    let inputs: Vec<_> = opened.iter().map(|opened| &opened.input).collect();
     let bytes: Vec<&[u8]> = inputs.iter().map(|input| input.bytes()).collect();
     let mut profiles = Vec::new();
     for (input, profile) in inputs.iter().zip(ComparedProfile::open_all(&bytes)) {
@@ -73,7 +80,8 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     report.mangled = args.mangled;
     print::answer(&report, args.format)?;
     let reason = args.fail_under.and_then(|least| report.gate(least));
-    Ok(exit::gate(reason).unwrap_or(match report.is_damaged() {
+    let is_damaged = report.is_damaged() || opened.iter().any(|it| it.status != Status::Done);
+    Ok(exit::gate(reason).unwrap_or(match is_damaged {
         true => Status::InputBad,
         false => Status::Done,
     }))

@@ -2,10 +2,13 @@
 use crate::choice::choice;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
+use crate::memprof::heap::Heap;
 use crate::print::{self, FORMATS, Format};
 use clap::Args;
 use profkit_analysis::overlap::ComparedProfile;
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
+use profkit_merge::files::Input;
 use profkit_report::overlap::OverlapReport;
 use std::path::PathBuf;
 
@@ -62,9 +65,21 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     let opened = args.profiles.iter().map(open);
     let opened = opened.collect::<exit::Result<Vec<_>>>()?;
     let inputs: Vec<_> = opened.iter().map(|opened| &opened.input).collect();
-    let bytes: Vec<&[u8]> = inputs.iter().map(|input| input.bytes()).collect();
+    let symbolised =
+        |input: &Input| args.binaries.is_used() && detect(input.bytes()) == FileKind::MemProfRaw;
+    let bytes = inputs.iter().filter(|input| !symbolised(input));
+    let bytes: Vec<&[u8]> = bytes.map(|input| input.bytes()).collect();
+    let mut read = ComparedProfile::open_all(&bytes).into_iter();
     let mut profiles = Vec::new();
-    for (input, profile) in inputs.iter().zip(ComparedProfile::open_all(&bytes)) {
+    for input in inputs {
+        let profile = if symbolised(input) {
+            let heap = Heap::open(&args.binaries, input)?;
+            print::notes(&heap.notes);
+            Ok(ComparedProfile::of_heap(heap.heap))
+        } else {
+            let Some(profile) = read.next() else { break };
+            profile
+        };
         let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
         for error in &profile.damage.first {
             print::say(format_args!("warning: {}: {error}", input.name()));

@@ -126,14 +126,17 @@ pub fn open_profiles(
         return Err(Failure::input(format_args!("{name}: no profile was found")));
     }
     let (input, combined) = combined(&name, &list, binaries)?;
-    let count = plural(combined.report.totals.files, "profile");
-    print::notes([format_args!("{name}: the sum of {count}")]);
-    let status = if combined.report.totals.files_lost() + combined.report.totals.files_repaired > 0
-    {
-        Status::InputBad
-    } else {
-        status
+    let totals = &combined.report.totals;
+    let used = totals.files_kept + totals.files_repaired;
+    let all = plural(totals.files, "profile");
+    let count = match used == totals.files {
+        true => all,
+        false => format!("{} of {all}", grouped(used)),
     };
+    print::notes([format_args!("{name}: the sum of {count}")]);
+    if totals.files_lost() + totals.files_repaired > 0 {
+        status = Status::InputBad;
+    }
     Ok(Opened { input, status })
 }
 

@@ -14,7 +14,7 @@ pub enum Profiles {
     One(Input),
     /// The path of a folder, of an archive with several files, or of a list of paths. From a folder, only files with
     /// the content or the name of a profile are taken.
-    Many(InputList),
+    Many(Box<InputList>),
 }
 
 /// Why no profile can be opened.
@@ -97,6 +97,8 @@ impl Profiles {
     }
 }
 
-fn collect(named: &[OsString], lists: &[PathBuf]) -> Result<InputList, ProfilesError> {
-    InputList::collect(named, lists, None).map_err(ProfilesError::List)
+fn collect(named: &[OsString], lists: &[PathBuf]) -> Result<Box<InputList>, ProfilesError> {
+    InputList::collect(named, lists, None)
+        .map(Box::new)
+        .map_err(ProfilesError::List)
 }

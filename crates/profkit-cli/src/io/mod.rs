@@ -125,7 +125,7 @@ pub fn open_profiles(
     if list.files.is_empty() {
         return Err(Failure::input(format_args!("{name}: no profile was found")));
     }
-    let (input, combined) = combined(&name, &list, binaries)?;
+    let (input, combined) = combined(&name, &*list, binaries)?;
     let totals = &combined.report.totals;
     let used = totals.files_kept + totals.files_repaired;
     let all = plural(totals.files, "profile");

@@ -351,7 +351,10 @@ impl<'p> Comparison<'p> {
             for kind in [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET] {
                 targets.extend(
                     self.values(kind, old, new)
-                        .changes(|value| self.target(value)),
+                        .changes(|value| match value {
+                            0 if kind == value_kind::VTABLE_TARGET => Target::UnknownVTable,
+                            value => self.target(value),
+                        }),
                 );
             }
             let sizes = self.values(value_kind::MEM_OP_SIZE, old, new);

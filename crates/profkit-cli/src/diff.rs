@@ -241,8 +241,7 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
 
 fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
     let [old_input, new_input] = inputs;
-    let mut old = Heap::open(&args.binaries, old_input)?;
-    let mut new = Heap::open(&args.binaries, new_input)?;
+    let [mut old, mut new] = Heap::open_both(&args.binaries, [old_input, new_input])?;
     let by = args.by.unwrap_or_default();
     let thresholds = args.thresholds.thresholds();
     let selection = args.selection()?;

@@ -6,7 +6,7 @@ use profkit_analysis::heap::{ContextSum, HeapFrame};
 use profkit_analysis::names;
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
 use profkit_report::flame::{HeapWeight, graph_of_heap};
-use profkit_report::heap::HeapView;
+use profkit_report::heap::{HeapView, binary_note};
 use profkit_report::{grouped, percent, plural};
 
 /// The largest number of contexts on a page. The flame graph has all contexts.
@@ -27,7 +27,7 @@ impl Page {
     /// Adds a heap profile to the page of the instrumentation profile in the same file.
     pub fn add_heap(&mut self, view: &HeapView<'_>, thresholds: &Thresholds) {
         let (page, heap) = (self, view.heap);
-        let mut contexts = heap.profile.allocations_by_stack();
+        let mut contexts = heap.profile.contexts();
         contexts.sort_by_key(|context| std::cmp::Reverse(context.block.get(Field::TotalSize)));
         let all = ContextSum::of(&contexts);
         page.fact("Contexts", grouped(all.contexts));
@@ -118,9 +118,15 @@ fn text(frame: &HeapFrame<'_>) -> String {
     };
     match frame.location {
         Some(place) => format!("{name}  {}:{}", names::printable(&place.file), place.line),
-        None => format!(
-            "{name}  +{}:{}",
-            frame.frame.line_offset, frame.frame.column
-        ),
+        None => match frame.binary {
+            Some(binary) => match binary_note(binary, frame.name) {
+                Some(note) => format!("{name}  {note}"),
+                None => name,
+            },
+            None => format!(
+                "{name}  +{}:{}",
+                frame.frame.line_offset, frame.frame.column
+            ),
+        },
     }
 }

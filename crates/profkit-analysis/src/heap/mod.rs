@@ -7,6 +7,7 @@ mod matching;
 mod profile;
 mod program;
 mod symbolize;
+mod unknown;
 
 pub use crate::diff::{ContextChange, HeapChanges, Measure, Moved};
 pub use dumps::{DumpLayout, DumpModule, HeapDumps};
@@ -20,5 +21,6 @@ pub use program::{
     Completed, ProgramFrames, ProgramOfFrames, complete, complete_section, is_incomplete,
 };
 pub use symbolize::{
-    BinarySource, IndexedBinaries, ModuleReport, NoBinaries, OneBinary, Symbolized, symbolize,
+    BinarySource, FrameRule, IndexedBinaries, ModuleReport, NoBinaries, OneBinary, Symbolized,
+    symbolize,
 };

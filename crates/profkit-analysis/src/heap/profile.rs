@@ -11,7 +11,7 @@ use profkit_data::memprof::{
 };
 use profkit_data::releases::Release;
 use profkit_data::{ErrorKind, Result};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -83,6 +83,8 @@ pub struct HeapProfile {
     pub version: Option<u32>,
     /// Whether the file has a portable section, with names, source lines and histograms.
     pub portable: bool,
+    /// For each frame of a raw dump that no debug info covers: the binary that contains it.
+    pub binaries: FxHashMap<Frame, String>,
     /// The faults of the file.
     pub damage: Faults,
 }
@@ -96,6 +98,9 @@ pub struct HeapFrame<'p> {
     pub name: Option<&'p [u8]>,
     /// The source location of the frame, if the file has it.
     pub location: Option<&'p SourceLocation>,
+    /// The binary that contains the frame, if no debug info covers it. The name is then a symbol, or the binary and an
+    /// address in it.
+    pub binary: Option<&'p str>,
 }
 
 impl HeapProfile {
@@ -127,6 +132,7 @@ impl HeapProfile {
             profile: heap,
             form: HeapForm::Indexed,
             version: Some(section.version()),
+            binaries: FxHashMap::default(),
             portable: section.portable().is_ok_and(|found| found.is_some()),
             damage,
         })
@@ -143,6 +149,7 @@ impl HeapProfile {
             form: if raw { HeapForm::Raw } else { HeapForm::Yaml },
             version: raw.then_some(loaded.details().newest_raw_version),
             portable: false,
+            binaries: loaded.binaries,
             profile: loaded.profile,
             damage,
         }
@@ -210,6 +217,7 @@ impl HeapProfile {
             frame,
             name: self.name(frame.function),
             location: location.filter(|place| !place.file.is_empty()),
+            binary: self.binaries.get(frame).map(String::as_str),
         }
     }
 }

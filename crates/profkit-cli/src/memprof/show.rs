@@ -7,7 +7,7 @@ use crate::print::{self, Format};
 use crate::show::files::Groups;
 use crate::show::{ShowArgs, Sort};
 use clap::Args;
-use profkit_analysis::heap::{ContextOrder, HeapDumps};
+use profkit_analysis::heap::{ContextOrder, FrameRule, HeapDumps};
 use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::Input;
 use profkit_report::flame::{HeapWeight, of_heap, print_folded, unit};
@@ -78,7 +78,7 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         return dumps(show, input);
     }
     let (args, format, mangled) = (&show.heap, show.format, show.mangled);
-    let shown = Heap::open(&show.correlation, input)?;
+    let shown = Heap::open(&show.correlation, input, FrameRule::All)?;
     let groups = Groups::of(show)?;
     let thresholds = args.thresholds.thresholds();
     let view = HeapShow {

@@ -6,7 +6,7 @@ use super::sample_args::{SampleArgs, refuse_version};
 use super::sample_job::{SampleJob, form, is_sample};
 use crate::exit::{Failure, Result};
 use clap::Args;
-use profkit_analysis::heap::{LoadedHeap, NoBinaries};
+use profkit_analysis::heap::{FrameRule, LoadedHeap, NoBinaries};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
 use profkit_merge::files::{Input, InputNote, SingleInput, check_outputs, same_file};
@@ -85,7 +85,10 @@ pub fn convert(args: ConvertArgs) -> Result {
         section: SectionChoice::new(),
         symbolize: &|parts, report, _| {
             let none = NoBinaries::default();
-            Ok(LoadedHeap::new(parts, report.clone(), &threads, &none).profile)
+            Ok(
+                LoadedHeap::new(parts, report.clone(), &threads, &none, FrameRule::Compiler)
+                    .profile,
+            )
         },
         programs: None,
         supplement: None,

@@ -83,17 +83,19 @@ impl HeapView<'_> {
 
     /// Adds a call stack, one line per frame. The frame that allocates comes first.
     pub(crate) fn add_stack(&self, stack: StackId, document: &mut Document) {
-        for HeapFrame {
-            frame, location, ..
-        } in self.heap.frames(stack)
-        {
+        for known in self.heap.frames(stack) {
+            let frame = known.frame;
             let inlined = if frame.is_inline { " (inlined)" } else { "" };
-            let place = match location {
-                Some(place) => {
+            let place = match (known.location, known.binary) {
+                (Some(place), _) => {
                     let file = names::printable(&place.file);
                     format!(" {file}:{}:{}", place.line, place.column)
                 }
-                None => format!(" +{}:{}", frame.line_offset.cast_signed(), frame.column),
+                (None, Some(binary)) => binary_note(binary, known.name)
+                    .map_or_else(String::new, |note| format!(" {note}")),
+                (None, None) => {
+                    format!(" +{}:{}", frame.line_offset.cast_signed(), frame.column)
+                }
             };
             document.frame(self.name(frame.function).into_owned(), inlined, place);
         }
@@ -110,6 +112,13 @@ impl HeapView<'_> {
     }
 }
 
+/// The binary of a frame that no debug info covers, as `(libc.so.6)`; `None` if it is not known, or if the name of the
+/// frame begins with it.
+pub fn binary_note(binary: &str, name: Option<&[u8]>) -> Option<String> {
+    let is_named = name.is_some_and(|name| name.starts_with(binary.as_bytes()));
+    (!binary.is_empty() && !is_named).then(|| format!("({})", names::printable(binary.as_bytes())))
+}
+
 fn json_frame(known: HeapFrame<'_>) -> JsonFrame {
     JsonFrame {
         guid: format!("{:#018x}", known.frame.function),
@@ -121,6 +130,10 @@ fn json_frame(known: HeapFrame<'_>) -> JsonFrame {
         file: known
             .location
             .map(|place| names::printable(&place.file).into_owned()),
+        binary: known
+            .binary
+            .filter(|binary| !binary.is_empty())
+            .map(|binary| names::printable(binary.as_bytes()).into_owned()),
         line: known.location.map(|place| place.line),
         discriminator: known.location.map(|place| place.discriminator),
     }
@@ -141,6 +154,9 @@ pub(crate) struct JsonFrame {
     inlined: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// The binary of a frame that no debug info covers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    binary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

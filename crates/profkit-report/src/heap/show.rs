@@ -83,6 +83,9 @@ impl HeapShow<'_> {
             let site = self.view.heap.frames(context.stack).next();
             let name = site.and_then(|site| match (by.by, site.location) {
                 (GroupBy::File, Some(place)) => Some(names::printable(&place.file).into_owned()),
+                (GroupBy::File, None) if site.binary.is_some_and(|it| !it.is_empty()) => site
+                    .binary
+                    .map(|binary| names::printable(binary.as_bytes()).into_owned()),
                 _ => match site.name {
                     Some(name) => by.of(name),
                     None => by.of_hash(NameRef(site.frame.function)),

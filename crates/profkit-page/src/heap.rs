@@ -9,6 +9,9 @@ use profkit_report::flame::{HeapWeight, graph_of_heap};
 use profkit_report::heap::{HeapView, binary_note};
 use profkit_report::{grouped, percent, plural};
 
+/// The largest number of bars of an access histogram.
+const MOST_BARS: usize = 64;
+
 /// The largest number of contexts on a page. The flame graph has all contexts.
 const MOST_CONTEXTS: usize = 200_000;
 
@@ -77,6 +80,7 @@ impl Page {
 
 /// Encodes contexts with their call stacks.
 fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds) -> Contexts {
+    let histograms = view.heap.profile.histograms();
     let mut names = Interner::default();
     let mut bytes = Vec::new();
     for context in contexts {
@@ -97,10 +101,22 @@ fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds
             },
             &mut bytes,
         );
+        index(view.heap.site(context.stack, view.whole_stacks), &mut bytes);
         let frames: Vec<_> = view.heap.frames(context.stack).collect();
         index(frames.len(), &mut bytes);
         for frame in frames {
             index(names.number(&text(&frame)) - 1, &mut bytes);
+        }
+        let histogram = histograms.get(&context.stack);
+        let histogram = histogram.map_or(&[][..], Vec::as_slice);
+        let width = histogram.len().div_ceil(MOST_BARS).max(1);
+        index(8 * width, &mut bytes);
+        index(histogram.chunks(width).len(), &mut bytes);
+        for part in histogram.chunks(width) {
+            number(
+                part.iter().map(|&accesses| u128::from(accesses)).sum(),
+                &mut bytes,
+            );
         }
     }
     Contexts {

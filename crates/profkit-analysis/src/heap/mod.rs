@@ -6,6 +6,7 @@ mod locations;
 mod matching;
 mod profile;
 mod program;
+mod site;
 mod symbolize;
 mod unknown;
 

@@ -21,6 +21,9 @@ const STARTERS: [&[u8]; 8] = [
 /// The name of the frame of a context whose call stack has no addresses.
 const NO_STACK: &str = "(no call stack)";
 
+/// What stands for the binary of an address outside of all mappings.
+const UNKNOWN: &str = "unknown";
+
 /// What is known about an address that no debug info covers.
 pub(super) struct UnknownAddress<'a> {
     /// Whether the address is in an allocation function of the run-time library.
@@ -181,7 +184,8 @@ impl Shown {
             function,
             ..Frame::default()
         };
-        self.binaries.insert(frame, binary.unwrap_or_default());
+        let binary = binary.unwrap_or_else(|| UNKNOWN.to_owned());
+        self.binaries.insert(frame, binary);
         profile.add_frame(frame)
     }
 }

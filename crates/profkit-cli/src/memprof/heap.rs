@@ -156,6 +156,7 @@ impl Heap {
             heap: &self.heap,
             notes: &self.notes,
             spelling,
+            whole_stacks: false,
         }
     }
 

@@ -11,9 +11,11 @@
 //! | [`diff`] | what changed between two profiles? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
 //! | [`heap`] | which functions contain the addresses of a raw heap profile? |
+//! | [`heat`] | which functions are hot, warm or cold? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
 //! | [`mip_lines`] | which source lines ran, by the blocks of a MIP profile? |
+//! | [`mip_numbers`] | how often was a function of a MIP profile called? |
 //! | [`names`] | what is the name of a function in its own language? |
 //! | [`order`] | in which order should a linker lay out functions? |
 //! | [`overlap`] | how alike are two profiles? |
@@ -29,9 +31,11 @@ pub mod diff;
 pub mod doctor;
 pub mod faults;
 pub mod heap;
+pub mod heat;
 pub mod instr;
 pub mod matching;
 pub mod mip_lines;
+pub mod mip_numbers;
 pub mod order;
 pub mod overlap;
 pub mod ranking;

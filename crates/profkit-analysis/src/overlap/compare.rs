@@ -148,11 +148,7 @@ impl ComparedProfile {
     pub fn size(&self) -> ProfileSize {
         match &self.content {
             Content::Instr(profile) => ProfileSize {
-                functions: profile
-                    .tables
-                    .iter()
-                    .map(|table| table.function_count() as u64)
-                    .sum(),
+                functions: records(profile).count() as u64,
                 total: records(profile)
                     .filter(|(_, record)| !record.is_pseudo())
                     .flat_map(|(_, record)| record.counts)
@@ -172,14 +168,13 @@ impl ComparedProfile {
                     total: bytes.map(u128::from).sum(),
                 }
             }
-            Content::Mip(profile) => ProfileSize {
-                functions: profile.functions.len() as u64,
-                total: profile
-                    .functions
-                    .iter()
-                    .filter(|function| function.is_covered())
-                    .count() as u128,
-            },
+            Content::Mip(profile) => {
+                let (functions, covered) = profile.function_counts();
+                ProfileSize {
+                    functions,
+                    total: covered.into(),
+                }
+            }
         }
     }
 }
@@ -188,7 +183,8 @@ impl ComparedProfile {
 /// functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProfileSize {
-    /// The number of functions. For a heap profile, the number of contexts.
+    /// The number of functions; those that share a name and differ in their hash count one by one. For a heap profile,
+    /// the number of contexts.
     pub functions: u64,
     /// The sum of the counts.
     pub total: u128,

@@ -50,7 +50,7 @@ choices! {
         "sum" => Sort::Functions(FunctionOrder::Sum), "Functions: the largest sum of counters or samples first";
         "max" => Sort::Functions(FunctionOrder::Max), "Functions: the largest counter, or the hottest line, first";
         "entry" => Sort::Functions(FunctionOrder::Entry),
-            "Functions: most calls first, by the first counter or the samples of the entry";
+            "Functions: the largest first counter (calls, if the profile counts them), or samples of the entry, first";
         "name" => Sort::Functions(FunctionOrder::Name), "Functions: by name";
         "bytes" => Sort::Contexts(ContextOrder::Bytes), "Contexts: most bytes first";
         "short-life" => Sort::Contexts(ContextOrder::ShortLife), "Contexts: shortest average lifetime first";

@@ -6,6 +6,7 @@
 //! | module | question |
 //! |---|---|
 //! | [`any`] | what is in a profile whose kind is not known? |
+//! | [`combine`] | what do several profiles hold together? |
 //! | [`correlate`] | which raw profile belongs to which binary, and what are the names of its functions? |
 //! | [`diff`] | what changed between two profiles? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod any;
+pub mod combine;
 pub mod correlate;
 pub mod diff;
 pub mod doctor;

@@ -37,9 +37,14 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportArgs {
-    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input
-    #[arg(value_name = "PROFILE")]
-    file: PathBuf,
+    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input. Several files,
+    /// folders, archives and lists are added up
+    #[arg(value_name = "PROFILE", required_unless_present = "input_files")]
+    files: Vec<PathBuf>,
+
+    /// Add up the profiles in this list too: a path per line, as for profkit merge; may be repeated
+    #[arg(short = 'f', long, value_name = "LIST")]
+    input_files: Vec<PathBuf>,
 
     /// The form of the output
     #[arg(long, value_enum, value_name = "FORM")]
@@ -119,17 +124,20 @@ pub fn run(args: &ExportArgs) -> exit::Result {
                 .with_hint("write --to csv, or build it with `cargo install --path crates/profkit-cli --features arrow`"),
         );
     }
-    let read = args.binaries.binaries.iter().chain([&args.file]);
+    let read = args.binaries.binaries.iter().chain(&args.files);
+    let read = read.chain(&args.input_files);
     check_outputs(&[("the output", Some(&args.output))], read)?;
     let output = Output::new(&args.output, args.to.content())?;
-    let input = crate::io::open(&args.file)?;
+    let opened = crate::io::open_profiles(&args.files, &args.input_files, Some(&args.binaries))?;
+    let opened = crate::io::complete(opened, &args.binaries)?;
+    let input = &opened.input;
     let mut bytes = Vec::new();
     let status = if args.to.is_table() {
-        let (table, status) = table(args, &input)?;
+        let (table, status) = table(args, input)?;
         write_table(args.to, &table, &mut bytes)?;
         status
     } else {
-        let (stacks, status) = stacks(args, &input)?;
+        let (stacks, status) = stacks(args, input)?;
         if stacks.is_empty() {
             return Err(Failure::input(format_args!(
                 "{}: there is nothing to export: all counts are 0",
@@ -151,8 +159,8 @@ pub fn run(args: &ExportArgs) -> exit::Result {
         written.map_err(|error| Failure::print(&error))?;
         status
     };
-    output.write(|sink| sink.put(&bytes))?;
-    Ok(status)
+    crate::io::write_view(output, &args.output, &bytes)?;
+    Ok(opened.then(status))
 }
 
 fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<()> {

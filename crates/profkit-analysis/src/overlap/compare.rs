@@ -50,13 +50,14 @@ impl ComparedProfile {
     /// If the file is no profile, or if nothing of it can be compared.
     pub fn open(data: &[u8]) -> Result<Self> {
         let kind = detect(data);
-        let mut damage = Faults::default();
         let content = match kind.family() {
             Some(Family::MemProf) if kind == FileKind::MemProfRaw => {
                 let text =
                     "a raw heap profile cannot be compared: it has addresses instead of functions";
                 let error = ErrorKind::Unsupported.error(text);
-                return Err(error.with_hint("`profkit merge FILE --binaries PROGRAM -o heap.profdata` turns it into a profile that can be compared"));
+                return Err(
+                    error.with_hint("name the program and its libraries: --binaries PROGRAM")
+                );
             }
             Some(Family::MemProf) => {
                 let loaded = load_heap(&[data][..], &RunOptions::default(), &NoBinaries::default());
@@ -70,10 +71,7 @@ impl ComparedProfile {
                     let text = "the heap profile was not read";
                     error.unwrap_or_else(|| ErrorKind::Malformed.error(text))
                 })?;
-                let heap = HeapProfile::from_loaded(loaded);
-                damage.first.clone_from(&heap.damage.first);
-                damage.count = heap.damage.count;
-                Content::Heap(Box::new(heap))
+                return Ok(Self::of_heap(HeapProfile::from_loaded(loaded)));
             }
             _ if is_heap_alone(data) => {
                 let heap = HeapProfile::from_indexed(data)?;
@@ -81,7 +79,16 @@ impl ComparedProfile {
             }
             _ => return Self::of(AnyProfile::open_as(kind, data, None)?),
         };
+        let damage = Faults::default();
         Ok(ComparedProfile { content, damage })
+    }
+
+    /// Takes a heap profile whose frames have functions, such as one that binaries have symbolised.
+    pub fn of_heap(heap: HeapProfile) -> Self {
+        ComparedProfile {
+            damage: heap.damage.clone(),
+            content: Content::Heap(Box::new(heap)),
+        }
     }
 
     /// Takes a profile that is already open.

@@ -69,9 +69,13 @@ choices! {
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
     /// A profile: raw, indexed, text, sample, heap (.memprofraw, YAML) or MIP profile, recognised by content; - is standard
-    /// input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// input. Several files, folders and archives are added up
+    #[arg(value_name = "FILE", required_unless_present = "input_files")]
+    pub files: Vec<PathBuf>,
+
+    /// Add up the profiles in this list too: a path per line, as for profkit merge; may be repeated
+    #[arg(short = 'f', long, value_name = "LIST")]
+    pub input_files: Vec<PathBuf>,
 
     /// Show all functions
     #[arg(long)]

@@ -17,13 +17,16 @@ const EXAMPLES: &str = "\
 The overlap is 100% if everything has the same share in both profiles; how long the programs ran
 does not matter. Instrumentation profiles are compared counter by counter, sample profiles line
 by line, heap profiles by the bytes of each context, MIP profiles by the functions that ran.
---top lists the functions that differ most: what each takes from the overlap (Lost), its share
-in the first and in the second profile, and how alike its own counts are (Inside).
+--top lists the functions that differ most: what each takes from the overlap (lost), its share
+in the first and in the second profile, and how alike its own counts are (inside).
 
 Examples:
   profkit overlap monday.profdata tuesday.profdata
   profkit overlap --top 20 old.profdata new.profdata
   profkit overlap --fail-under 90 --format json trained.profdata shard-*.profdata";
+
+/// The number of functions in a list, as in the other commands.
+const MOST: usize = 10;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,9 +36,10 @@ pub struct OverlapArgs {
     #[arg(value_name = "PROFILE", required = true)]
     profiles: Vec<PathBuf>,
 
-    /// For each pair of profiles, list this many of the functions that differ most
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    top: usize,
+    /// For each pair of profiles, list this many of the functions that differ most [default: 10 of two profiles, none of
+    /// more]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
 
     /// Exit with code 3 if the overlap of any two profiles is below this, in percent
     #[arg(long, value_name = "PERCENT", value_parser = profkit_report::typed::percent)]
@@ -51,6 +55,12 @@ pub struct OverlapArgs {
 
     #[command(flatten)]
     binaries: BinaryArgs,
+}
+
+/// How many functions are listed for each pair.
+fn most(args: &OverlapArgs) -> usize {
+    let all = if args.profiles.len() == 2 { MOST } else { 0 };
+    args.top.unwrap_or(all)
 }
 
 pub fn run(args: &OverlapArgs) -> exit::Result {
@@ -88,7 +98,7 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
         profiles.push((input.name().to_owned(), profile));
     }
     let named = profiles.iter().map(|(name, profile)| (&**name, profile));
-    let report = OverlapReport::new(&named.collect::<Vec<_>>(), args.top);
+    let report = OverlapReport::new(&named.collect::<Vec<_>>(), most(args));
     let mut report = report.map_err(|(one, two, why)| {
         Failure::input(format_args!("{one} and {two}: {why}"))
             .with_hint("`profkit doctor FILE` shows the kind of a profile")

@@ -21,7 +21,7 @@ pprof       go tool pprof, Pyroscope, Parca, Grafana: gzip, build id, symbols, l
 speedscope  https://www.speedscope.app, opened there from disk; nothing is sent
 firefox     https://profiler.firefox.com, opened there from disk; nothing is sent
 folded      a line per stack, as flame graph tools read them
-parquet, arrow, csv, json
+csv, json, and parquet and arrow if built with the feature `arrow`
             a table for databases and data frames: of functions (default), counters, lines, values, traces,
             or the contexts of a heap profile
 
@@ -32,14 +32,19 @@ Examples:
   profkit export app.profdata --to pprof -o app.pb.gz
   profkit export heap.memprofraw --binaries builds/ --to pprof -o heap.pb.gz
   profkit export samples.prof --to speedscope -o samples.speedscope.json
-  profkit export app.profdata --to parquet --table counters -o counters.parquet";
+  profkit export app.profdata --to csv --table counters -o counters.csv";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportArgs {
-    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input
-    #[arg(value_name = "PROFILE")]
-    file: PathBuf,
+    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input. Several files,
+    /// folders, archives and lists are added up
+    #[arg(value_name = "PROFILE", required_unless_present = "input_files")]
+    files: Vec<PathBuf>,
+
+    /// Add up the profiles in this list too: a path per line, as for profkit merge; may be repeated
+    #[arg(short = 'f', long, value_name = "LIST")]
+    input_files: Vec<PathBuf>,
 
     /// The form of the output
     #[arg(long, value_enum, value_name = "FORM")]
@@ -72,8 +77,10 @@ enum Form {
     /// Folded stacks
     Folded,
     /// A table as a Parquet file
+    #[cfg_attr(not(feature = "arrow"), value(hide = true))]
     Parquet,
     /// A table as an Arrow IPC file
+    #[cfg_attr(not(feature = "arrow"), value(hide = true))]
     Arrow,
     /// A table as comma-separated values
     Csv,
@@ -109,25 +116,28 @@ pub fn run(args: &ExportArgs) -> exit::Result {
         return Err(Failure::usage(
             "--table is for formats that are tables, and --to names another format",
         )
-        .with_hint("the formats with tables are --to parquet, arrow, csv and json"));
+        .with_hint("the formats with tables are --to csv, json, parquet and arrow"));
     }
     if cfg!(not(feature = "arrow")) && matches!(args.to, Form::Parquet | Form::Arrow) {
         return Err(
             Failure::usage("this profkit was built without the feature `arrow`")
-                .with_hint("write --to csv, or build it with `cargo install --features arrow`"),
+                .with_hint("write --to csv, or build it with `cargo install --path crates/profkit-cli --features arrow`"),
         );
     }
-    let read = args.binaries.binaries.iter().chain([&args.file]);
+    let read = args.binaries.binaries.iter().chain(&args.files);
+    let read = read.chain(&args.input_files);
     check_outputs(&[("the output", Some(&args.output))], read)?;
     let output = Output::new(&args.output, args.to.content())?;
-    let input = crate::io::open(&args.file)?;
+    let opened = crate::io::open_profiles(&args.files, &args.input_files, Some(&args.binaries))?;
+    let opened = crate::io::complete(opened, &args.binaries)?;
+    let input = &opened.input;
     let mut bytes = Vec::new();
     let status = if args.to.is_table() {
-        let (table, status) = table(args, &input)?;
+        let (table, status) = table(args, input)?;
         write_table(args.to, &table, &mut bytes)?;
         status
     } else {
-        let (stacks, status) = stacks(args, &input)?;
+        let (stacks, status) = stacks(args, input)?;
         if stacks.is_empty() {
             return Err(Failure::input(format_args!(
                 "{}: there is nothing to export: all counts are 0",
@@ -149,8 +159,8 @@ pub fn run(args: &ExportArgs) -> exit::Result {
         written.map_err(|error| Failure::print(&error))?;
         status
     };
-    output.write(|sink| sink.put(&bytes))?;
-    Ok(status)
+    crate::io::write_view(output, &args.output, &bytes)?;
+    Ok(opened.then(status))
 }
 
 fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<()> {

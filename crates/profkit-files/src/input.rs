@@ -34,7 +34,7 @@ pub struct Input {
     map: Option<Arc<Mmap>>,
 }
 
-struct Mapped(Arc<Mmap>);
+pub(super) struct Mapped(pub(super) Arc<Mmap>);
 
 impl AsRef<[u8]> for Mapped {
     fn as_ref(&self) -> &[u8] {
@@ -59,6 +59,15 @@ impl Input {
         match Self::load(path, &mut name) {
             Ok((data, map)) => Ok(Input { name, data, map }),
             Err(error) => Err(ReadError { name, error }),
+        }
+    }
+
+    /// Makes an input of bytes in memory. `name` is its name in messages.
+    pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Input {
+            name: name.into(),
+            data: InputData::Buffer(bytes),
+            map: None,
         }
     }
 
@@ -280,7 +289,7 @@ pub(super) fn archive_of(path: &Path) -> Option<(&Path, &str)> {
 /// the slice and never rely on bytes that they have read before. If it shortens the file, this program ends with
 /// SIGBUS, and leaves no incomplete output, because outputs get their names when they are complete.
 #[allow(unsafe_code)]
-fn map(file: &File) -> io::Result<Mmap> {
+pub(super) fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: the map is read-only, and a borrow of its bytes cannot outlive the map. Another process may change the
     // file, and then the bytes of the map change too. Readers are prepared for this: they accept any bytes, and never
     // assume that bytes which they have read stay the same.

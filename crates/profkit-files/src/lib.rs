@@ -12,6 +12,7 @@
 //! end chooses the exit code.
 
 mod archive;
+mod candidate;
 mod clash;
 mod input;
 mod inputs;

@@ -1,5 +1,6 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
 use crate::archive::ArchiveFile;
+use crate::candidate::{may_be_profile, member_may_be_profile};
 use crate::clash::{id_of, may_become_report, same_file};
 use crate::input::archive_of;
 use crate::note::InputNote;
@@ -23,6 +24,9 @@ const LIST_HINT: &str =
     "each line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
 /// The maximum number of notes of each kind about repeated or left-out files. Further ones are only counted.
 const MOST_REPEATED: usize = 10;
+
+/// The maximum number of names in the note about files that are no profiles.
+const MOST_SKIPPED: usize = 3;
 
 /// One file among the inputs of a merge.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +95,8 @@ pub struct InputList {
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
     archives: Vec<ArchiveFile>,
+    /// The names of the files of folders and archives that are no profiles: the first ones, and the number of all.
+    others: (Vec<String>, u64),
 }
 
 /// An input that the user named but that does not exist.
@@ -237,8 +243,9 @@ impl InputList {
     }
 
     /// Collects the inputs named on the command line and in list files. An input is named by a path, or by
-    /// `WEIGHT,PATH`. The path of a folder means all files in it and in its subfolders, including hidden files; the
-    /// merge reports the files that are not profiles. The path of an archive means its members. `output` is the path of
+    /// `WEIGHT,PATH`. The path of a folder means all profiles in it and in its subfolders, including hidden files: what
+    /// has the extension of a profile, and what is one by its content. The path of an archive means its members that are
+    /// profiles. Other files are skipped, and one note says how many. `output` is the path of
     /// the merged profile: if an input folder contains a file at that path from an earlier run, that file is left out.
     ///
     /// # Errors
@@ -260,10 +267,27 @@ impl InputList {
             list.add_list(path)?;
         }
         list.note_repeated();
+        let (first, count) = &list.others;
+        if *count > 0 {
+            let (first, count) = (first.clone(), *count);
+            list.notes.push(InputNote::NoProfiles { first, count });
+        }
         if list.missing.is_empty() {
             return Ok(list);
         }
         Err(ListError::Missing(list.missing))
+    }
+
+    /// The number of files in the folders and archives that were skipped because they are no profiles.
+    pub fn skipped(&self) -> u64 {
+        self.others.1
+    }
+
+    fn skip(&mut self, name: String) {
+        self.others.1 += 1;
+        if self.others.0.len() < MOST_SKIPPED {
+            self.others.0.push(name);
+        }
     }
 
     /// Leaves out the file at the path of the report of this merge, if it was found in a folder and is an earlier
@@ -392,11 +416,7 @@ impl InputList {
 
     /// Adds a file, or the members of an archive. The merge reports what is wrong with a file that cannot be read.
     fn push_file(&mut self, input: InputFile) {
-        let is_named_so = input
-            .path
-            .file_name()
-            .is_some_and(ArchiveFormat::is_named_so);
-        let archive = if is_named_so {
+        let archive = if is_named_as_archive(&input.path) {
             ArchiveFile::open(&input.path).ok().flatten()
         } else {
             None
@@ -405,23 +425,20 @@ impl InputList {
             self.files.push(input);
             return;
         };
-        if let Some(problem) = archive.problem() {
-            self.notes.push(InputNote::DamagedArchive {
-                name: input.name.clone(),
-                members: archive.members().len(),
-                problem: problem.to_string(),
-                hint: problem.hint(),
-            });
-        } else if archive.members().is_empty() {
-            self.notes.push(InputNote::EmptyArchive {
-                name: input.name.clone(),
-            });
-        }
+        self.note_archive(&input.name, &archive);
         let number = self.archives.len();
-        for index in 0..archive.members().len() {
+        for (index, member) in archive.members().iter().enumerate() {
+            let name = archive.member_name(&input.name, index);
+            let read = || archive.read(index).ok();
+            // An archive that is too deep in others is not skipped: the merge says that it is one.
+            let is_archive = is_named_as_archive(Path::new(member));
+            if !is_archive && !member_may_be_profile(member, read) {
+                self.skip(name);
+                continue;
+            }
             self.files.push(InputFile {
                 path: input.path.clone(),
-                name: archive.member_name(&input.name, index),
+                name,
                 weight: input.weight,
                 member: Some((number, index)),
             });
@@ -429,6 +446,35 @@ impl InputList {
         self.archives.push(archive);
     }
 
+    fn note_archive(&mut self, name: &str, archive: &ArchiveFile) {
+        let named = |inner: &str| format!("{name}!{inner}");
+        for problem in archive.problems() {
+            self.notes.push(InputNote::DamagedArchive {
+                name: problem.inner.as_deref().map_or(name.to_owned(), named),
+                members: problem.members,
+                problem: problem.error.to_string(),
+                hint: problem.error.hint(),
+            });
+        }
+        if archive.members().is_empty() && archive.problems().is_empty() {
+            self.notes.push(InputNote::EmptyArchive {
+                name: name.to_owned(),
+            });
+        }
+        let repeated = archive.repeated();
+        for (member, times) in repeated.iter().take(MOST_REPEATED) {
+            self.notes.push(InputNote::RepeatedMember {
+                name: named(member),
+                times: *times,
+            });
+        }
+        let more = repeated.len().saturating_sub(MOST_REPEATED) as u64;
+        if more > 0 {
+            self.notes.push(InputNote::MoreRepeatedMembers(more));
+        }
+    }
+
+    /// Adds a member of an archive; if it is itself an archive, its members.
     fn add_member(&mut self, input: &InputFile, archive: &Path, member: &str) -> io::Result<()> {
         let mut known = self.files.iter().filter(|file| file.path == archive);
         let number = match known.find_map(|file| file.member) {
@@ -441,12 +487,21 @@ impl InputList {
             }
         };
         let found = self.archives.get(number).ok_or(io::ErrorKind::NotFound)?;
-        let index = found.choose(Some(member))?;
-        self.files.push(InputFile {
-            path: archive.to_owned(),
-            member: Some((number, index)),
-            ..input.clone()
-        });
+        let inner = format!("{}!", member.strip_prefix("./").unwrap_or(member));
+        let members = found.members().iter().enumerate();
+        let inside = members.filter(|(_, name)| name.starts_with(&inner));
+        let mut indexes: Vec<usize> = inside.map(|(index, _)| index).collect();
+        if indexes.is_empty() {
+            indexes.push(found.choose(Some(member))?);
+        }
+        for index in indexes {
+            self.files.push(InputFile {
+                path: archive.to_owned(),
+                name: found.member_name(&profkit_data::path_text(archive), index),
+                weight: input.weight,
+                member: Some((number, index)),
+            });
+        }
         Ok(())
     }
 
@@ -498,6 +553,10 @@ impl InputList {
                 self.notes.push(InputNote::OutputInFolder { path });
                 continue;
             }
+            if !is_named_as_archive(&path) && !may_be_profile(&path) {
+                self.skip(profkit_data::path_text(&path));
+                continue;
+            }
             self.add_file(InputFile::new(path, folder.weight), id, false, again);
         }
         if self.files.len() + self.same.len() == before {
@@ -507,6 +566,10 @@ impl InputList {
         }
         Ok(())
     }
+}
+
+fn is_named_as_archive(path: &Path) -> bool {
+    path.file_name().is_some_and(ArchiveFormat::is_named_so)
 }
 
 fn exists(path: &OsStr) -> bool {
@@ -614,12 +677,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_earlier_report_in_a_folder_is_no_input() {
+    fn an_earlier_report_among_many_files_is_no_input() {
         let folder = tempfile::tempdir().unwrap();
         let report = folder.path().join("report.json");
         fs::write(&report, "{\n  \"schema\": \"profkit-merge\"\n}").unwrap();
         fs::write(folder.path().join("run"), "run").unwrap();
-        let mut list = InputList::collect(&[folder.path().into()], &[], None).unwrap();
+        let all = folder.path().join("r*");
+        let mut list = InputList::collect(&[all.into()], &[], None).unwrap();
         list.leave_out_report(&report);
         assert_eq!((list.files.len(), list.notes.len()), (1, 1));
         assert!(list.files[0].path.ends_with("run"));
@@ -633,8 +697,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir_all(root.join("b/c")).unwrap();
-        for name in ["z", "b/c/x.bin", "b/y", "out", ".out.x.tmp"] {
-            fs::write(root.join(name), name).unwrap();
+        for name in [
+            "z.profraw",
+            "b/c/x.bin",
+            "b/y.mip.gz",
+            "b/z.c",
+            "out",
+            ".out.x.tmp",
+        ] {
+            let bytes: &[u8] = match name {
+                "b/c/x.bin" => b"main\n1\n1\n5\n",
+                _ => b"int main() {}",
+            };
+            fs::write(root.join(name), bytes).unwrap();
         }
         let list = InputList::collect(&[root.into()], &[], Some(&root.join("out"))).unwrap();
         let names: Vec<_> = list
@@ -642,8 +717,11 @@ mod tests {
             .iter()
             .map(|file| file.path.strip_prefix(root).unwrap().to_str().unwrap())
             .collect();
-        assert_eq!(names, ["b/c/x.bin", "b/y", "z"]);
-        assert_eq!(list.notes.len(), 1);
+        assert_eq!(names, ["b/c/x.bin", "b/y.mip.gz", "z.profraw"]);
+        let [_, InputNote::NoProfiles { first, count: 1 }] = &list.notes[..] else {
+            panic!("{:?}", list.notes);
+        };
+        assert!(first[0].ends_with("b/z.c"), "{first:?}");
         assert!(
             matches!(&list.notes[0], InputNote::OutputInFolder { path } if path.ends_with("out"))
         );

@@ -23,6 +23,13 @@ pub enum InputNote {
         /// The path of the file that is left out.
         path: PathBuf,
     },
+    /// Files in folders and archives are skipped, because they are no profiles.
+    NoProfiles {
+        /// The names of the first of these files.
+        first: Vec<String>,
+        /// The number of these files.
+        count: u64,
+    },
     /// A folder contains no files to merge.
     EmptyFolder {
         /// The name of the folder.
@@ -39,6 +46,15 @@ pub enum InputNote {
         /// A suggestion to the user for dealing with the damage.
         hint: &'static str,
     },
+    /// An archive has several members of one name. Only the last one is used, as unpacking leaves only the last one.
+    RepeatedMember {
+        /// The name of the member, as `ARCHIVE!MEMBER`.
+        name: String,
+        /// The number of members of this name.
+        times: u64,
+    },
+    /// The number of further names that several members of an archive have.
+    MoreRepeatedMembers(u64),
     /// An archive contains no files.
     EmptyArchive {
         /// The name of the archive.
@@ -114,17 +130,41 @@ impl fmt::Display for InputNote {
                 let members = plural(*members as u64, "member");
                 write!(f, "{name}: {problem}; {members} can be read; {hint}")
             }
+            InputNote::RepeatedMember { name, times } => {
+                let times = times_text(*times);
+                write!(
+                    f,
+                    "{name} is in the archive {times}: only the last one counts, as if the archive were unpacked"
+                )
+            }
+            InputNote::MoreRepeatedMembers(count) => write!(
+                f,
+                "… and {} more that are in the archive several times",
+                plural(*count, "file")
+            ),
             InputNote::EmptyArchive { name } => {
                 write!(f, "{name}: this archive holds no files to merge")
+            }
+            InputNote::NoProfiles { first, count } => {
+                let more = count.saturating_sub(first.len() as u64);
+                let mut names = first.join(", ");
+                if more > 0 {
+                    names.push_str(&format!(" and {} more", grouped(more)));
+                }
+                let count = match count {
+                    1 => "1 other file is skipped, because it is no profile".to_owned(),
+                    count => format!(
+                        "{} other files are skipped, because they are no profiles",
+                        grouped(*count)
+                    ),
+                };
+                write!(f, "{count}: {names}")
             }
             InputNote::EmptyFolder { name } => {
                 write!(f, "{name}: this folder holds no files to merge")
             }
             InputNote::Repeated { path, times } => {
-                let times = match times {
-                    2 => "twice".to_owned(),
-                    times => format!("{times} times"),
-                };
+                let times = times_text(*times);
                 let path = path_text(path);
                 write!(f, "{path} is named {times}: its counts are added {times}")
             }
@@ -158,5 +198,12 @@ impl fmt::Display for InputNote {
                 write!(f, "… and {} passed over", plural(*count, "path"))
             }
         }
+    }
+}
+
+fn times_text(times: u64) -> String {
+    match times {
+        2 => "twice".to_owned(),
+        times => format!("{times} times"),
     }
 }

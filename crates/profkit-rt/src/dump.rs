@@ -123,7 +123,7 @@ pub unsafe fn signed_open(path: *const u8, how: Open) -> i32 {
 }
 
 /// Frequent errors: numbers, each with a zero-terminated text. Another zero follows the last text.
-const ERRORS: &[u8] = b"\x02: no such folder\0\x0d: permission denied\0\x14: not a folder\0\x1c: no space left on device\0\x1e: read-only file system\0\0";
+const ERRORS: &[u8] = b"\x02: no such folder\0\x0d: permission denied\0\x14: not a folder\0\x1b: the process may not write files of this size\0\x1c: no space left on device\0\x1e: read-only file system\0\0";
 
 #[inline(never)]
 pub fn complain(names: &mut Names, what: &[u8], number: i32) {
@@ -208,6 +208,10 @@ impl State {
     pub fn write(&mut self, adding: Adding) -> i32 {
         // SAFETY: a `Text` is always zero-terminated.
         let special = unsafe { sys::is_special(self.names.name.as_ptr()) };
+        let size = self.part.size_with(self.names.build_id.length());
+        if !special && sys::largest_file() < size as u64 {
+            return error::FILE_TOO_LARGE;
+        }
         let file = loop {
             let mut path = self.names.name.as_ptr();
             let mut how = Open::Write;

@@ -63,9 +63,17 @@ impl Part {
         }
     }
 
+    /// The size of the raw file in bytes.
     #[cfg(profkit_rt_api)]
+    #[inline(always)]
     pub fn size(&self) -> usize {
-        let id = self.build_id.length();
+        self.size_with(self.build_id.length())
+    }
+
+    /// The size of the raw file in bytes, with a build id of `id` bytes.
+    #[cfg(not(profkit_rt_small))]
+    #[inline(always)]
+    pub fn size_with(&self, id: usize) -> usize {
         raw_header::SIZE
             + id
             + build_id_padding(id)

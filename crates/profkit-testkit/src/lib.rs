@@ -14,6 +14,7 @@ pub mod conformance;
 pub mod corpus;
 mod fixtures;
 pub mod heap;
+mod killer;
 mod llvm;
 pub mod llvm_23;
 pub mod matrix;
@@ -37,6 +38,7 @@ pub use fixtures::{
     target_folder,
 };
 pub use heap::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump};
+pub use killer::Killer;
 pub use llvm::{Llvm, RELEASES, REQUIRE_VARIABLE, on_path, skip};
 pub use mutate::{Rng, mutate};
 pub use odd_samples::{OddSamples, odd_sample_text};

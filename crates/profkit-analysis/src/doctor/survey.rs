@@ -2,30 +2,21 @@
 use super::examine::{Diagnosis, Verdict, examine, unreadable};
 use super::groups::Counts;
 use super::what::Advice;
-use profkit_data::ForeignFile;
-use profkit_data::detect::{FileKind, detect};
-use profkit_data::stored::expand_front;
-use profkit_merge::files::{InputFile, InputList, InputNote, ListError, MissingInput};
+use profkit_merge::files::{InputList, InputNote, ListError, MissingInput};
 use profkit_merge::{Inputs, Threads};
-use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The number of files that each thread examines before their diagnoses are passed on. A larger number costs memory,
 /// because all diagnoses of a batch are kept until the last file of the batch is examined.
 const BATCH_PER_THREAD: usize = 16;
 
-/// The number of bytes at the start of a compressed file that are expanded to find out whether it is a profile.
-const FRONT: u64 = 64 << 10;
-
 /// The files that are to be examined.
 #[derive(Debug)]
 pub struct Survey {
     list: InputList,
-    /// The paths that the user named. Files at other paths are examined only if they look like profiles.
-    named: FxHashSet<PathBuf>,
     missing: Vec<MissingInput>,
 }
 
@@ -36,11 +27,20 @@ impl Survey {
     /// Finds the files. Each path may be a file, a folder, an archive, a pattern such as `runs/*.profraw`, or `-` for
     /// standard input.
     pub fn new(paths: &[PathBuf]) -> Self {
-        let mut named = FxHashSet::default();
+        let mut seen = BTreeSet::new();
+        let paths: Vec<OsString> = paths
+            .iter()
+            .filter(|path| seen.insert(*path))
+            .map(|path| path.clone().into_os_string())
+            .collect();
+        if let Ok(list) = InputList::collect(&paths, &[], None) {
+            let missing = Vec::new();
+            return Survey { list, missing };
+        }
         let mut missing = Vec::new();
-        let mut found: Vec<OsString> = Vec::new();
-        for path in paths.iter().filter(|path| named.insert((*path).clone())) {
-            let path = [path.clone().into_os_string()];
+        let mut found = Vec::new();
+        for path in paths {
+            let path = [path];
             match InputList::collect(&path, &[], None) {
                 Ok(_) => found.extend(path),
                 Err(error) => missing.extend(problems(error)),
@@ -51,11 +51,7 @@ impl Survey {
             missing.extend(problems(error));
             InputList::default()
         });
-        Survey {
-            list,
-            named,
-            missing,
-        }
+        Survey { list, missing }
     }
 
     /// The number of files that were found. Their contents have not been examined yet.
@@ -68,14 +64,17 @@ impl Survey {
         self.list.files.is_empty()
     }
 
-    /// Returns the notes about paths that are left out. Such a path is in a named folder, and is neither a file nor a
-    /// link to a file.
+    /// Returns the notes about paths that are left out: what is neither a file nor a link to a file, and members of an
+    /// archive that a later member replaces.
     pub fn notes(&self) -> impl Iterator<Item = &InputNote> {
         let notes = self.list.notes.iter();
         notes.filter(|note| {
             matches!(
                 note,
-                InputNote::PassedOver { .. } | InputNote::MorePassedOver(_)
+                InputNote::PassedOver { .. }
+                    | InputNote::MorePassedOver(_)
+                    | InputNote::RepeatedMember { .. }
+                    | InputNote::MoreRepeatedMembers(_)
             )
         })
     }
@@ -94,7 +93,6 @@ impl Survey {
             counts.add(diagnosis.verdict);
             each(name, diagnosis)
         };
-        let mut passed_over = 0;
         let batch = BATCH_PER_THREAD * threads.count();
         for start in (0..self.len()).step_by(batch) {
             let indexes = (start..self.len().min(start + batch)).collect();
@@ -105,9 +103,8 @@ impl Survey {
                 diagnosis
             });
             for (file, diagnosis) in self.list.files.iter().skip(start).zip(diagnoses) {
-                match diagnosis {
-                    Some(diagnosis) => report(&file.name, diagnosis)?,
-                    None => passed_over += 1,
+                if let Some(diagnosis) = diagnosis {
+                    report(&file.name, diagnosis)?;
                 }
             }
         }
@@ -133,23 +130,15 @@ impl Survey {
             let advice = hint(Path::new(&missing.name), &missing.error);
             report(&missing.name, unreadable(&missing.error, advice))?;
         }
-        counts.passed_over = passed_over;
+        counts.passed_over = self.list.skipped();
         Ok(counts)
     }
 
-    /// Examines one file; `None` if the user did not name the file and it does not look like a profile.
     fn one(&self, index: usize, hint: Hint<'_>) -> Option<Diagnosis> {
         let file = self.list.files.get(index)?;
-        let is_named = !file.is_member() && self.named.contains(&file.path);
-        if !is_named && !file.is_member() && !is_candidate(&file.path) {
-            return None;
-        }
         let found = match self.list.open(index, &mut Vec::new()) {
             Ok(data) => {
                 let bytes: &[u8] = data.as_ref();
-                if file.is_member() && !has_extension(member_path(file)) && !begins_like(bytes) {
-                    return None;
-                }
                 let mut diagnosis = examine(bytes);
                 if let Some(problem) = data.problem() {
                     diagnosis.cut(problem);
@@ -187,66 +176,4 @@ fn problems(error: ListError) -> Vec<MissingInput> {
         name,
         error,
     }]
-}
-
-/// The path of a member in its archive.
-fn member_path(file: &InputFile) -> &Path {
-    let name = file.name.rsplit_once('!').map_or("", |(_, member)| member);
-    Path::new(name)
-}
-
-/// Whether a file in a folder may be a profile. Every file with the extension of a profile is accepted; another file is
-/// accepted if it begins with the magic of a profile.
-pub(crate) fn is_candidate(path: &Path) -> bool {
-    if has_extension(path) {
-        return true;
-    }
-    let mut head = Vec::new();
-    let file = std::fs::metadata(path)
-        .ok()
-        .filter(std::fs::Metadata::is_file)
-        .and_then(|_| File::open(path).ok());
-    let Some(mut file) = file else {
-        // A folder stays in the list, and so does a file that cannot be opened: the caller then reports it.
-        return true;
-    };
-    if file.by_ref().take(64).read_to_end(&mut head).is_err() {
-        return false;
-    }
-    let compressed = matches!(
-        detect(&head),
-        FileKind::Foreign(ForeignFile::Gzip | ForeignFile::Zstd | ForeignFile::Xz)
-    );
-    if compressed && file.take(FRONT).read_to_end(&mut head).is_ok() {
-        let front = expand_front(&head).ok().flatten();
-        return front.is_some_and(|(bytes, _)| begins_like(&bytes));
-    }
-    begins_like(&head)
-}
-
-/// Whether a file begins with the magic of a profile. Text profiles and MIP maps have no magic, so only their extension
-/// shows what they are.
-fn begins_like(head: &[u8]) -> bool {
-    let kind = detect(head.get(..64).unwrap_or(head));
-    kind.family().is_some() && !kind.is_text() && kind != FileKind::MipMap
-}
-
-/// Whether a file has the extension of a profile. An extension of a compressed file may follow, as in `a.profraw.gz`.
-fn has_extension(path: &Path) -> bool {
-    const PROFILES: [&str; 8] = [
-        "afdo",
-        "profraw",
-        "profdata",
-        "proftext",
-        "memprofraw",
-        "mipraw",
-        "mipmap",
-        "mip",
-    ];
-    let is_one = |path: &Path, known: &[&str]| {
-        let extension = path.extension();
-        extension.is_some_and(|extension| known.iter().any(|known| extension == *known))
-    };
-    let stem = path.file_stem().map_or(Path::new(""), Path::new);
-    is_one(path, &PROFILES) || is_one(path, &["gz", "zst", "xz"]) && is_one(stem, &PROFILES)
 }

@@ -41,13 +41,10 @@ pub fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
         .collect()
 }
 
-pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
-    let parts = if args.file.is_dir() {
-        parts(&args.file)?
-    } else {
-        Vec::new()
-    };
-    let name = profkit_data::path_text(&args.file);
+/// Shows a recording. `folder` is the folder that `input` is the head of, if it is one of several files.
+pub fn run(args: &ShowArgs, input: &Input, folder: Option<&Path>) -> exit::Result {
+    let parts = folder.map(parts).transpose()?.unwrap_or_default();
+    let name = folder.map_or_else(|| input.name().to_owned(), profkit_data::path_text);
     let bytes: Vec<&[u8]> = parts.iter().map(|part| part.bytes()).collect();
     let recording = Recording::open_folder(input.bytes(), &bytes)
         .map_err(|error| Failure::file(&name, &error))?;

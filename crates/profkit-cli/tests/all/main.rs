@@ -22,6 +22,7 @@ mod mip_arm;
 mod mip_cargo;
 mod mip_cc;
 mod mip_edges;
+mod mip_faults;
 mod mip_lto;
 mod mip_macho;
 mod mip_pipelines;

@@ -16,7 +16,7 @@ targets:         [ x86_64-macos, arm64-macos ]
 install-name:    '/usr/lib/libSystem.B.dylib'
 exports:
   - targets:         [ x86_64-macos, arm64-macos ]
-    symbols:         [ dyld_stub_binder, ___cxa_atexit, ___error, _close, _flock, _getenv, _getpid, _lseek, _open,
+    symbols:         [ dyld_stub_binder, ___cxa_atexit, ___error, _close, _flock, _getenv, _getpid, _getrlimit, _lseek, _open,
                        _pthread_atfork, _read, _rename, _sched_yield, _sigaction, _signal, _unlink, _write ]
 ...
 ";

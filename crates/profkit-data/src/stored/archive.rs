@@ -3,7 +3,7 @@ use super::{Compression, Ending, Front, MOST_EXPANDED, StoredError, expand_front
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -183,6 +183,14 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         self.format
     }
 
+    /// The bytes of the archive, if members are parts of them; `None` for a zip archive, whose members are decompressed.
+    pub fn bytes(&self) -> Option<&B> {
+        match &self.source {
+            Source::Tar { bytes, .. } => Some(bytes),
+            Source::Zip { .. } | Source::Nothing => None,
+        }
+    }
+
     /// The names of the regular files in the archive, in the order of the archive.
     pub fn members(&self) -> &[String] {
         &self.members
@@ -199,7 +207,15 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
     /// # Errors
     /// An error if the member is damaged, too large, or compressed in a way that is not supported.
     pub fn read(&self, index: usize) -> Result<Front<Cow<'_, [u8]>>, StoredError> {
-        let front = match &self.source {
+        expand_member(self.read_stored(index)?)
+    }
+
+    /// Returns the bytes of a member as [`read`](Self::read) does, but does not decompress a compressed member.
+    ///
+    /// # Errors
+    /// The errors of [`read`](Self::read).
+    pub fn read_stored(&self, index: usize) -> Result<Front<Cow<'_, [u8]>>, StoredError> {
+        Ok(match &self.source {
             Source::Tar {
                 bytes,
                 places,
@@ -226,8 +242,7 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
                 (Cow::Owned(read_member(file, ArchiveFormat::Zip)?), None)
             }
             Source::Nothing => return Err(StoredError::Changed),
-        };
-        expand_member(front)
+        })
     }
 }
 
@@ -323,23 +338,38 @@ impl fmt::Debug for TarMember<'_> {
 }
 
 impl TarMember<'_> {
-    /// Returns the bytes of the member. If the archive is cut off within the member, the bytes before the cut are
-    /// returned, together with the error.
+    /// The size of the member in bytes, as the archive states it.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Copies the bytes of the member to `to`. Returns their number. If the archive is cut off within the member, the
+    /// bytes before the cut are copied, and the second part of the result is the error.
     ///
     /// # Errors
-    /// An error if the member is damaged or larger than [`MOST_EXPANDED`].
-    pub fn read(self) -> Result<Front<Vec<u8>>, StoredError> {
+    /// An error if the member is damaged or larger than [`MOST_EXPANDED`], or if `to` cannot be written to.
+    pub fn copy(self, to: &mut dyn Write) -> Result<Front<u64>, StoredError> {
         if self.size > MOST_EXPANDED {
             return Err(StoredError::TooLarge {
                 limit: MOST_EXPANDED,
             });
         }
-        let mut bytes = Vec::new();
-        let read = self.bytes.read_to_end(&mut bytes);
-        let found = bytes.len() as u64;
-        match read {
-            Ok(_) if found == self.size => Ok((bytes, None)),
-            Err(error) if bytes.is_empty() || !self.ended.load(Ordering::Relaxed) => {
+        let mut found = 0;
+        let mut buffer = vec![0; COPIED_AT_ONCE];
+        let end = loop {
+            let read = match self.bytes.read(&mut buffer) {
+                Ok(0) => break None,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => break Some(error),
+            };
+            to.write_all(buffer.get(..read).unwrap_or_default())
+                .map_err(|error| StoredError::NoRoom { error })?;
+            found += read as u64;
+        };
+        match end {
+            None if found == self.size => Ok((found, None)),
+            Some(error) if found == 0 || !self.ended.load(Ordering::Relaxed) => {
                 Err(StoredError::DamagedArchive {
                     format: ArchiveFormat::Tar,
                     error,
@@ -350,11 +380,14 @@ impl TarMember<'_> {
                     found,
                     expected: self.size,
                 };
-                Ok((bytes, Some(problem)))
+                Ok((found, Some(problem)))
             }
         }
     }
 }
+
+/// The number of bytes of a member that are decompressed and then written.
+const COPIED_AT_ONCE: usize = 64 << 10;
 
 /// Calls `each` for every regular file of a compressed tar archive, with the name and the contents of the file. The
 /// files come in the order of the archive. The function ends early if `each` returns false.

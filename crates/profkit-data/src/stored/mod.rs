@@ -1,5 +1,5 @@
 //! Reads profiles that are stored compressed or in archives. Compressed files and archives are recognised by their
-//! content and decompressed in memory; nothing is written to disk.
+//! content and decompressed in memory.
 mod archive;
 mod compressed;
 mod member;
@@ -67,6 +67,16 @@ pub enum StoredError {
         /// The error of the library that reads the archive.
         error: io::Error,
     },
+    /// The members of a compressed archive need a temporary file, which cannot be written.
+    NoRoom {
+        /// The error of writing the temporary file.
+        error: io::Error,
+    },
+    /// The archive, with the archives in it, has too many members.
+    TooManyMembers {
+        /// The maximum number of members.
+        limit: usize,
+    },
     /// The archive changed after its members were listed: a listed member is missing.
     Changed,
 }
@@ -113,6 +123,14 @@ impl fmt::Display for StoredError {
             StoredError::UnsupportedMember { error } => {
                 write!(f, "the member of the zip archive cannot be read: {error}")
             }
+            StoredError::NoRoom { error } => write!(
+                f,
+                "the archive cannot be unpacked into a temporary file: {}",
+                crate::system_text(error)
+            ),
+            StoredError::TooManyMembers { limit } => {
+                write!(f, "the archive has more than {limit} files")
+            }
             StoredError::Changed => f.write_str("the archive changed while it was read"),
         }
     }
@@ -146,6 +164,8 @@ impl StoredError {
             StoredError::UnsupportedMember { error } => {
                 StoredError::UnsupportedMember { error: same(error) }
             }
+            StoredError::NoRoom { error } => StoredError::NoRoom { error: same(error) },
+            &StoredError::TooManyMembers { limit } => StoredError::TooManyMembers { limit },
             StoredError::Changed => StoredError::Changed,
         }
     }
@@ -174,6 +194,10 @@ impl StoredError {
             StoredError::UnsupportedMember { .. } => {
                 "unpack the archive with the program that made it, and give the files"
             }
+            StoredError::NoRoom { .. } => {
+                "let the environment variable TMPDIR name a folder with more room, or unpack the archive and give the folder"
+            }
+            StoredError::TooManyMembers { .. } => "unpack the archive and give the folder",
             StoredError::Changed => "run the command again when nothing writes to the archive",
         }
     }

@@ -196,7 +196,11 @@ fn members_of_a_large_compressed_archive_are_read_by_several_threads() {
         let mut header = tar::Header::new_gnu();
         header.set_size(2 << 20);
         builder
-            .append_data(&mut header, format!("{run}"), &vec![run; 2 << 20][..])
+            .append_data(
+                &mut header,
+                format!("{run}.profraw"),
+                &vec![run; 2 << 20][..],
+            )
             .unwrap();
     }
     let path = write(
@@ -336,4 +340,167 @@ fn a_compressed_archive_with_an_endless_name_ends() {
     assert_eq!(list.len(), 0);
     let problem = format!("{:?}", list.notes);
     assert!(problem.contains("larger than 1 MiB"), "{problem}");
+}
+
+fn tar_of(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, bytes) in members {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(bytes.len() as u64);
+        builder.append_data(&mut header, name, *bytes).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn zip_of(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    for (name, bytes) in members {
+        writer.start_file(*name, options).unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+/// As `tar -x` leaves the last one.
+#[test]
+fn of_members_with_one_name_the_last_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = tar_of(&[
+        ("a.profraw", b"old"),
+        ("b.profraw", b"only"),
+        ("./a.profraw", b"newer"),
+        ("c/a.profraw", b"another"),
+        (".//a.profraw", b"newest"),
+    ]);
+    let extracted = folder.path().join("extracted");
+    std::fs::create_dir(&extracted).unwrap();
+    let path = write(folder.path(), "a.tar", &bytes);
+    let tar = std::process::Command::new("tar")
+        .arg("-xf")
+        .arg(&path)
+        .arg("-C")
+        .arg(&extracted)
+        .status();
+    assert!(tar.is_ok_and(|status| status.success()));
+    for (name, bytes) in [("a.tar", bytes.clone()), ("a.tar.gz", gzip(&bytes))] {
+        let path = write(folder.path(), name, &bytes);
+        let list = listed(&path);
+        assert_eq!(list.len(), 3, "{name}");
+        for index in 0..list.len() {
+            let member = list.name(index).rsplit_once('!').unwrap().1.to_owned();
+            let expected = std::fs::read(extracted.join(&member)).unwrap();
+            assert_eq!(bytes_of(&list, index), expected, "{name}!{member}");
+        }
+        let notes: Vec<_> = list.notes.iter().map(ToString::to_string).collect();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(
+            notes[0].contains("is in the archive 3 times"),
+            "{}",
+            notes[0]
+        );
+    }
+}
+
+#[test]
+fn archives_in_archives_are_opened_to_a_depth() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = gzip(&tar_of(&[("runs/1.proftext", PROFILE)]));
+    for (name, outer) in [
+        ("o.zip", zip_of(&[("in.tgz", &inner), ("b", PROFILE)])),
+        ("o.tar", tar_of(&[("in.tgz", &inner), ("b", PROFILE)])),
+        ("o.txz", xz(&tar_of(&[("in.tgz", &inner), ("b", PROFILE)]))),
+    ] {
+        let path = write(folder.path(), name, &outer);
+        let list = listed(&path);
+        assert!(list.notes.is_empty(), "{:?}", list.notes);
+        let names: Vec<_> = (0..list.len()).map(|index| list.name(index)).collect();
+        let path = path.display();
+        assert_eq!(
+            names,
+            [
+                format!("{path}!in.tgz!runs/1.proftext"),
+                format!("{path}!b")
+            ]
+        );
+        assert_eq!(bytes_of(&list, 0), PROFILE);
+        // The names that reports print can be given again.
+        for name in [names[0].as_ref(), &format!("{path}!in.tgz")] {
+            let again = listed(Path::new(name));
+            assert_eq!((again.len(), again.name(0)), (1, names[0].clone()));
+            assert_eq!(bytes_of(&again, 0), PROFILE);
+        }
+        let opened = crate::Input::open(Path::new(names[0].as_ref())).unwrap();
+        assert_eq!(opened.bytes(), PROFILE);
+    }
+    // Deeper than the limit, an archive is a file.
+    let mut bytes = tar_of(&[("a.proftext", PROFILE)]);
+    for _ in 0..super::MOST_NESTED {
+        bytes = tar_of(&[("deep.tar", &bytes)]);
+    }
+    let list = listed(&write(folder.path(), "deep.tar", &bytes));
+    assert_eq!(bytes_of(&list, 0), PROFILE);
+    let list = listed(&write(
+        folder.path(),
+        "deeper.tar",
+        &tar_of(&[("deep.tar", &bytes)]),
+    ));
+    assert!(list.name(0).ends_with("!deep.tar"), "{}", list.name(0));
+}
+
+#[test]
+fn a_damaged_archive_in_an_archive_is_named() {
+    use crate::InputNote;
+    let folder = tempfile::tempdir().unwrap();
+    let whole = tar(3);
+    let cut = gzip(&whole[..512 * 4]);
+    let path = write(
+        folder.path(),
+        "o.zip",
+        &zip_of(&[("in.tar.gz", &cut), ("b", PROFILE)]),
+    );
+    let list = listed(&path);
+    // The archive has the header of a second member, and none of its bytes.
+    assert_eq!(list.len(), 3);
+    assert!(list.open(1, &mut Vec::new()).unwrap().problem().is_some());
+    let [InputNote::DamagedArchive { name, members, .. }] = &list.notes[..] else {
+        panic!("{:?}", list.notes);
+    };
+    assert_eq!(
+        (name.as_str(), *members),
+        (&*format!("{}!in.tar.gz", path.display()), 2)
+    );
+}
+
+#[test]
+fn an_archive_has_limits() {
+    use super::spool::Allowance;
+    let bytes = gzip(&tar(3));
+    let few = Allowance {
+        members: 2,
+        ..Allowance::default()
+    };
+    let small = Allowance {
+        unpacked: 20,
+        ..Allowance::default()
+    };
+    for mut allowance in [few, small] {
+        let is_few = allowance.members == 2;
+        let file = super::ArchiveFile::with_allowance(
+            crate::InputData::Buffer(bytes.clone()),
+            &mut allowance,
+        );
+        let file = file.unwrap();
+        let [problem] = file.problems() else {
+            panic!("{:?}", file.problems());
+        };
+        let is_expected = match problem.error {
+            StoredError::TooManyMembers { .. } => is_few,
+            StoredError::TooLarge { .. } => !is_few,
+            _ => false,
+        };
+        assert!(is_expected, "{problem:?}");
+        assert_eq!(file.members().len(), problem.members);
+    }
 }

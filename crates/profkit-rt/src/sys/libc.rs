@@ -141,6 +141,27 @@ pub fn process() -> u32 {
     unsafe { c_getpid() as u32 }
 }
 
+/// The most bytes that this process may write into one file (`ulimit -f`). A write beyond them ends the process by a
+/// signal.
+#[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+pub fn largest_file() -> u64 {
+    /// The type `rlim_t`: glibc's has the size of a pointer, that of other systems has 64 bits.
+    #[cfg(any(target_env = "gnu", target_os = "android"))]
+    type Limit = usize;
+    #[cfg(not(any(target_env = "gnu", target_os = "android")))]
+    type Limit = u64;
+    extern "C" {
+        fn getrlimit(resource: i32, limits: *mut [Limit; 2]) -> i32;
+    }
+    const FILE_SIZE: i32 = 1;
+    // The current limit and the highest.
+    let mut limits = [Limit::MAX; 2];
+    // SAFETY: libc writes only the two numbers.
+    let _ = checked(|| unsafe { getrlimit(FILE_SIZE, &mut limits) } as isize);
+    // No limit is the largest number of the type (on macOS half of it), which no profile has.
+    limits[0] as u64
+}
+
 /// Lets another thread run.
 pub fn pause() {
     // SAFETY: the function has no arguments.

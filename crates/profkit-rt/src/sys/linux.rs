@@ -2,6 +2,8 @@
 //! headers.
 use super::{error, Open, Result};
 use core::arch::asm;
+#[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+use core::ptr::addr_of_mut;
 
 #[cfg(target_arch = "x86_64")]
 mod number {
@@ -16,6 +18,8 @@ mod number {
     pub const OPENAT: usize = 257;
     pub const UNLINKAT: usize = 263;
     pub const RENAMEAT: usize = 264;
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+    pub const PRLIMIT: usize = 302;
     pub const STATX: usize = 332;
     pub const O_DIRECTORY: usize = 0o200_000;
 }
@@ -33,6 +37,8 @@ mod number {
     pub const SCHED_YIELD: usize = 124;
     pub const SIGACTION: usize = 134;
     pub const GETPID: usize = 172;
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+    pub const PRLIMIT: usize = 261;
     pub const STATX: usize = 291;
     pub const O_DIRECTORY: usize = 0o40_000;
 }
@@ -50,6 +56,8 @@ mod number {
     pub const OPENAT: usize = 322;
     pub const UNLINKAT: usize = 328;
     pub const RENAMEAT: usize = 329;
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+    pub const PRLIMIT: usize = 369;
     pub const STATX: usize = 397;
     pub const O_DIRECTORY: usize = 0o40_000;
 }
@@ -275,6 +283,23 @@ pub fn lock(file: i32) -> Result<()> {
 pub fn process() -> u32 {
     // SAFETY: the system call has no arguments.
     unsafe { call(number::GETPID, []) as u32 }
+}
+
+/// The most bytes that this process may write into one file (`ulimit -f`). A write beyond them ends the process by a
+/// signal.
+#[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+pub fn largest_file() -> u64 {
+    const FILE_SIZE: usize = 1;
+    // The current limit and the highest.
+    let mut limits = [u64::MAX; 2];
+    // SAFETY: the kernel writes only the two numbers. A kernel before 2.6.36 returns an error and writes nothing.
+    let _ = unsafe {
+        call(
+            number::PRLIMIT,
+            [0, FILE_SIZE, 0, addr_of_mut!(limits) as usize],
+        )
+    };
+    limits[0]
 }
 
 pub fn pause() {

@@ -1,57 +1,12 @@
 //! What goes wrong around a program that writes its profile: it is killed, the disk is full, the folder is read-only, the
 //! file is a link or of another program. The file is whole or as it was before, and the reason is on stderr.
-use crate::support::{ran, said, Program, ENDS};
-use profkit_testkit::{or_skip, succeed};
+use crate::support::{said, Program, ENDS};
+use profkit_testkit::{or_skip, succeed, Killer};
 use std::fs;
 use std::os::unix::fs::{symlink, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
-
-/// Runs a program, counts its system calls, and kills it at the Nth. System calls are counted from the start of the
-/// program if the first argument is "start", otherwise from the first `getppid` on. The exit code is 0 if the program
-/// came to its end, 1 if it was killed at the Nth call, 2 if it cannot be traced, 3 if another signal ended it.
-const KILLER: &str = r#"
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <stddef.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
-int main(int count, char **words) {
-  int counting = !strcmp(words[1], "start");
-  long left = atol(words[2]);
-  pid_t child = fork();
-  if (!child) {
-    if (ptrace(PTRACE_TRACEME, 0, 0, 0)) _exit(2);
-    raise(SIGSTOP);
-    execv(words[3], words + 3);
-    _exit(2);
-  }
-  int status, inside = 0;
-  waitpid(child, &status, 0);
-  if (WIFEXITED(status)) return 2;
-  ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
-  for (;;) {
-    if (ptrace(PTRACE_SYSCALL, child, 0, 0) || waitpid(child, &status, 0) < 0) return 2;
-    if (WIFEXITED(status)) return WEXITSTATUS(status);
-    if (WIFSIGNALED(status)) return 3;
-    if (WSTOPSIG(status) != (SIGTRAP | 0x80)) continue;
-    inside = !inside;
-    if (!inside) continue;
-    if (counting && left-- == 0) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      return 1;
-    }
-    long number = ptrace(PTRACE_PEEKUSER, child, offsetof(struct user_regs_struct, orig_rax), 0);
-    if (number == SYS_getppid) counting = 1;
-  }
-}
-"#;
 
 /// A program with many functions, whose profile is larger than a page. After it has called `getppid`, it only ends, and
 /// so writes its profile.
@@ -75,24 +30,9 @@ __attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) if (i %
 int main(void) { work(100); syscall(SYS_getppid); return 0; }
 "#;
 
-/// Compiles the program that kills other programs. If a process cannot be traced here, prints a message and returns
-/// `None`.
-fn killer(program: &Program) -> Result<PathBuf, String> {
-    let source = program.path("killer.c");
-    fs::write(&source, KILLER).unwrap();
-    let killer = program.path("killer");
-    ran(Command::new(program.llvm.clang())
-        .arg(&source)
-        .arg("-o")
-        .arg(&killer));
-    let tried = Command::new(&killer)
-        .args(["start", "1000000", "/bin/true"])
-        .status()
-        .unwrap();
-    if tried.code() == Some(2) {
-        return Err("processes cannot be traced on this machine".to_owned());
-    }
-    Ok(killer)
+/// The program that kills other programs, or why there is none here.
+fn killer(program: &Program) -> Result<Killer, String> {
+    Killer::new(&program.path(""), program.llvm.clang())
 }
 
 /// Runs the program again and again: the first run is killed at the first system call after the point `from`, the
@@ -100,36 +40,27 @@ fn killer(program: &Program) -> Result<PathBuf, String> {
 /// but leaves temporary files. Returns the files after each run, with their contents.
 fn killed_everywhere(
     program: &Program,
-    killer: &PathBuf,
+    killer: &Killer,
     from: &str,
     name: &str,
     variables: &[(&str, &str)],
     prepare: impl Fn(),
 ) -> Vec<Vec<(PathBuf, Vec<u8>)>> {
     let mut outcomes = Vec::new();
-    for at in 0..2000 {
-        prepare();
-        let status = Command::new(killer)
-            .current_dir(program.path(""))
-            .args([from, &at.to_string(), "./program"])
-            .env("LLVM_PROFILE_FILE", name)
-            .envs(variables.iter().copied())
-            .status()
-            .unwrap();
-        let files = program.files();
+    let mut command = Command::new("./program");
+    command
+        .current_dir(program.path(""))
+        .env("LLVM_PROFILE_FILE", name)
+        .envs(variables.iter().copied());
+    killer.everywhere(from, &command, prepare, |_| {
+        let files = program.files().into_iter();
         outcomes.push(
             files
-                .into_iter()
                 .map(|file| (file.clone(), fs::read(file).unwrap()))
                 .collect(),
         );
-        match status.code() {
-            Some(1) => {}
-            Some(0) => return outcomes,
-            other => panic!("{other:?}"),
-        }
-    }
-    panic!("the program never comes to its end");
+    });
+    outcomes
 }
 
 #[test]

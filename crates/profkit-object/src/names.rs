@@ -79,6 +79,25 @@ impl Demangled {
         self.path.rsplit("::").next().unwrap_or(&self.path)
     }
 
+    /// The trait of a method of Rust that implements one: `io::Write` of `<Vec<u8> as io::Write>::write`.
+    fn implemented_trait(&self) -> Option<&str> {
+        let inside = self.whole.strip_prefix('<')?;
+        let (mut depth, mut start) = (0usize, None);
+        for (at, one) in inside.char_indices() {
+            match one {
+                '<' => depth += 1,
+                '>' if depth == 0 => return inside.get(start?..at),
+                '>' => depth -= 1,
+                ' ' if depth == 0 => {
+                    let rest = inside.get(at..).unwrap_or_default();
+                    start = start.or(rest.starts_with(" as ").then_some(at + 4));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// Returns the parts of the name that a similar name may also have. The part that shows the similarity best comes
     /// first.
     fn parts(&self) -> Vec<(Part, String)> {
@@ -111,6 +130,10 @@ impl Demangled {
     /// if the names are not similar: at most a quarter of the letters in the paths may differ, or half of them if the
     /// base names are equal and the types or namespaces before them have to do with each other.
     fn distance(&self, other: &Demangled) -> Option<(usize, usize)> {
+        // Methods such as `write` belong to many traits. Those of different traits have nothing in common.
+        if self.implemented_trait() != other.implemented_trait() {
+            return None;
+        }
         let longer = self.path.len().max(other.path.len());
         let is_moved = self.base() == other.base() && self.is_near(other);
         let most = longer / if is_moved { 2 } else { 4 };
@@ -212,6 +235,24 @@ impl LikeNames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn methods_of_different_traits_are_not_alike() {
+        let name = |whole: &str, path: &str| Demangled {
+            whole: whole.to_owned(),
+            path: path.to_owned(),
+        };
+        let write = name("<Vec<u8> as io::Write>::write", "Vec::write");
+        let names = LikeNames::new(vec![write.clone()]);
+        let hasher = name("<Sip as Hasher>::write", "Sip::write");
+        assert_eq!(names.nearest(&hasher, None, |_| true), None);
+        assert_eq!(
+            names.nearest(&name("Hasher::write", "Hasher::write"), None, |_| true),
+            None
+        );
+        let other = name("<Bec<u8> as io::Write>::write", "Bec::write");
+        assert_eq!(names.nearest(&other, None, |_| true), Some(0));
+    }
 
     #[test]
     fn methods_of_unrelated_types_are_not_alike() {

@@ -74,7 +74,10 @@ pub fn demangle_with_hashes(name: &[u8]) -> Option<String> {
 fn demangle_local(name: &[u8], hashes: bool) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     let (prefix, symbol) = split_local(text);
-    let demangled = demangle::symbol(symbol, hashes);
+    // clang's number of the source file in names of local functions, which has up to 39 digits.
+    let plain = Some(symbol).filter(|_| !hashes).and_then(without_unique);
+    let symbol = plain.as_deref().unwrap_or(symbol);
+    let demangled = demangle::symbol(symbol, hashes).or(plain.clone());
     let shown = if is_codegen_unit(prefix) {
         demangled.unwrap_or_else(|| symbol.to_owned())
     } else if prefix.is_empty() {
@@ -86,6 +89,13 @@ fn demangle_local(name: &[u8], hashes: bool) -> Option<String> {
         Cow::Borrowed(_) => Some(shown),
         Cow::Owned(escaped) => Some(escaped),
     }
+}
+
+/// Returns a symbol without its part `.__uniq.N`; `None` if it has none.
+fn without_unique(symbol: &str) -> Option<String> {
+    let (before, after) = symbol.split_once(".__uniq.")?;
+    let rest = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    Some(format!("{before}{rest}"))
 }
 
 /// Whether the text before the name of a local function is not a file, but the name of a codegen unit of rustc:
@@ -111,6 +121,13 @@ pub fn without_hash(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     let (_, symbol) = split_local(text);
     demangle::is_rust(symbol).then(|| demangle(name)).flatten()
+}
+
+/// Whether a function is a Rust function, of which a program may have several instances that differ only in a hash
+/// ([`without_hash`]).
+pub fn is_instance(name: &[u8]) -> bool {
+    let text = std::str::from_utf8(name);
+    text.is_ok_and(|text| demangle::is_rust(split_local(text).1))
 }
 
 /// Returns the source file that LLVM puts before the name of a local function; `None` if the name has none.

@@ -1,13 +1,14 @@
 //! The page of a heap profile.
 use super::encode::{index, number};
 use super::functions::Interner;
-use super::{Contexts, Flame, Page};
+use super::{Allocating, Contexts, Flame, Page};
 use profkit_analysis::heap::{ContextSum, HeapFrame};
 use profkit_analysis::names;
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
 use profkit_report::flame::{HeapWeight, graph_of_heap};
 use profkit_report::heap::{HeapView, binary_note};
 use profkit_report::{grouped, percent, plural};
+use rustc_hash::FxHashMap;
 
 /// The largest number of bars of an access histogram.
 const MOST_BARS: usize = 64;
@@ -63,6 +64,7 @@ impl Page {
             by_temperature: true,
             note: "A function stands below its callers; its width is the number of bytes allocated in it and in what it called. Orange is memory that is accessed often, blue is memory that is rarely accessed and lives long.",
         });
+        page.allocating = allocating(view, &contexts);
         if contexts.len() > MOST_CONTEXTS {
             page.left_out.push(format!(
                 "the {} contexts with the fewest bytes (they are in the flame graph)",
@@ -75,6 +77,36 @@ impl Page {
             thresholds,
         ));
         page.damage(&heap.damage);
+    }
+}
+
+/// Adds up contexts by the function that allocates.
+fn allocating(view: &HeapView<'_>, contexts: &[Allocations]) -> Vec<Allocating> {
+    let mut sums: FxHashMap<String, Allocating> = FxHashMap::default();
+    for context in contexts {
+        let Some(frame) = view.heap.frames(context.stack).next() else {
+            continue;
+        };
+        let sum = sums.entry(name(&frame)).or_default();
+        let field = |field| context.block.get(field);
+        sum.bytes = sum.bytes.saturating_add(field(Field::TotalSize));
+        sum.allocations = sum.allocations.saturating_add(field(Field::AllocCount));
+    }
+    let sums = sums.into_iter();
+    let mut list: Vec<_> = sums
+        .map(|(function, sum)| Allocating { function, ..sum })
+        .collect();
+    list.sort_unstable_by(|one, other| {
+        let by_bytes = other.bytes.cmp(&one.bytes);
+        by_bytes.then_with(|| one.function.cmp(&other.function))
+    });
+    list
+}
+
+fn name(frame: &HeapFrame<'_>) -> String {
+    match frame.name {
+        Some(name) => names::display(name).into_owned(),
+        None => format!("{:#018x}", frame.frame.function),
     }
 }
 
@@ -128,10 +160,7 @@ fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds
 
 /// Returns a frame as text: the function, and the line in the source file or relative to the function's beginning.
 fn text(frame: &HeapFrame<'_>) -> String {
-    let name = match frame.name {
-        Some(name) => names::display(name).into_owned(),
-        None => format!("{:#018x}", frame.frame.function),
-    };
+    let name = name(frame);
     match frame.location {
         Some(place) => format!("{name}  {}:{}", names::printable(&place.file), place.line),
         None => match frame.binary {

@@ -106,6 +106,7 @@ pub fn convert(args: ConvertArgs) -> Result {
         destination: Destination::File(args.output.clone()),
         report: None,
         strict: args.report.strict,
+        names: Vec::new(),
     };
     Run::new(&args.report, replaced(&args)).merge(job, &one)
 }

@@ -25,7 +25,7 @@ use profkit_analysis::heap::{FrameRule, IndexedBinaries, LoadedHeap, ProgramFram
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
 use profkit_merge::families::{
-    are_samples, keep_family, not_heap_profiles, program_among, weighted_heap_profile,
+    are_samples, not_heap_profiles, program_among, weighted_heap_profile,
 };
 use profkit_merge::files::{InputList, InputNote, Subset, check_outputs, may_become_report};
 use profkit_merge::files::{is_stdio, read_into};
@@ -202,7 +202,7 @@ fn inputs(
     }
     let mut notes: Vec<_> = inputs.notes.iter().map(ToString::to_string).collect();
     if let Some(only) = args.only {
-        let others = keep_family(&mut inputs, only.family());
+        let others = only.keep(&mut inputs);
         notes.extend((others > 0).then(|| only.note(others)));
     }
     if !inputs.files.is_empty() {
@@ -292,6 +292,12 @@ impl InstrMerge<'_, '_> {
             destination,
             report: args.report.report.clone(),
             strict: args.report.strict,
+            names: self
+                .inputs
+                .files
+                .iter()
+                .map(|file| file.name.clone())
+                .collect(),
         };
         run.merge(job, self.opened)
     }

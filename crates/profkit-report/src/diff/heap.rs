@@ -130,7 +130,7 @@ impl HeapDiff<'_> {
             bytes: context.block.get(Field::TotalSize),
             average_lifetime_ms: average(&context.block, Field::TotalLifetime),
             lifetime_access_density: access_density(&context.block),
-            kind: self.hotness(context),
+            heat: self.hotness(context),
         };
         let stack = |(view, stack): (&HeapView<'_>, StackId)| view.json_stack(stack);
         let old_stack = change.old.as_ref().filter(|_| change.moved == Moved::Yes);
@@ -306,5 +306,5 @@ struct JsonFigures {
     average_lifetime_ms: f64,
     /// `None` if it is not known.
     lifetime_access_density: Option<f64>,
-    kind: &'static str,
+    heat: &'static str,
 }

@@ -153,7 +153,7 @@ pub fn binary_note(binary: &str, name: Option<&[u8]>) -> Option<String> {
 fn json_frame(known: HeapFrame<'_>) -> JsonFrame {
     JsonFrame {
         guid: format!("{:#018x}", known.frame.function),
-        name: known.name.map(|name| names::printable(name).into_owned()),
+        function: known.name.map(|name| names::printable(name).into_owned()),
         demangled: known.name.and_then(names::demangle),
         line_offset: known.frame.line_offset,
         column: known.frame.column,
@@ -176,7 +176,7 @@ fn json_frame(known: HeapFrame<'_>) -> JsonFrame {
 pub(crate) struct JsonFrame {
     guid: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    function: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     demangled: Option<String>,
     line_offset: u32,

@@ -48,11 +48,12 @@ const MOST_PARTS: usize = 16;
 
 const CONTEXT_TITLES: GroupTitles = ["Contexts", "contexts", "allocations", "bytes"];
 
-const COLUMNS: [&str; 7] = [
-    "kind",
+const COLUMNS: [&str; 8] = [
+    "heat",
     "bytes",
     "allocations",
     "average_lifetime_ms",
+    "accesses",
     "lifetime_access_density",
     "function",
     "stack",
@@ -167,7 +168,7 @@ impl HeapShow<'_> {
     fn json_context(&self, context: &Allocations, histograms: &Histograms) -> JsonContext {
         let block = &context.block;
         JsonContext {
-            kind: hotness_name(self.hotness(context)),
+            heat: hotness_name(self.hotness(context)),
             fields: block
                 .fields()
                 .map(|field| (field.name(), block.get(field)))
@@ -258,6 +259,7 @@ impl Answer for HeapShow<'_> {
             if form == RowForm::Csv {
                 let names = self.view.names(context.stack);
                 row["bytes"] = context.block.get(Field::TotalSize).into();
+                row["accesses"] = context.block.known(Field::TotalAccessCount).into();
                 row["allocations"] = context.block.get(Field::AllocCount).into();
                 row["function"] = self.view.site(context.stack).into();
                 row["stack"] = names.join(" < ").into();
@@ -368,7 +370,7 @@ struct JsonFile<'a> {
 
 #[derive(Serialize)]
 struct JsonContext {
-    kind: &'static str,
+    heat: &'static str,
     fields: std::collections::BTreeMap<&'static str, u64>,
     average_lifetime_ms: f64,
     /// `None` if it is not known.

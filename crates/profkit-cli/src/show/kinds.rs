@@ -91,6 +91,7 @@ const FITS: [(&str, &[Kind]); 30] = [
     ("folded", &[Kind::Heap, Kind::Sample]),
     ("flamegraph", &[Kind::Heap, Kind::Sample]),
     ("flamegraph-weight", HEAP),
+    ("whole-stacks", HEAP),
     ("cold-density", HEAP),
     ("cold-lifetime", HEAP),
     ("hot-density", HEAP),

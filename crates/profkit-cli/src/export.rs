@@ -4,6 +4,7 @@ use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::Heap;
 use crate::report::damage;
+use crate::show::recording::{Opened, functions, head_of_folder};
 use clap::{Args, ValueEnum};
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::heap::{HeapProfile, is_heap_alone};
@@ -14,6 +15,7 @@ use profkit_merge::files::{Content, Input, Output, check_outputs};
 use profkit_mip::create;
 use profkit_page::export::Stacks;
 use profkit_page::export::tables::{NoTable, Table, TableKind};
+use profkit_report::recording::unnamed_notes;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -32,12 +34,14 @@ Examples:
   profkit export app.profdata --to pprof -o app.pb.gz
   profkit export heap.memprofraw --binaries builds/ --to pprof -o heap.pb.gz
   profkit export samples.prof --to speedscope -o samples.speedscope.json
+  profkit export perf.data --binaries build/ --to firefox -o perf.json
   profkit export app.profdata --to csv --table counters -o counters.csv";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportArgs {
-    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input
+    /// The profile: instrumentation, sample, heap or MIP, or a recording of perf, recognised by content; - is standard
+    /// input
     #[arg(value_name = "PROFILE")]
     file: PathBuf,
 
@@ -122,7 +126,8 @@ pub fn run(args: &ExportArgs) -> exit::Result {
     let read = args.binaries.binaries.iter().chain([&args.file]);
     check_outputs(&[("the output", Some(&args.output))], read)?;
     let output = Output::new(&args.output, args.to.content())?;
-    let input = crate::io::open(&args.file)?;
+    let head = head_of_folder(&args.file);
+    let input = crate::io::open(head.as_deref().unwrap_or(&args.file))?;
     let mut bytes = Vec::new();
     let status = if args.to.is_table() {
         let (table, status) = table(args, &input)?;
@@ -189,6 +194,12 @@ fn table(args: &ExportArgs, input: &Input) -> Result<(Table, Status), Failure> {
         let table = Table::of_heap(name, kind, &heap, &Thresholds::default());
         return Ok((table.map_err(no_table)?, damage(name, &heap.damage)));
     }
+    if detect(input.bytes()) == FileKind::PerfData {
+        let failure = Failure::usage(format_args!(
+            "{name}: a recording has no table: it is exported to pprof, speedscope, firefox or folded"
+        ));
+        return Err(failure.with_hint("`profkit show --format csv` prints its functions as rows"));
+    }
     let kind = asked.unwrap_or(TableKind::Functions);
     let profile = opened(args, input)?;
     let (table, faults) = Table::of(name, kind, &profile).map_err(no_table)?;
@@ -237,8 +248,22 @@ fn stacks(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure>
         let status = damage(name, &heap.damage);
         return Ok((Stacks::of_heap(name, &heap), status));
     }
+    if detect(input.bytes()) == FileKind::PerfData {
+        return recording(args, input);
+    }
     let profile = opened(args, input)?;
     let (stacks, faults) = Stacks::of(name, &profile);
     let status = damage(name, &faults);
     Ok((stacks, status))
+}
+
+/// The stacks of a recording of perf.
+fn recording(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure> {
+    let opened = Opened::open(&args.file, input)?;
+    opened.read(|recording| {
+        let functions = functions(recording, &args.binaries, true)?;
+        crate::print::notes(unnamed_notes(&functions));
+        let stacks = Stacks::of_recording(input.name(), &functions);
+        Ok((stacks, opened.finish(recording)?))
+    })
 }

@@ -5,6 +5,7 @@ use crate::io::add_binaries as add_binaries_to;
 use crate::memprof::heap::{Heap, ThresholdArgs};
 use crate::print;
 use crate::show::correlation::join;
+use crate::show::recording::{Opened, functions, head_of_folder};
 use clap::Args;
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
@@ -28,6 +29,7 @@ use profkit_object::symbolize::Declarations;
 use profkit_page::source::SourceFolder;
 use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
 use profkit_report::diff::{DiffReport, HeapDiff};
+use profkit_report::recording::recording_damage;
 use std::path::PathBuf;
 
 /// The size in bytes of a page of memory, for the numbers of pages that the start of the program touches.
@@ -49,12 +51,14 @@ Examples:
   profkit report app.profdata --binaries app -o app.html
   profkit report app.prof --binaries app --source src/ -o app.html
   profkit report heap.memprofraw --binaries builds/ -o heap.html
+  profkit report perf.data --binaries build/ -o perf.html
   profkit report --size-limit 2000000 app.profdata -o small.html";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
-    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input
+    /// The profile: instrumentation, sample, heap or MIP, or a recording of perf, recognised by content; - is standard
+    /// input
     #[arg(value_name = "PROFILE")]
     file: PathBuf,
 
@@ -96,14 +100,17 @@ pub fn run(args: &ReportArgs) -> exit::Result {
     let read = read.chain(&args.binaries.binaries);
     check_outputs(&[("the page", Some(&args.output))], read)?;
     let output = Output::new(&args.output, Content::Text)?;
-    let input = crate::io::open(&args.file)?;
+    let head = head_of_folder(&args.file);
+    let input = crate::io::open(head.as_deref().unwrap_or(&args.file))?;
     if args.source.is_some() && is_heap(&input) {
         return Err(Failure::usage(
             "--source does not fit a heap profile: it shows the source of functions, and a heap profile has call stacks",
         ));
     }
     let old = old.map(crate::io::open).transpose()?;
-    let (mut page, status) = if is_heap(&input) {
+    let (mut page, status) = if detect(input.bytes()) == FileKind::PerfData {
+        recording(args, &input, old.is_some())?
+    } else if is_heap(&input) {
         heaps(args, &input, old.as_ref())?
     } else {
         page_of(args, &input, old.as_ref())?
@@ -281,6 +288,34 @@ fn compare(page: &mut Page, old: &Input, name: &str, new: AnyProfile<'_>) -> exi
         spelling: Spelling::Demangled,
     });
     Ok(damage(names[0], &first.damage))
+}
+
+/// Makes the page of a recording of perf.
+fn recording(
+    args: &ReportArgs,
+    input: &Input,
+    is_compared: bool,
+) -> Result<(Page, Status), Failure> {
+    let name = input.name();
+    if is_compared {
+        return Err(Failure::usage(format_args!(
+            "{name}: recordings cannot be compared on a page"
+        ))
+        .with_hint("make a sample profile of each with `profkit sample`, and compare these"));
+    }
+    if args.source.is_some() {
+        return Err(Failure::usage(format_args!(
+            "{name}: --source does not fit a recording: its samples are by function"
+        ))
+        .with_hint("make a sample profile with `profkit sample`, whose page has samples by line"));
+    }
+    let opened = Opened::open(&args.file, input)?;
+    opened.read(|recording| {
+        let stacks = functions(recording, &args.binaries, args.binaries.is_used())?;
+        let damage = recording_damage(recording.losses());
+        let page = Page::of_recording(name, opened.size(), &stacks, &damage);
+        Ok((page, opened.finish(recording)?))
+    })
 }
 
 /// Makes the page of a heap profile. With `old`, the page also has what changed since that profile.

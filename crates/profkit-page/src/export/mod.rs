@@ -26,13 +26,16 @@ use profkit_analysis::samples::{SampleView, self_samples};
 use profkit_data::memprof::Field;
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::{NameId, SampleName};
+use profkit_profgen::stacks::{EventStacks, FunctionStacks};
+use profkit_report::recording::recorded_name;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 /// The meaning of one of the numbers that each stack has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackUnit {
-    /// What the number counts, as pprof names it: `alloc_space`.
-    pub what: &'static str,
+    /// What the number counts, as pprof names it: `alloc_space`. Of a recording, the name of the event.
+    pub what: Cow<'static, str>,
     /// The unit of the number: `bytes` or `count`.
     pub unit: &'static str,
 }
@@ -48,6 +51,17 @@ pub struct StackFrame {
     pub file: String,
     /// The line in the source file; 0 if it is not known.
     pub line: u32,
+    /// The index in [`Stacks::binaries`] of the binary of the function.
+    pub binary: usize,
+}
+
+/// A binary that has functions of call stacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackFile {
+    /// The path; of a profile whose binary is not known, the name of the profile.
+    pub path: String,
+    /// The build id in hexadecimal digits; empty if it is not known.
+    pub build_id: String,
 }
 
 /// Call stacks with numbers. In a profile without calling contexts, each stack begins with one function, and its inner
@@ -58,7 +72,7 @@ pub struct Stacks {
     units: Vec<StackUnit>,
     /// The number that a viewer shows first, as an index of `units`.
     first: usize,
-    build_ids: Vec<String>,
+    binaries: Vec<StackFile>,
     frames: Vec<StackFrame>,
     by_frame: FxHashMap<StackFrame, u32>,
     /// The stacks. Each is a list of frame indexes, outermost frame first, and a number for each unit.
@@ -67,7 +81,7 @@ pub struct Stacks {
 
 const fn count(what: &'static str) -> StackUnit {
     StackUnit {
-        what,
+        what: Cow::Borrowed(what),
         unit: "count",
     }
 }
@@ -83,8 +97,14 @@ impl Stacks {
     }
 
     fn new(file: &str, units: &[StackUnit]) -> Self {
+        let file = printable(file.as_bytes()).into_owned();
+        let binary = StackFile {
+            path: file.clone(),
+            ..StackFile::default()
+        };
         Stacks {
-            file: printable(file.as_bytes()).into_owned(),
+            file,
+            binaries: vec![binary],
             units: units.to_vec(),
             ..Stacks::default()
         }
@@ -108,8 +128,12 @@ impl Stacks {
         let mut faults = table.damage.clone();
         let ids_error = table.ids_error.iter();
         ids_error.for_each(|error| faults.push(error.clone()));
-        let ids = table.profile.binary_ids.iter();
-        stacks.build_ids = ids.map(ToString::to_string).collect();
+        if let ([id], [binary]) = (
+            table.profile.binary_ids.as_slice(),
+            stacks.binaries.as_mut_slice(),
+        ) {
+            binary.build_id = id.to_string();
+        }
         (stacks, faults)
     }
 
@@ -141,7 +165,7 @@ impl Stacks {
     /// Makes stacks from the contexts of a heap profile. The numbers are allocations and bytes.
     pub fn of_heap(file: &str, heap: &HeapProfile) -> Self {
         let bytes = StackUnit {
-            what: "alloc_space",
+            what: Cow::Borrowed("alloc_space"),
             unit: "bytes",
         };
         let mut stacks = Stacks::new(file, &[count("alloc_objects"), bytes]);
@@ -169,6 +193,72 @@ impl Stacks {
             stacks.add([frame], &[function.called_runs, function.calls]);
         }
         stacks
+    }
+
+    /// Makes stacks from the samples of a recording. Each event has a number; the one with the most samples comes first
+    /// in viewers.
+    pub fn of_recording(file: &str, samples: &FunctionStacks) -> Self {
+        let units: Vec<StackUnit> = samples
+            .events
+            .iter()
+            .map(|event| StackUnit {
+                what: Cow::Owned(printable(event.event.as_bytes()).into_owned()),
+                unit: "count",
+            })
+            .collect();
+        let mut stacks = Stacks::new(file, &units);
+        let main = samples.main_event();
+        let is_main = |event: &EventStacks| main.is_some_and(|main| std::ptr::eq(main, event));
+        stacks.first = samples.events.iter().position(is_main).unwrap_or(0);
+        let binaries = samples.binaries.iter().map(|binary| StackFile {
+            path: printable(&binary.path).into_owned(),
+            build_id: binary
+                .build_id
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
+        });
+        // Frames in no file belong to the first entry, which has the name of the recording.
+        stacks.binaries.extend(binaries);
+        let frames: Vec<StackFrame> = samples
+            .frames
+            .iter()
+            .map(|frame| {
+                let function = samples.functions.get(frame.function);
+                let symbol = function.and_then(|function| function.symbol.as_deref());
+                let binary = function.and_then(|function| function.binary);
+                let named = StackFrame {
+                    name: recorded_name(samples, frame.function, Spelling::Demangled),
+                    symbol: printable(symbol.unwrap_or_default()).into_owned(),
+                    file: printable(&frame.file).into_owned(),
+                    line: frame.line,
+                    binary: binary.map_or(0, |index| index + 1),
+                };
+                match symbol {
+                    Some(_) => named,
+                    None => StackFrame {
+                        symbol: named.name.clone(),
+                        ..named
+                    },
+                }
+            })
+            .collect();
+        for (at, event) in samples.events.iter().enumerate() {
+            let mut numbers = vec![0; units.len()];
+            for (stack, count) in &event.stacks {
+                if let Some(number) = numbers.get_mut(at) {
+                    *number = *count;
+                }
+                let stack = stack.iter().rev();
+                let stack = stack.filter_map(|&id| frames.get(id as usize).cloned());
+                stacks.add(stack, &numbers);
+            }
+        }
+        stacks
+    }
+
+    /// The binaries of the functions. A profile whose binary is not known has one entry with the name of the profile.
+    pub fn binaries(&self) -> &[StackFile] {
+        &self.binaries
     }
 
     /// The number of stacks. Stacks whose numbers are all 0 are left out.

@@ -117,7 +117,7 @@ impl Stacks {
         let mut whole = Message::default();
         for unit in &self.units {
             let mut message = Message::default();
-            message.number(value_type::TYPE, strings.number(unit.what));
+            message.number(value_type::TYPE, strings.number(&unit.what));
             message.number(value_type::UNIT, strings.number(unit.unit));
             whole.message(profile::SAMPLE_TYPE, &message);
         }
@@ -133,21 +133,21 @@ impl Stacks {
             );
             whole.message(profile::SAMPLE, &message);
         }
-        let mut binary = Message::default();
-        binary.number(mapping::ID, 1);
-        binary.number(mapping::FILENAME, strings.number(&self.file));
-        if let [id] = self.build_ids.as_slice() {
-            binary.number(mapping::BUILD_ID, strings.number(id));
+        for (id, file) in (1..).zip(&self.binaries) {
+            let mut binary = Message::default();
+            binary.number(mapping::ID, id);
+            binary.number(mapping::FILENAME, strings.number(&file.path));
+            binary.number(mapping::BUILD_ID, strings.number(&file.build_id));
+            binary.number(mapping::HAS_FUNCTIONS, 1);
+            whole.message(profile::MAPPING, &binary);
         }
-        binary.number(mapping::HAS_FUNCTIONS, 1);
-        whole.message(profile::MAPPING, &binary);
         for (id, frame) in (1..).zip(&self.frames) {
             let mut place = Message::default();
             place.number(line::FUNCTION_ID, id);
             place.number(line::LINE, frame.line.into());
             let mut message = Message::default();
             message.number(location::ID, id);
-            message.number(location::MAPPING_ID, 1);
+            message.number(location::MAPPING_ID, frame.binary as u64 + 1);
             message.message(location::LINE, &place);
             whole.message(profile::LOCATION, &message);
         }
@@ -160,7 +160,7 @@ impl Stacks {
             whole.message(profile::FUNCTION, &message);
         }
         let comment = strings.number(concat!("profkit ", env!("CARGO_PKG_VERSION")));
-        let first = self.units.get(self.first).map_or("", |unit| unit.what);
+        let first = self.units.get(self.first).map_or("", |unit| &unit.what);
         let first = strings.number(first);
         whole.bytes(profile::STRING_TABLE, b"");
         for text in &strings.list {
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn stacks_have_their_innermost_frame_first_and_strings_by_number() {
         let unit = StackUnit {
-            what: "samples",
+            what: "samples".into(),
             unit: "count",
         };
         let mut stacks = Stacks::new("a.prof", &[unit]);

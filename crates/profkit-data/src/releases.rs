@@ -315,13 +315,59 @@ pub fn first_release_of_flags(version_word: u64) -> Option<Release> {
         (variant::FUNCTION_ENTRY_ONLY, Release::new(14)),
         (variant::MEMPROF, Release::new(15)),
         (variant::TEMPORAL, Release::new(17)),
-        (variant::LOOP_ENTRIES, Release::new(21)),
+        (variant::LOOP_ENTRIES, Release::new(20)),
     ];
     FIRST
         .iter()
         .filter(|(flag, _)| version_word & flag != 0)
         .map(|&(_, release)| release)
         .max()
+}
+
+/// The parts of a text profile that not every LLVM release reads. A release refuses a text with a part that it does not
+/// know. [T] with the llvm-profdata of LLVM 13 to 23; what came before is from LLVM's sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TextPart {
+    /// `:csir`, the flag of context-sensitive profiles.
+    ContextSensitive,
+    /// `:entry_first`.
+    EntryFirst,
+    /// `:temporal_prof_traces` and the traces.
+    Traces,
+    /// `:single_byte_coverage`. Releases before that know only the flag of indexed profiles.
+    SingleByteCoverage,
+    /// The bitmap of a record (`$`).
+    Bitmap,
+    /// The values of virtual tables.
+    VTables,
+    /// `:instrument_loop_entries`.
+    LoopEntries,
+}
+
+impl TextPart {
+    /// All parts, the oldest first.
+    pub const ALL: [TextPart; 7] = [
+        TextPart::ContextSensitive,
+        TextPart::EntryFirst,
+        TextPart::Traces,
+        TextPart::SingleByteCoverage,
+        TextPart::Bitmap,
+        TextPart::VTables,
+        TextPart::LoopEntries,
+    ];
+
+    /// The first release whose llvm-profdata reads the part.
+    pub const fn since(self) -> Release {
+        Release::new(match self {
+            TextPart::ContextSensitive => 9,
+            TextPart::EntryFirst => 11,
+            TextPart::Traces => 17,
+            TextPart::SingleByteCoverage | TextPart::Bitmap => 18,
+            TextPart::VTables => 19,
+            TextPart::LoopEntries => 20,
+        })
+    }
 }
 
 /// Formats a range of releases for people: `LLVM 14 to 17`, or `LLVM 18`.

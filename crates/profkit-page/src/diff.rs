@@ -49,7 +49,7 @@ impl Page {
                 "Moved since the old profile",
                 format_args!(
                     "{} of all {}",
-                    profkit_report::diff::percent(moved),
+                    profkit_report::share_percent(moved),
                     diff.unit()
                 ),
             );
@@ -107,7 +107,7 @@ impl Page {
         }
         let moved = changes.moved_share;
         if let Some(moved) = moved {
-            let text = profkit_report::diff::percent(moved);
+            let text = profkit_report::share_percent(moved);
             self.fact(
                 "Moved since the old profile",
                 format_args!("{text} of all bytes"),
@@ -152,7 +152,7 @@ impl DiffTable {
         let facts = json!({
             "old": printable(old.as_bytes()),
             "new": printable(new.as_bytes()),
-            "moved": moved.map(profkit_report::diff::percent),
+            "moved": moved.map(profkit_report::share_percent),
             "count": rows.len(),
             "columns": kinds,
             "shares": shares,

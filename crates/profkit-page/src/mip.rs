@@ -92,6 +92,17 @@ impl Page {
                 ..PageFunction::default()
             });
         }
+        let more = whole().filter(|function| has_calls && function.has_more_calls());
+        let more = more.count() as u64;
+        if more > 0 {
+            page.fact(
+                "Lower bounds",
+                format_args!(
+                    "of {} functions, because their counters were full",
+                    grouped(more)
+                ),
+            );
+        }
         if blocks > 0 {
             page.fact(
                 "Blocks",

@@ -46,7 +46,7 @@ pub use console::{Console, Look, Style};
 pub use document::{Answer, Document, Rows};
 pub use grouping::Grouping;
 pub(crate) use loss::numbered;
-pub use numbers::{grouped, percent, plural, quoted, size, tenths};
+pub use numbers::{grouped, percent, percent_beside, plural, quoted, share_percent, size, tenths};
 pub use rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
 pub use steps::{read_step, seconds};
 pub use table::{Cell, Table, cut_middle};

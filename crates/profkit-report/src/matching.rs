@@ -3,7 +3,9 @@
 //! [docs/formats/match-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/match-json.md
 use crate::annotations::{Annotation, Annotations, Level};
 use crate::document::write_json;
-use crate::{Answer, Cell, Document, Style, Table, grouped, percent, plural, quoted};
+use crate::{
+    Answer, Cell, Document, Style, Table, grouped, percent, percent_beside, plural, quoted,
+};
 use profkit_analysis::matching::{
     BinaryFunctions, CountShares, DebugInfo, FunctionShares, MatchShares, Outcome,
     ProfileFunctions, SuccessorReason,
@@ -249,7 +251,7 @@ impl MatchReport {
             ));
         };
         (share < least).then(|| {
-            let share = percent(counts.matched, counts.total);
+            let share = percent_beside(share, least);
             let unit = if self.unit == "samples" {
                 "samples"
             } else {

@@ -2,7 +2,7 @@
 //!
 //! [docs/formats/overlap-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/overlap-json.md
 use crate::document::write_json;
-use crate::{Answer, Document, grouped, plural};
+use crate::{Answer, Document, grouped, percent_beside, plural, share_percent};
 use profkit_analysis::names;
 use profkit_analysis::overlap::{
     CannotCompare, ComparedProfile, FunctionDifference, PairOverlap, ProfileSize,
@@ -159,10 +159,9 @@ impl OverlapReport {
         if found.is_some_and(|found| found >= least - ROUNDING) {
             return None;
         }
-        // Rounded down, so that the message never says that an overlap of less than `least` equals it.
         let found = found.map_or_else(
             || "not known".to_owned(),
-            |found| format!("{:.1}%", (found * 10.0).floor() / 10.0),
+            |found| percent_beside(found, least),
         );
         Some(format!(
             "the smallest overlap of two profiles is {found}, but --fail-under requires {least}%"
@@ -242,9 +241,7 @@ fn notes(pair: &PairOverlap, one: Named<'_>, two: Named<'_>) -> Vec<String> {
 
 /// Returns a percentage with one decimal; a dash for `None`.
 fn cell(percent: Option<f64>) -> String {
-    // The number is rounded down, so that only equal profiles have an overlap of 100%.
-    let text = |percent: f64| format!("{:.1}%", (percent * 10.0 + 1e-6).floor() / 10.0);
-    percent.map_or_else(|| "-".to_owned(), text)
+    percent.map_or_else(|| "-".to_owned(), |percent| share_percent(percent / 100.0))
 }
 
 impl Answer for OverlapReport {

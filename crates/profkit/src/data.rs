@@ -201,7 +201,7 @@ pub mod mip {
 /// Which versions each release of LLVM reads and writes.
 pub mod releases {
     pub use profkit_data::releases::{
-        RELEASES, Release, ReleaseFacts, display_compilers, display_range,
+        RELEASES, Release, ReleaseFacts, TextPart, display_compilers, display_range,
     };
 }
 

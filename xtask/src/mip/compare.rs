@@ -184,17 +184,22 @@ fn figures(real: Real, trees: &[PathBuf], arguments: &Arguments) -> Result<Vec<F
             super::fresh(&raws)?;
             let mut seconds = 0.0;
             for words in real.workload(tree, arguments.rounds)? {
-                let (program, words) = words.split_first().context("a program")?;
-                let mut command = Command::new(program);
+                // GNU time is small, so the memory that it reports is the program's own. In what this process could
+                // report, its own memory is the least.
+                let peak = tree.join("peak");
+                let mut command = Command::new("time");
                 command
-                    .args(words)
+                    .args(["-f", "%M", "-o"])
+                    .arg(&peak)
+                    .args(&words)
                     .current_dir(tree)
                     .env("LLVM_MIP_PROFILE_FILENAME", raws.join("%m.mipraw"))
                     .env("LLVM_PROFILE_FILE", raws.join("%m.profraw"));
                 let made = measure(&mut command)?;
                 anyhow::ensure!(made.status.success(), "{command:?}: {}", made.status);
                 seconds += made.cpu.as_secs_f64();
-                figures.memory = figures.memory.max(made.peak_rss);
+                let kib: u64 = std::fs::read_to_string(&peak)?.trim().parse()?;
+                figures.memory = figures.memory.max(kib * 1024);
             }
             times.push(seconds);
             figures.profile = std::fs::read_dir(&raws)?

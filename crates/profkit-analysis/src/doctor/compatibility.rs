@@ -2,7 +2,7 @@
 use crate::instr::{Form, InstrFacts};
 use profkit_abi::value_kind;
 use profkit_data::instr::{InstrKind, Record};
-use profkit_data::releases::{RELEASES, Release, ReleaseFacts};
+use profkit_data::releases::{RELEASES, Release, ReleaseFacts, TextPart};
 use std::ops::RangeInclusive;
 
 const FIRST: u8 = 13;
@@ -102,25 +102,36 @@ pub fn of_samples(releases: std::ops::RangeInclusive<u8>) -> Vec<Support> {
     })
 }
 
+/// The first release that reads the text of today's form.
+const FIRST_TEXT: Release = Release::new(4);
+
 /// The oldest release whose text reader accepts all directives of a text profile with this kind of instrumentation.
 pub fn oldest_for_kind(kind: InstrKind) -> Release {
-    const SINCE: [(InstrKind, u8); 5] = [
-        (InstrKind::CONTEXT_SENSITIVE, 9),
-        (InstrKind::ENTRY_FIRST, 11),
-        (InstrKind::SINGLE_BYTE_COVERAGE, 17),
-        (InstrKind::TEMPORAL, 17),
-        (InstrKind::LOOP_ENTRIES, 21),
+    const PARTS: [(InstrKind, TextPart); 5] = [
+        (InstrKind::CONTEXT_SENSITIVE, TextPart::ContextSensitive),
+        (InstrKind::ENTRY_FIRST, TextPart::EntryFirst),
+        (
+            InstrKind::SINGLE_BYTE_COVERAGE,
+            TextPart::SingleByteCoverage,
+        ),
+        (InstrKind::TEMPORAL, TextPart::Traces),
+        (InstrKind::LOOP_ENTRIES, TextPart::LoopEntries),
     ];
-    let needed = SINCE.iter().filter(|(bit, _)| kind.contains(*bit));
-    let newest = needed.map(|&(_, release)| release).max();
-    Release::new(newest.unwrap_or(4))
+    let needed = PARTS.iter().filter(|(bit, _)| kind.contains(*bit));
+    needed
+        .map(|&(_, part)| part.since())
+        .max()
+        .unwrap_or(FIRST_TEXT)
 }
 
 /// The oldest release whose text reader accepts all parts of a record.
 pub fn oldest_for_record(record: &Record) -> Release {
     let vtables = record.values.kind(value_kind::VTABLE_TARGET);
     if vtables.is_some_and(|vtables| vtables.site_count() > 0) {
-        return Release::new(19);
+        return TextPart::VTables.since();
     }
-    Release::new(if record.bitmap.is_empty() { 4 } else { 18 })
+    match record.bitmap.is_empty() {
+        true => FIRST_TEXT,
+        false => TextPart::Bitmap.since(),
+    }
 }

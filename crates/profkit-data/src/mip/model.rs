@@ -334,6 +334,12 @@ impl Function {
         Some(self.modes.entry()?.size() + blocks)
     }
 
+    /// Whether the real number of calls may be higher than [`calls`](Self::calls).
+    pub fn has_more_calls(&self) -> bool {
+        let is_unary = self.modes.entry() == Some(EntryKind::Unary);
+        self.calls_at_least || is_unary && self.calls >= record::UNARY_MAX.into()
+    }
+
     /// Returns the number of blocks that have a byte in the record.
     pub fn recorded_blocks(&self) -> usize {
         match &self.inference {

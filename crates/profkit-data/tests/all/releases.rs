@@ -1,7 +1,9 @@
 //! Compares the table of releases with the installed tools.
-use profkit_data::releases::Release;
+use profkit_data::instr::text::{TextOptions, write};
+use profkit_data::instr::{InstrProfile, InstrReader};
+use profkit_data::releases::{Release, TextPart};
 use profkit_testkit::matrix::{Compiler, Mode, Set};
-use profkit_testkit::{Llvm, RELEASES, require_or_skip, skip, succeed};
+use profkit_testkit::{Llvm, RELEASES, on_path, require_or_skip, skip, succeed};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -72,5 +74,69 @@ fn raw_versions_that_are_written_and_read() {
                 reader.release()
             );
         }
+    }
+}
+
+/// A text profile of IR instrumentation with this part.
+fn text_with(part: TextPart) -> String {
+    let (header, rest) = match part {
+        TextPart::ContextSensitive => (":csir\n", ""),
+        TextPart::EntryFirst => (":entry_first\n", ""),
+        TextPart::Traces => (":temporal_prof_traces\n1\n1\n1\nmain,\n\n", ""),
+        TextPart::SingleByteCoverage => (":single_byte_coverage\n", ""),
+        TextPart::Bitmap => ("", "$1\n0x3\n"),
+        TextPart::VTables => ("", "1\n2\n1\n1\n_ZTV1A:3\n"),
+        TextPart::LoopEntries => (":instrument_loop_entries\n", ""),
+        other => panic!("{other:?} has no text"),
+    };
+    format!(":ir\n{header}main\n1\n1\n1\n{rest}\n")
+}
+
+/// Each release whose llvm-profdata is on `PATH` reads the parts of text that the table names, and refuses the others; and
+/// what is written for it, it reads.
+#[test]
+fn parts_of_text_that_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.proftext");
+    let mut tools = 0;
+    for release in 13..=23u8 {
+        let Some(tool) = on_path(&format!("llvm-profdata-{release}")) else {
+            continue;
+        };
+        tools += 1;
+        for part in TextPart::ALL {
+            let reads = |text: &[u8]| {
+                std::fs::write(&file, text).unwrap();
+                let mut show = Command::new(&tool);
+                show.arg("show").arg(&file);
+                let status = show.stdout(Stdio::null()).stderr(Stdio::null()).status();
+                status.unwrap().success()
+            };
+            let text = text_with(part);
+            let release = Release::new(release);
+            assert_eq!(
+                reads(text.as_bytes()),
+                part.since() <= release,
+                "LLVM {release} reading {part:?}"
+            );
+            let mut reader = InstrReader::open(text.as_bytes()).unwrap();
+            let profile = InstrProfile::read(&mut reader).unwrap();
+            let mut written = Vec::new();
+            let losses = write(
+                &profile,
+                &TextOptions::new().for_llvm(release),
+                &mut written,
+            );
+            let known = part.since() <= release;
+            assert_eq!(
+                losses.unwrap().is_empty(),
+                known,
+                "LLVM {release}, {part:?}"
+            );
+            assert!(reads(&written), "LLVM {release}, {part:?}");
+        }
+    }
+    if tools == 0 {
+        skip("no llvm-profdata-N on PATH");
     }
 }

@@ -181,9 +181,9 @@ const grouped = (n) => (n > Number.MAX_SAFE_INTEGER ? "≈ " : "") + plain.forma
  * @param {number} whole
  */
 const percent = (part, whole) => {
-  if (!whole) return "–";
-  const share = (100 * part) / whole;
-  return share > 0 && share < 0.05 ? "< 0.1%" : share.toFixed(1) + "%";
+  const tenths = whole ? round((1000 * part) / whole) : 0;
+  if (!tenths && part && whole) return "<0.1%";
+  return tenths === 1000 && part < whole ? ">99.9%" : (tenths / 10).toFixed(1) + "%";
 };
 /**
  * The last part of a path.

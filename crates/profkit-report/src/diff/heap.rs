@@ -1,9 +1,9 @@
 //! The comparison of two heap profiles.
-use super::{DIFF_SCHEMA_VERSION, percent as share_text};
+use super::DIFF_SCHEMA_VERSION;
 use crate::document::write_json;
 use crate::heap::{HeapView, JsonFrame, hotness_name};
 use crate::show::json::error as json_error;
-use crate::{Answer, Document, RowForm, Rows, grouped, percent, plural};
+use crate::{Answer, Document, RowForm, Rows, grouped, percent, plural, share_percent};
 use profkit_analysis::diff::{ContextChange, HeapChanges, Measure, Moved};
 use profkit_analysis::heap::{ContextSum, access_density, average};
 use profkit_data::memprof::{Allocations, Field, StackId, Thresholds};
@@ -173,7 +173,7 @@ impl Answer for HeapDiff<'_> {
             _ => format!("Change: {sign}{change} ({sign}{share})"),
         });
         if let Some(moved) = self.changes.moved_share {
-            let (moved, unit) = (share_text(moved), self.unit());
+            let (moved, unit) = (share_percent(moved), self.unit());
             document.line(format_args!(
                 "Moved to other contexts: {moved} of the {unit}"
             ));

@@ -9,7 +9,10 @@ use crate::document::write_json;
 use crate::rows::number;
 use crate::show::json::{JsonNames, error as json_error, with, without_nulls};
 use crate::show::sample::place;
-use crate::{Answer, Cell, Document, RowForm, Rows, Style, Table, grouped, plural};
+use crate::{
+    Answer, Cell, Document, RowForm, Rows, Style, Table, grouped, percent_beside, plural,
+    share_percent as percent,
+};
 use profkit_analysis::diff::{
     BlockChange, Change, FunctionChange, Place, ProfileDiff, Target, TargetChange,
 };
@@ -65,16 +68,6 @@ pub struct DiffReport<'a> {
     pub spelling: Spelling,
 }
 
-/// A share as a percentage with one decimal. A share above 0 is never printed as 0.
-pub fn percent(share: f64) -> String {
-    // Sums of shares have rounding errors. A little is added, so that for example 9.9999999 is not rounded down to 9.9.
-    match share * 100.0 {
-        0.0 => "0.0%".to_owned(),
-        percent if percent < 0.1 => "<0.1%".to_owned(),
-        percent => format!("{:.1}%", (percent * 10.0 + 1e-6).floor() / 10.0),
-    }
-}
-
 /// Returns `OLD -> NEW`, with a dash for `None`, or one text if both are equal; empty if both are `None`.
 fn from_to<T: PartialEq>(values: [Option<T>; 2], text: impl Fn(&T) -> String) -> String {
     let cell = |value: &Option<T>| value.as_ref().map_or_else(|| "-".to_owned(), &text);
@@ -91,7 +84,7 @@ pub fn gate(moved: Option<f64>, most: f64, unit: &str) -> Option<String> {
         Some(moved) if moved * 100.0 <= most => None,
         Some(moved) => Some(format!(
             "{} of the {unit} moved, but --fail-over allows {most}%",
-            percent(moved)
+            percent_beside(moved * 100.0, most)
         )),
         None => Some(format!(
             "it is not known which share of the {unit} moved, but --fail-over allows {most}%"

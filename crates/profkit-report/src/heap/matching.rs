@@ -4,7 +4,7 @@
 use super::{HeapView, JsonFrame};
 use crate::annotations::{Annotation, Annotations, Level};
 use crate::document::write_json;
-use crate::{Answer, Cell, Document, Style, Table, grouped, percent, plural};
+use crate::{Answer, Cell, Document, Style, Table, grouped, percent, percent_beside, plural};
 use profkit_analysis::heap::{
     ContextState, ContextSum, FrameLoss, HeapMatch, LostContext, LostFrame, ProgramFrames,
 };
@@ -32,7 +32,6 @@ impl HeapMatchReport<'_> {
     /// Says why `--fail-under` is not met: the contexts of which the programs have all frames hold less than `least`
     /// percent of all bytes.
     pub fn gate(&self, least: f64) -> Option<String> {
-        let HeapMatch { kept, total, .. } = self.result;
         let Some(share) = self.result.matched_percent() else {
             return Some(format!(
                 "the contexts of the profile hold no bytes: no share of them can match, so --fail-under {least} is not met"
@@ -41,7 +40,7 @@ impl HeapMatchReport<'_> {
         (share < least).then(|| {
             format!(
                 "{} of all bytes are of contexts that the binaries still have, but --fail-under requires {least}%",
-                percent(kept.bytes.into(), total.bytes.into())
+                percent_beside(share, least)
             )
         })
     }

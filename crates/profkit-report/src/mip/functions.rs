@@ -4,7 +4,6 @@ use crate::document::write_json;
 use crate::rows::{GROUP_COLUMNS, group_json, group_word};
 use crate::show::text::add_groups;
 use crate::{Answer, Cell, Document, Grouping, RowForm, Rows, Style, grouped, percent};
-use profkit_abi::mip::record;
 use profkit_analysis::names::{self, printable, spelled};
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
 use profkit_data::mip::{
@@ -156,7 +155,7 @@ impl MipFunctions<'_> {
             "raw_runs": function.raw_runs,
             "called_runs": function.called_runs,
             "calls": has_calls.then_some(function.calls),
-            "calls_at_least": has_calls.then(|| at_least(function)),
+            "calls_at_least": has_calls.then(|| function.has_more_calls()),
             "order_sum": function.order_sum,
             "order_runs": function.order_runs,
             "order_min": function.order_min,
@@ -165,12 +164,6 @@ impl MipFunctions<'_> {
             "source": source.collect::<Vec<_>>(),
         })
     }
-}
-
-/// Whether the number of calls is a lower bound.
-pub(super) fn at_least(function: &Function) -> bool {
-    let is_unary = function.modes.entry() == Some(EntryKind::Unary);
-    function.calls_at_least || is_unary && function.calls >= record::UNARY_MAX.into()
 }
 
 /// The JSON is described by [docs/formats/mip-json.md]. Without `by` there are no rows.

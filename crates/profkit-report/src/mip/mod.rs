@@ -177,7 +177,7 @@ impl MipShow<'_> {
                 "blocks": function.blocks.len(),
                 "covered_blocks": covered.count(),
                 "calls": counts_calls.then_some(function.calls),
-                "calls_at_least": counts_calls.then(|| functions::at_least(function)),
+                "calls_at_least": counts_calls.then(|| function.has_more_calls()),
                 "order_min": function.order_min,
             }),
         )

@@ -5,7 +5,7 @@ use crate::bytes::Sink;
 use crate::ids::{FuncHash, NameRef};
 use crate::instr::indexed::{has_vtable_sites, known_flags, known_values};
 use crate::instr::{InstrKind, InstrProfile, Losses, TemporalTraces, ValueData};
-use crate::releases::Release;
+use crate::releases::{Release, TextPart};
 use profkit_abi::{value_kind, variant};
 use rustc_hash::FxHashMap;
 
@@ -33,10 +33,7 @@ setters!(TextOptions {
 impl TextOptions {
     /// Sets the LLVM release that will read the text. The parts of the profile that this release would reject are left
     /// out:
-    /// - before LLVM 17: temporal traces;
-    /// - before LLVM 18: bitmaps;
-    /// - before LLVM 19: value profiles of vtables;
-    /// - header lines that the release does not know.
+    /// temporal traces, bitmaps, value profiles of vtables, and header lines, as [`TextPart`] has their first releases.
     #[must_use]
     pub fn for_llvm(mut self, release: Release) -> Self {
         self.release = Some(release);
@@ -54,17 +51,16 @@ impl TextOptions {
                 vtables: true,
             };
         };
+        let reads = |part: TextPart| part.since() <= release;
         let mut flags = known_flags(release);
-        // LLVM 17 is the first release that knows the text header line for block coverage. Earlier releases know only
-        // the flag in indexed profiles.
-        if release < Release::new(17) {
+        if !reads(TextPart::SingleByteCoverage) {
             flags &= !variant::BYTE_COVERAGE;
         }
         Limits {
             flags,
-            traces: release >= Release::new(17),
-            bitmaps: release >= Release::new(18),
-            vtables: release >= Release::new(19),
+            traces: reads(TextPart::Traces),
+            bitmaps: reads(TextPart::Bitmap),
+            vtables: reads(TextPart::VTables),
         }
     }
 }

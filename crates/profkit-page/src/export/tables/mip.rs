@@ -31,7 +31,7 @@ impl Table {
 
     fn called(&mut self, profile: &MipProfile) {
         let mut files = SharedTexts::default();
-        let (mut numbers, mut lines) = ([(); 6].map(|()| Vec::new()), Vec::new());
+        let (mut numbers, mut lines) = ([(); 7].map(|()| Vec::new()), Vec::new());
         let [name, demangled] = texts::spelled(|symbol| {
             for function in profile.functions.iter().filter(|one| !one.is_part()) {
                 symbol(&function.name);
@@ -43,6 +43,7 @@ impl Table {
                     function.called_runs,
                     function.raw_runs,
                     function.calls,
+                    function.has_more_calls().into(),
                 ];
                 for (column, number) in numbers.iter_mut().zip(row) {
                     column.push(number);
@@ -66,6 +67,7 @@ impl Table {
             "called_runs",
             "raw_runs",
             "calls",
+            "calls_at_least",
         ];
         for (name, column) in names.into_iter().zip(numbers) {
             self.push(name, ColumnData::Numbers(column));

@@ -9,6 +9,7 @@ pub use details::{Cancellation, HeapDetails, MipDetails, TargetReport};
 pub use tolerance::{DropLimit, Shortfall, Tolerance};
 
 use profkit_data::detect::FileKind;
+use profkit_data::releases::IrScheme;
 use profkit_data::{Error, ErrorKind, Structure};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -55,6 +56,10 @@ pub struct Report {
     /// release may be unable to read it: `IndexedWriteOptions::for_llvm` chooses a version for a release.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
+    /// The oldest scheme of names and hashes that all IR profiles among the inputs can have, by the releases that write
+    /// their versions; `None` without IR profiles that have functions.
+    #[serde(skip)]
+    pub oldest_ir_scheme: Option<IrScheme>,
     /// The part of the report that only MIP merges have; `None` for other merges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,

@@ -238,7 +238,8 @@ pub mod heap {
 /// Instrumentation profiles of any form.
 pub mod instr {
     pub use profkit_analysis::instr::{
-        Form, InstrFacts, InstrReader, InstrTable, SHARES, Share, Totals, ValueTotals,
+        Fitted, Form, InstrFacts, InstrReader, InstrTable, SHARES, Share, Totals, ValueTotals,
+        fit_to_release,
     };
 }
 

@@ -5,6 +5,7 @@ use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
 use profkit_analysis::heap::{ProgramFrames, complete_section};
+use profkit_analysis::instr::fit_to_release;
 use profkit_data::ids::program_name;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::text::TextOptions;
@@ -15,6 +16,7 @@ use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
 use profkit_merge::{Inputs, MergeOptions, MergedProfile, Reason, Report, merge_instr};
 use profkit_report::heap::completed_notes;
+use profkit_report::merge::fitted_notes;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -189,6 +191,11 @@ impl MergeJob for Job<'_> {
         for mut one in merged.profiles {
             if let Some(supplement) = &self.supplement {
                 supplement.correct(&mut one.profile, notes);
+            }
+            if let Form::Indexed(Version::Release(release)) | Form::Text(Some(release)) = self.form
+            {
+                let fitted = fit_to_release(&mut one.profile, release, report.oldest_ir_scheme);
+                notes.extend(fitted_notes(&fitted, release));
             }
             let encoding = self.encoding(report, &one.profile, notes);
             if self.section.portable {

@@ -156,9 +156,7 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
         .take(7)
         .collect();
     let fitting = if fitting.is_empty() {
-        let every: &[&str] = match kind {
-            _ => &["--top", "--sort", "--mangled", "--format"],
-        };
+        let every = ["--top", "--sort", "--mangled", "--format"];
         every.iter().map(|option| (*option).to_owned()).collect()
     } else {
         fitting

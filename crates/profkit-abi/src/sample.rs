@@ -70,7 +70,7 @@ pub mod flag {
     pub const FIXED_MD5_NAMES: u64 = 1 << 33;
     /// Flag of the name table: some names contain `.__uniq.`.
     pub const UNIQUE_SUFFIX: u64 = 1 << 34;
-    /// Flag of the name table: the hashes are in Eytzinger order (since LLVM 23).
+    /// Flag of the name table: the hashes are in Eytzinger order (LLVM 24).
     pub const EYTZINGER_NAMES: u64 = 1 << 35;
     /// Flag of the summary: the profile covers only code that the program shares with other programs.
     pub const PARTIAL: u64 = 1 << 32;
@@ -89,9 +89,9 @@ pub mod flag {
     /// Flag of the table of offsets: the table is in the order of the calling contexts.
     pub const ORDERED: u64 = 1 << 32;
     /// Flag of the table of offsets: the table is an array in the order of the name table, which is in Eytzinger order
-    /// (since LLVM 23).
+    /// (LLVM 24).
     pub const EYTZINGER_OFFSETS: u64 = 1 << 33;
-    /// Flag of the profile symbol list: the names are MD5 hashes (since LLVM 23).
+    /// Flag of the profile symbol list: the names are MD5 hashes (LLVM 24).
     pub const MD5_SYMBOLS: u64 = 1 << 32;
 }
 

@@ -6,13 +6,16 @@
 //! | module | question |
 //! |---|---|
 //! | [`any`] | what is in a profile whose kind is not known? |
+//! | [`combine`] | what do several profiles hold together? |
 //! | [`correlate`] | which raw profile belongs to which binary, and what are the names of its functions? |
 //! | [`diff`] | what changed between two profiles? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
 //! | [`heap`] | which functions contain the addresses of a raw heap profile? |
+//! | [`heat`] | which functions are hot, warm or cold? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
 //! | [`mip_lines`] | which source lines ran, by the blocks of a MIP profile? |
+//! | [`mip_numbers`] | how often was a function of a MIP profile called? |
 //! | [`names`] | what is the name of a function in its own language? |
 //! | [`order`] | in which order should a linker lay out functions? |
 //! | [`overlap`] | how alike are two profiles? |
@@ -22,14 +25,17 @@
 #![forbid(unsafe_code)]
 
 pub mod any;
+pub mod combine;
 pub mod correlate;
 pub mod diff;
 pub mod doctor;
 pub mod faults;
 pub mod heap;
+pub mod heat;
 pub mod instr;
 pub mod matching;
 pub mod mip_lines;
+pub mod mip_numbers;
 pub mod order;
 pub mod overlap;
 pub mod ranking;

@@ -1,5 +1,6 @@
 //! Ranks functions by their numbers, and divides functions into groups.
 use crate::names::{self, Spelling};
+use profkit_data::ids::FuncHash;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,8 +14,9 @@ pub enum FunctionOrder {
     /// The function's largest counter, or the samples of its hottest line. The function with the largest number comes
     /// first.
     Max,
-    /// The number of the function's calls: its first counter, or the samples at its entry. The function with the
-    /// largest number comes first.
+    /// The function's first counter, or the samples at its entry. The function with the largest number comes first. The
+    /// first counter is the number of calls only if
+    /// [`InstrKind::counts_calls`](profkit_data::instr::InstrKind::counts_calls).
     Entry,
     /// The demangled name, which people read.
     Name,
@@ -37,6 +39,8 @@ pub struct RankedFunction {
     /// The name as in the profile. If several instances of a Rust function are counted together, the name of one of
     /// them.
     pub name: Vec<u8>,
+    /// The function hash, if it was given. If several instances are counted together, the hash of one of them.
+    pub hash: Option<FuncHash>,
     /// The numbers of the function. For several instances: the sum of their sums, the largest of their largest
     /// counters, and the sum of their entry counts.
     pub numbers: FunctionNumbers,
@@ -104,6 +108,16 @@ impl Ranking {
 
     /// Adds a function.
     pub fn offer(&mut self, name: &[u8], numbers: FunctionNumbers) {
+        self.offer_with_hash(name, None, numbers);
+    }
+
+    /// Adds a function with its function hash, which tells functions of one name apart.
+    pub fn offer_with_hash(
+        &mut self,
+        name: &[u8],
+        hash: Option<FuncHash>,
+        numbers: FunctionNumbers,
+    ) {
         self.seen += 1;
         if self.most == 0 {
             return;
@@ -114,6 +128,7 @@ impl Ranking {
             let fresh = || {
                 let first = RankedFunction {
                     name: name.to_vec(),
+                    hash,
                     ..RankedFunction::default()
                 };
                 (self.seen, first)
@@ -135,6 +150,7 @@ impl Ranking {
         }
         let function = RankedFunction {
             name: name.to_vec(),
+            hash,
             numbers,
             instances: 1,
         };

@@ -1,6 +1,7 @@
 //! Opens a sample profile of any encoding, and answers questions about its functions and sums.
 use crate::doctor::Readers;
 use crate::faults::Faults;
+use crate::heat::{HeatCounts, HeatLimits};
 use crate::instr::Share;
 use crate::names::{self, Spelling};
 use crate::ranking::{FunctionNumbers, FunctionOrder, Group, Groups};
@@ -46,7 +47,7 @@ pub struct SampleView<'data> {
 pub struct HotFunctions<'p> {
     /// The functions, hottest first.
     pub functions: Vec<&'p Function>,
-    /// The sum of the samples of all functions.
+    /// The sum of the samples of all lines.
     pub total: u128,
 }
 
@@ -123,18 +124,43 @@ impl<'data> SampleView<'data> {
     /// Returns the selected functions; functions with more samples come first.
     pub fn selected(&self, selection: &Selection) -> Vec<&Function> {
         let name = |function: &Function| self.profile.names.get(function.samples.name);
-        self.in_order()
+        let mut functions: Vec<_> = self
+            .in_order()
             .filter(|function| selection.selects_sample(name(function)))
-            .collect()
+            .collect();
+        functions.sort_by_cached_key(|function| Reverse(numbers(&function.samples).sum));
+        functions
+    }
+
+    /// The sum of the samples of all lines, of which every share is a part.
+    pub fn total(&self) -> u128 {
+        let functions = self.profile.functions().iter();
+        functions.map(|it| numbers(&it.samples).sum).sum()
     }
 
     /// Returns the `most` functions with the most samples.
     pub fn hottest(&self, most: usize) -> HotFunctions<'_> {
-        let functions = self.profile.functions().iter();
+        let mut functions = self.selected(&Selection::everything());
+        functions.truncate(most);
         HotFunctions {
-            functions: self.in_order().take(most).collect(),
-            total: functions.map(|it| u128::from(it.samples.total)).sum(),
+            functions,
+            total: self.total(),
         }
+    }
+
+    /// The counts at which functions of the profile become hot and cold.
+    pub fn heat_limits(&self) -> HeatLimits {
+        HeatLimits::of(&self.summary())
+    }
+
+    /// The numbers of hot, warm and cold functions. In a profile with calling contexts, a function is counted for each
+    /// of its contexts.
+    pub fn heat(&self) -> HeatCounts {
+        let limits = self.heat_limits();
+        let functions = self.profile.functions().iter();
+        functions
+            .map(|function| limits.heat(numbers(&function.samples).max))
+            .collect()
     }
 
     /// Returns, for each of [`SHARES`](crate::instr::SHARES), how many of the hottest functions together have this
@@ -142,9 +168,10 @@ impl<'data> SampleView<'data> {
     pub fn shares(&self) -> Vec<Share> {
         let mut counts = SummaryBuilder::default();
         for function in self.profile.functions() {
-            counts.add_count(function.samples.total);
+            let sum = numbers(&function.samples).sum;
+            counts.add_count(u64::try_from(sum).unwrap_or(u64::MAX));
         }
-        Share::of(self.hottest(0).total, counts)
+        Share::of(self.total(), counts)
     }
 
     /// The LLVM releases that can use the profile.
@@ -191,7 +218,7 @@ impl<'data> SampleView<'data> {
         let mut groups = Groups::default();
         let group = |samples: &Samples| group(self.profile.names.get(samples.name));
         for function in self.selected(selection) {
-            let entered = u64::from(function.samples.total > 0);
+            let entered = u64::from(numbers(&function.samples).sum > 0);
             groups.add(group(&function.samples), 1, entered, 0);
             let mut pending = vec![&function.samples];
             while let Some(samples) = pending.pop() {
@@ -206,7 +233,7 @@ impl<'data> SampleView<'data> {
     /// The number of functions that have a sample in any calling context, and the number of calling contexts.
     pub fn sampled_and_contexts(&self) -> (u64, u64) {
         let functions = self.profile.functions();
-        let sampled = functions.iter().filter(|it| it.samples.total > 0);
+        let sampled = functions.iter().filter(|it| numbers(&it.samples).sum > 0);
         let sampled: FxHashSet<NameId> = sampled.map(|it| it.samples.name).collect();
         let contexts = functions.iter().filter(|it| !it.callers.is_empty()).count();
         (sampled.len() as u64, contexts as u64)
@@ -244,14 +271,25 @@ impl<'data> SampleView<'data> {
     }
 }
 
-/// Returns the numbers of a function by which functions are sorted.
+/// Returns the numbers of a function by which functions are sorted: the sum of the samples of its lines and the hottest
+/// one, both with the lines of functions that were inlined into it.
+///
+/// The number in the function's header (`Samples::total`) is another one: the compiler's tools add up the samples of
+/// instructions there, so it grows with the size of the code.
 pub fn numbers(samples: &Samples) -> FunctionNumbers {
-    let lines = samples.body.iter().map(|line| line.samples);
-    FunctionNumbers {
-        sum: samples.total.into(),
-        max: lines.max().unwrap_or(0),
+    let mut numbers = FunctionNumbers {
         entry: samples.head,
+        ..FunctionNumbers::default()
+    };
+    let mut pending = vec![samples];
+    while let Some(samples) = pending.pop() {
+        for line in &samples.body {
+            numbers.sum += u128::from(line.samples);
+            numbers.max = numbers.max.max(line.samples);
+        }
+        pending.extend(samples.inlined.iter().map(|inlined| &inlined.samples));
     }
+    numbers
 }
 
 /// The samples of a function's own lines, without those of inlined functions.

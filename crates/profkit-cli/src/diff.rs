@@ -50,21 +50,13 @@ Examples:
 
 const MOST: usize = 10;
 
-const OF_HEAPS: [&str; 8] = [
-    "cold-density",
-    "cold-lifetime",
-    "hot-density",
-    "binaries",
-    "debug-file-directory",
-    "debuginfod",
-    "debuginfod-budget",
-    "no-index-cache",
-];
+const OF_HEAPS: [&str; 3] = ["cold-density", "cold-lifetime", "hot-density"];
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DiffArgs {
-    /// The old profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input
+    /// The old profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input. A folder, an
+    /// archive or a list of profiles stands for their sum
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
@@ -158,11 +150,11 @@ impl DiffArgs {
     }
 
     /// Whether the heap profiles of the files are compared.
-    fn compares_heaps(&self, inputs: &[Input; 2]) -> bool {
+    fn compares_heaps(&self, inputs: &[&Input; 2]) -> bool {
         let is_heap = |input: &Input| detect(input).is_memprof() || is_heap_alone(input);
         let may_be = |input: &Input| is_heap(input) || detect(input) == FileKind::InstrIndexed;
         let asks = self.memory || self.by.is_some();
-        inputs.iter().all(may_be) && (asks || inputs.iter().any(is_heap))
+        inputs.iter().all(|&it| may_be(it)) && (asks || inputs.iter().any(|&it| is_heap(it)))
     }
 
     /// Ends a command that has printed the differences. Reports names in the selection that no function of either
@@ -184,11 +176,17 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
             "only one of the profiles can come from standard input",
         ));
     }
-    let inputs = [crate::io::open(&args.old)?, crate::io::open(&args.new)?];
-    if args.compares_heaps(&inputs) {
-        return heaps(args, &inputs);
+    let old = crate::io::open_profile(&args.old, &args.binaries)?;
+    let new = crate::io::open_profile(&args.new, &args.binaries)?;
+    let status = compare(args, matches, &[&old.input, &new.input])?;
+    Ok(old.then(new.then(status)))
+}
+
+fn compare(args: &DiffArgs, matches: &ArgMatches, inputs: &[&Input; 2]) -> exit::Result {
+    if args.compares_heaps(inputs) {
+        return heaps(args, inputs);
     }
-    let names = inputs.each_ref().map(Input::name);
+    let names = inputs.map(Input::name);
     let given = |option: &&str| is_given(matches, option);
     let of_heaps = [("memory", args.memory), ("by", args.by.is_some())];
     let of_heaps = of_heaps
@@ -205,7 +203,7 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
         )));
     }
     let mut profiles = Vec::new();
-    let opened = ComparedProfile::open_all(&inputs.each_ref().map(Input::bytes));
+    let opened = ComparedProfile::open_all(&inputs.map(Input::bytes));
     for (name, profile) in names.iter().zip(opened) {
         let profile = profile.map_err(|error| Failure::file(name, &error))?;
         // The errors are part of the JSON, so they are not printed as text.
@@ -239,8 +237,8 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
     }
 }
 
-fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
-    let [old_input, new_input] = inputs;
+fn heaps(args: &DiffArgs, inputs: &[&Input; 2]) -> exit::Result {
+    let &[old_input, new_input] = inputs;
     let mut old = Heap::open(&args.binaries, old_input)?;
     let mut new = Heap::open(&args.binaries, new_input)?;
     let by = args.by.unwrap_or_default();

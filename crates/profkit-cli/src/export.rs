@@ -2,9 +2,10 @@
 use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
+use crate::io::Opened;
 use crate::memprof::heap::Heap;
 use crate::report::damage;
-use crate::show::recording::{Opened, functions, head_of_folder};
+use crate::show::recording::{RecordingFiles, folder_among, functions};
 use clap::{Args, ValueEnum};
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::heap::{HeapProfile, is_heap_alone};
@@ -16,7 +17,7 @@ use profkit_mip::create;
 use profkit_page::export::Stacks;
 use profkit_page::export::tables::{NoTable, Table, TableKind};
 use profkit_report::recording::unnamed_notes;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 pprof       go tool pprof, Pyroscope, Parca, Grafana: gzip, build id, symbols, lines of heap profiles
@@ -41,9 +42,13 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct ExportArgs {
     /// The profile: instrumentation, sample, heap or MIP, or a recording of perf, recognised by content; - is standard
-    /// input
-    #[arg(value_name = "PROFILE")]
-    file: PathBuf,
+    /// input. Several files, folders, archives and lists are added up
+    #[arg(value_name = "PROFILE", required_unless_present = "input_files")]
+    files: Vec<PathBuf>,
+
+    /// Add up the profiles in this list too: a path per line, as for profkit merge; may be repeated
+    #[arg(short = 'f', long, value_name = "LIST")]
+    input_files: Vec<PathBuf>,
 
     /// The form of the output
     #[arg(long, value_enum, value_name = "FORM")]
@@ -123,18 +128,31 @@ pub fn run(args: &ExportArgs) -> exit::Result {
                 .with_hint("write --to csv, or build it with `cargo install --path crates/profkit-cli --features arrow`"),
         );
     }
-    let read = args.binaries.binaries.iter().chain([&args.file]);
+    let read = args.binaries.binaries.iter().chain(&args.files);
+    let read = read.chain(&args.input_files);
     check_outputs(&[("the output", Some(&args.output))], read)?;
     let output = Output::new(&args.output, args.to.content())?;
-    let head = head_of_folder(&args.file);
-    let input = crate::io::open(head.as_deref().unwrap_or(&args.file))?;
+    let folder = folder_among(&args.files);
+    let opened = match &folder {
+        Some((_, head)) => Opened {
+            input: crate::io::open(head)?,
+            status: Status::Done,
+        },
+        None => {
+            let opened =
+                crate::io::open_profiles(&args.files, &args.input_files, Some(&args.binaries))?;
+            crate::io::complete(opened, &args.binaries)?
+        }
+    };
+    let folder = folder.as_ref().map(|(folder, _)| *folder);
+    let input = &opened.input;
     let mut bytes = Vec::new();
     let status = if args.to.is_table() {
-        let (table, status) = table(args, &input)?;
+        let (table, status) = table(args, input)?;
         write_table(args.to, &table, &mut bytes)?;
         status
     } else {
-        let (stacks, status) = stacks(args, &input)?;
+        let (stacks, status) = stacks(args, input, folder)?;
         if stacks.is_empty() {
             return Err(Failure::input(format_args!(
                 "{}: there is nothing to export: all counts are 0",
@@ -156,8 +174,8 @@ pub fn run(args: &ExportArgs) -> exit::Result {
         written.map_err(|error| Failure::print(&error))?;
         status
     };
-    output.write(|sink| sink.put(&bytes))?;
-    Ok(status)
+    crate::io::write_view(output, &args.output, &bytes)?;
+    Ok(opened.then(status))
 }
 
 fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<()> {
@@ -242,14 +260,18 @@ fn opened<'i>(args: &ExportArgs, input: &'i Input) -> Result<AnyProfile<'i>, Fai
     Ok(profile)
 }
 
-fn stacks(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure> {
+fn stacks(
+    args: &ExportArgs,
+    input: &Input,
+    folder: Option<&Path>,
+) -> Result<(Stacks, Status), Failure> {
     let name = input.name();
     if let Some(heap) = heap(args, input)? {
         let status = damage(name, &heap.damage);
         return Ok((Stacks::of_heap(name, &heap), status));
     }
     if detect(input.bytes()) == FileKind::PerfData {
-        return recording(args, input);
+        return recording(args, input, folder);
     }
     let profile = opened(args, input)?;
     let (stacks, faults) = Stacks::of(name, &profile);
@@ -258,8 +280,12 @@ fn stacks(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure>
 }
 
 /// The stacks of a recording of perf.
-fn recording(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure> {
-    let opened = Opened::open(&args.file, input)?;
+fn recording(
+    args: &ExportArgs,
+    input: &Input,
+    folder: Option<&Path>,
+) -> Result<(Stacks, Status), Failure> {
+    let opened = RecordingFiles::open(folder, input)?;
     opened.read(|recording| {
         let functions = functions(recording, &args.binaries, true)?;
         crate::print::notes(unnamed_notes(&functions));

@@ -1,6 +1,8 @@
 //! `profkit order`: the order in which a linker should place functions.
 use crate::choice::{choice, choices};
+use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
+use crate::io::Opened;
 use crate::print::{self, FORMATS, Format};
 use clap::Args;
 use profkit_analysis::order::{OrderFile, Startup};
@@ -52,6 +54,9 @@ pub struct OrderArgs {
     /// is printed on standard output, with the order in it
     #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
     format: Format,
+
+    #[command(flatten)]
+    binaries: BinaryArgs,
 }
 
 choices! {
@@ -70,7 +75,11 @@ pub fn run(args: &OrderArgs) -> exit::Result {
     let output = Output::new(&args.output, Content::Text)?;
     let mut startup = Startup::default();
     for path in &args.inputs {
-        let input = crate::io::open(path)?;
+        let opened = Opened {
+            input: crate::io::open(path)?,
+            status: Status::Done,
+        };
+        let input = crate::io::complete(opened, &args.binaries)?.input;
         let added = startup.add(&input);
         let added = added.map_err(|error| Failure::file(input.name(), &error))?;
         for warning in warnings(&added) {

@@ -1,10 +1,14 @@
 //! `profkit overlap`: how alike profiles are.
 use crate::choice::choice;
+use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
+use crate::memprof::heap::Heap;
 use crate::print::{self, FORMATS, Format};
 use clap::Args;
 use profkit_analysis::overlap::ComparedProfile;
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
+use profkit_merge::files::Input;
 use profkit_report::overlap::OverlapReport;
 use std::path::PathBuf;
 
@@ -23,7 +27,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct OverlapArgs {
-    /// Two or more profiles of one kind: instrumentation, sample, heap (indexed or YAML) or MIP
+    /// Two or more profiles of one kind: instrumentation, sample, heap or MIP. A folder, an archive or a list of profiles
+    /// stands for their sum
     #[arg(value_name = "PROFILE", required = true)]
     profiles: Vec<PathBuf>,
 
@@ -42,6 +47,9 @@ pub struct OverlapArgs {
     /// Write function names as in the profiles, without demangling them; the JSON has both
     #[arg(long)]
     mangled: bool,
+
+    #[command(flatten)]
+    binaries: BinaryArgs,
 }
 
 pub fn run(args: &OverlapArgs) -> exit::Result {
@@ -53,11 +61,25 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
         return Err(Failure::usage(text)
             .with_hint("name the second profile too: `profkit overlap ONE TWO`"));
     }
-    let inputs = args.profiles.iter().map(|path| crate::io::open(path));
-    let inputs = inputs.collect::<exit::Result<Vec<_>>>()?;
-    let bytes: Vec<&[u8]> = inputs.iter().map(|input| input.bytes()).collect();
+    let open = |path: &PathBuf| crate::io::open_profile(path, &args.binaries);
+    let opened = args.profiles.iter().map(open);
+    let opened = opened.collect::<exit::Result<Vec<_>>>()?;
+    let inputs: Vec<_> = opened.iter().map(|opened| &opened.input).collect();
+    let symbolised =
+        |input: &Input| args.binaries.is_used() && detect(input.bytes()) == FileKind::MemProfRaw;
+    let bytes = inputs.iter().filter(|input| !symbolised(input));
+    let bytes: Vec<&[u8]> = bytes.map(|input| input.bytes()).collect();
+    let mut read = ComparedProfile::open_all(&bytes).into_iter();
     let mut profiles = Vec::new();
-    for (input, profile) in inputs.iter().zip(ComparedProfile::open_all(&bytes)) {
+    for input in inputs {
+        let profile = if symbolised(input) {
+            let heap = Heap::open(&args.binaries, input)?;
+            print::notes(&heap.notes);
+            Ok(ComparedProfile::of_heap(heap.heap))
+        } else {
+            let Some(profile) = read.next() else { break };
+            profile
+        };
         let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
         for error in &profile.damage.first {
             print::say(format_args!("warning: {}: {error}", input.name()));
@@ -73,7 +95,8 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     report.mangled = args.mangled;
     print::answer(&report, args.format)?;
     let reason = args.fail_under.and_then(|least| report.gate(least));
-    Ok(exit::gate(reason).unwrap_or(match report.is_damaged() {
+    let is_damaged = report.is_damaged() || opened.iter().any(|it| it.status != Status::Done);
+    Ok(exit::gate(reason).unwrap_or(match is_damaged {
         true => Status::InputBad,
         false => Status::Done,
     }))

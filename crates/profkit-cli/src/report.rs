@@ -1,11 +1,11 @@
 //! `profkit report`: one HTML page about a profile.
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
+use crate::io::Opened;
 use crate::io::add_binaries as add_binaries_to;
 use crate::memprof::heap::{Heap, ThresholdArgs};
 use crate::print;
-use crate::show::correlation::join;
-use crate::show::recording::{Opened, functions, head_of_folder};
+use crate::show::recording::{RecordingFiles, folder_among, functions};
 use clap::Args;
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
@@ -17,9 +17,8 @@ use profkit_analysis::names::Spelling;
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_analysis::selection::Selection;
-use profkit_data::detect::{FileKind, detect};
+use profkit_data::detect::detect;
 use profkit_data::instr::InstrKind;
-use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::mip::Modes;
 use profkit_data::path_text;
 use profkit_merge::files::{Content, Input, Output, check_outputs, is_stdio, system_text};
@@ -30,7 +29,7 @@ use profkit_page::source::SourceFolder;
 use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
 use profkit_report::diff::{DiffReport, HeapDiff};
 use profkit_report::recording::recording_damage;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The size in bytes of a page of memory, for the numbers of pages that the start of the program touches.
 const PAGE_SIZE: u64 = 4096;
@@ -58,7 +57,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
     /// The profile: instrumentation, sample, heap or MIP, or a recording of perf, recognised by content; - is standard
-    /// input
+    /// input. A folder, an archive or a list of profiles stands for their sum
     #[arg(value_name = "PROFILE")]
     file: PathBuf,
 
@@ -100,23 +99,32 @@ pub fn run(args: &ReportArgs) -> exit::Result {
     let read = read.chain(&args.binaries.binaries);
     check_outputs(&[("the page", Some(&args.output))], read)?;
     let output = Output::new(&args.output, Content::Text)?;
-    let head = head_of_folder(&args.file);
-    let input = crate::io::open(head.as_deref().unwrap_or(&args.file))?;
-    if args.source.is_some() && is_heap(&input) {
+    let folder = folder_among(std::slice::from_ref(&args.file));
+    let opened = match &folder {
+        Some((_, head)) => Opened {
+            input: crate::io::open(head)?,
+            status: Status::Done,
+        },
+        None => open(args, &args.file)?,
+    };
+    let input = &opened.input;
+    if args.source.is_some() && is_heap(input) {
         return Err(Failure::usage(
             "--source does not fit a heap profile: it shows the source of functions, and a heap profile has call stacks",
         ));
     }
-    let old = old.map(crate::io::open).transpose()?;
+    let old = old.map(|old| open(args, old)).transpose()?;
+    let older = old.as_ref().map(|old| &old.input);
     let (mut page, status) = if detect(input.bytes()) == FileKind::PerfData {
-        recording(args, &input, old.is_some())?
-    } else if is_heap(&input) {
-        heaps(args, &input, old.as_ref())?
+        let folder = folder.as_ref().map(|(folder, _)| *folder);
+        recording(args, input, folder, older.is_some())?
+    } else if is_heap(input) {
+        heaps(args, input, older)?
     } else {
-        page_of(args, &input, old.as_ref())?
+        page_of(args, input, older)?
     };
     let html = page.html(args.size_limit);
-    output.write(|sink| sink.put(html.text.as_bytes()))?;
+    crate::io::write_view(output, &args.output, html.text.as_bytes())?;
     let left_out = html.left_out.iter();
     print::notes(left_out.map(|text| format!("not on the page: {text}")));
     if html.text.len() > args.size_limit {
@@ -126,7 +134,12 @@ pub fn run(args: &ReportArgs) -> exit::Result {
             print::grouped(args.size_limit)
         )]);
     }
-    Ok(status)
+    let status = opened.then(status);
+    Ok(old.map_or(status, |old| old.then(status)))
+}
+
+fn open(args: &ReportArgs, path: &Path) -> Result<Opened, Failure> {
+    crate::io::open_profile(path, &args.binaries)
 }
 
 fn is_heap(input: &Input) -> bool {
@@ -143,15 +156,7 @@ fn page_of(
 ) -> Result<(Page, Status), Failure> {
     let name = input.name();
     let failed = |error| Failure::file(name, &error);
-    let joined = if args.binaries.is_used() && detect(input.bytes()) == FileKind::InstrRaw {
-        Some(join(&args.binaries, input)?)
-    } else {
-        None
-    };
-    let metadata = joined
-        .as_ref()
-        .map(|joined| joined as &dyn RawMetadataSource);
-    let profile = AnyProfile::open(input, metadata).map_err(failed)?;
+    let profile = AnyProfile::open(input, None).map_err(failed)?;
     let (mut page, faults) = Page::of_file(name, input, &profile);
     add_binaries(args, &profile, &mut page)?;
     add_source(args, &profile, &mut page)?;
@@ -294,6 +299,7 @@ fn compare(page: &mut Page, old: &Input, name: &str, new: AnyProfile<'_>) -> exi
 fn recording(
     args: &ReportArgs,
     input: &Input,
+    folder: Option<&Path>,
     is_compared: bool,
 ) -> Result<(Page, Status), Failure> {
     let name = input.name();
@@ -309,7 +315,7 @@ fn recording(
         ))
         .with_hint("make a sample profile with `profkit sample`, whose page has samples by line"));
     }
-    let opened = Opened::open(&args.file, input)?;
+    let opened = RecordingFiles::open(folder, input)?;
     opened.read(|recording| {
         let stacks = functions(recording, &args.binaries, args.binaries.is_used())?;
         let damage = recording_damage(recording.losses());

@@ -258,6 +258,15 @@ impl SummaryBuilder {
         }
     }
 
+    /// Returns how many of the counts that were added are at least `least`.
+    pub fn count_at_least(&mut self, least: u64) -> u64 {
+        self.sort_in();
+        let small = (0u64..).zip(self.small.iter().copied());
+        let all = small.chain(self.runs.iter().copied());
+        let counted = all.filter(|&(count, _)| count >= least);
+        counted.map(|(_, seen)| seen).sum()
+    }
+
     /// The maximum of the first counters of all records that were added so far.
     pub fn max_function_count(&self) -> u64 {
         self.max_function_count

@@ -12,6 +12,10 @@ const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 /// The number of bytes in which the beginning of an earlier report is looked for.
 const REPORT_START: u64 = 64;
 
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    STDOUT.iter().any(|name| path == Path::new(name))
+}
+
 /// Checks all outputs of a command before the first one is written. Each output has a name for messages ("the
 /// report"); outputs that the command does not write are `None`. `inputs` are the files that the command reads and that
 /// no output may replace.
@@ -116,7 +120,7 @@ enum Place {
 impl Place {
     /// Returns the place of an output; `None` for pipes and devices, which several outputs may share.
     fn of(path: &Path) -> Option<Self> {
-        if is_stdio(path) || STDOUT.iter().any(|name| path == Path::new(name)) {
+        if is_stdio(path) || is_stdout(path) {
             return Some(Place::Stdout);
         }
         let metadata = fs::metadata(path);

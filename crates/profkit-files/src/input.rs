@@ -62,6 +62,15 @@ impl Input {
         }
     }
 
+    /// Makes an input of bytes in memory. `name` is its name in messages.
+    pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Input {
+            name: name.into(),
+            data: InputData::Buffer(bytes),
+            map: None,
+        }
+    }
+
     /// Reads a file. If the path is that of an archive, `name` is set to the name of the member that is read.
     fn load(path: &Path, name: &mut String) -> io::Result<(InputData<'static>, Option<Arc<Mmap>>)> {
         let member = archive_of(path);

@@ -1,4 +1,5 @@
 //! Writes output files completely or not at all.
+use crate::clash::is_stdout;
 use crate::temporary::Temporary;
 use crate::{Screen, is_stdio, system_text};
 use profkit_data::bytes::Sink;
@@ -184,10 +185,19 @@ impl Output {
                 let terminal = file.is_terminal();
                 Ok((fill_file(file, escapes(terminal), write)?, None))
             }
+            Target::Direct(path) if !self.as_is && is_stdout(&path) => {
+                let file = io::stdout().lock();
+                refuse_terminal(&file, self.content)?;
+                let terminal = file.is_terminal();
+                Ok((fill_file(file, escapes(terminal), write)?, None))
+            }
             Target::Direct(path) => {
+                // A path such as /dev/stderr may lead to a file that others write to as well.
+                let is_shared = is_device(&path) && path.is_file() && !self.as_is;
                 let file = OpenOptions::new()
                     .write(true)
-                    .truncate(true)
+                    .append(is_shared)
+                    .truncate(!is_shared)
                     .open(&path)
                     .map_err(OutputProblem::Io)?;
                 refuse_terminal(&file, self.content)?;

@@ -112,7 +112,8 @@ pub struct Totals {
     pub files_empty: u64,
     /// The size of all inputs together, in bytes.
     pub bytes: u64,
-    /// The number of functions (distinct names) in the result, after filtering.
+    /// The number of functions in the result, after filtering. Functions that share a name and differ in their hash
+    /// count one by one.
     pub functions: u64,
     /// The number of functions that a filter removed from the result.
     pub functions_filtered: u64,

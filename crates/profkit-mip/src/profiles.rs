@@ -359,11 +359,11 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Error::Folder { .. } | Error::SeveralFolders => None,
-            Error::SeveralNewFiles { .. } => Some("give a folder: -p FOLDER"),
+            Error::SeveralNewFiles { .. } => Some("give a folder: -p FOLDER/"),
             Error::SameBuild { .. } => Some("name one with -p, and the other as an input"),
-            Error::OtherBinary { .. } | Error::NoProfile(_) => {
-                Some("to merge profiles of several builds, give a folder: -p FOLDER")
-            }
+            Error::OtherBinary { .. } | Error::NoProfile(_) => Some(
+                "to merge profiles of several builds, give a folder: -p FOLDER/ (with the slash at its end, a folder that does not exist yet is made)",
+            ),
             Error::Taken { .. } => Some(
                 "rename the file that is there: in a folder, a profile is named after the build id of its program",
             ),

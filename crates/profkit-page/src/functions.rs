@@ -1,5 +1,6 @@
 //! The functions on the HTML page of a profile, stored column by column.
 use super::encode::{as_script, column, index, number, strings};
+use profkit_analysis::heat::Heat;
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::FunctionNumbers;
 use rayon::prelude::*;
@@ -13,6 +14,8 @@ pub const CONTEXT_SENSITIVE: u8 = 1;
 pub const PSEUDO: u8 = 1 << 1;
 /// The flag of a function whose marker says hot. Without this flag, the marker says warm.
 pub const PSEUDO_HOT: u8 = 1 << 2;
+/// The number of bits below the two bits that hold the class: never ran, cold, warm or hot.
+const HEAT_SHIFT: u32 = 3;
 
 /// A function of a page.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +33,8 @@ pub struct PageFunction {
     pub numbers: FunctionNumbers,
     /// A combination of [`CONTEXT_SENSITIVE`], [`PSEUDO`] and [`PSEUDO_HOT`].
     pub flags: u8,
+    /// How often the function ran, compared with the rest of the program.
+    pub heat: Heat,
     /// The index of the function's source file in [`FunctionList::files`], plus 1; 0 if it is not known.
     pub file: usize,
     /// The range of the function's bytes in [`FunctionList::details`].
@@ -116,6 +121,18 @@ pub enum Cut {
     Cold,
 }
 
+impl PageFunction {
+    fn flags_with_heat(&self) -> u8 {
+        let class = match self.heat {
+            Heat::NeverRan => 0,
+            Heat::Cold => 1,
+            Heat::Warm => 2,
+            Heat::Hot => 3,
+        };
+        self.flags | class << HEAT_SHIFT
+    }
+}
+
 impl FunctionList {
     /// Demangles the names, and sorts the functions by name in the order that the script expects.
     pub fn finish(&mut self) {
@@ -144,12 +161,12 @@ impl FunctionList {
         });
     }
 
-    /// Returns the functions that are left after a cut. `cold` is the largest count of a cold function.
-    pub fn kept(&self, cut: Cut, cold: u64) -> Vec<&PageFunction> {
+    /// Returns the functions that are left after a cut.
+    pub fn kept(&self, cut: Cut) -> Vec<&PageFunction> {
         let all = self.functions.iter();
         all.filter(|function| match cut {
-            Cut::Cold => function.flags & PSEUDO != 0 || function.numbers.max > cold,
-            Cut::Idle => function.flags & PSEUDO != 0 || function.numbers.sum > 0,
+            Cut::Cold => function.heat > Heat::Cold,
+            Cut::Idle => function.heat > Heat::NeverRan,
             _ => true,
         })
         .collect()
@@ -167,7 +184,10 @@ impl FunctionList {
                 "entry",
                 numbers(|one| difference(one.max.into(), one.entry.into())),
             ),
-            ("flags", list.iter().map(|one| one.flags).collect()),
+            (
+                "flags",
+                list.iter().map(|one| one.flags_with_heat()).collect(),
+            ),
             ("targets", self.targets.block()),
         ];
         if list.iter().any(|one| one.file > 0) {
@@ -187,10 +207,9 @@ impl FunctionList {
         ]
     }
 
-    /// Returns the blocks of counters, lines and values. They have only the functions whose largest count is above
-    /// `cold`, or all functions if `cold` is `None`.
-    pub fn inside(&self, list: &[&PageFunction], cold: Option<u64>) -> Blocks {
-        let kept = |one: &&PageFunction| cold.is_none_or(|cold| one.numbers.max > cold);
+    /// Returns the blocks of counters, lines and values: of all functions, or of those that are hot or warm.
+    pub fn inside(&self, list: &[&PageFunction], all: bool) -> Blocks {
+        let kept = |one: &&PageFunction| all || one.heat > Heat::Cold;
         let part = |names, bytes: &[u8], range: fn(&PageFunction) -> &Range<usize>| {
             lists(names, list, |one| {
                 bytes.get(range(one).clone()).filter(|_| kept(&one))

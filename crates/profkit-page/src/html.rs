@@ -37,7 +37,7 @@ impl Page {
         self.functions.finish();
         let mut blocks = self.fixed_blocks();
         let list = &self.functions;
-        let mut kept = list.kept(Cut::Nothing, self.cold);
+        let mut kept = list.kept(Cut::Nothing);
         // The symbols are compressed although the size limit may later leave them out. This takes no longer: names and
         // symbols are the largest parts of a page, and one core compresses the names while another one compresses the
         // symbols.
@@ -45,7 +45,7 @@ impl Page {
             || all_packed(list.columns(&kept)),
             || {
                 rayon::join(
-                    || all_packed(list.inside(&kept, None)),
+                    || all_packed(list.inside(&kept, true)),
                     || all_packed(FunctionList::symbols(&kept)),
                 )
             },
@@ -72,7 +72,7 @@ impl Page {
             rest.extend(inside);
         } else {
             drop((inside, symbols));
-            let inside = all_packed(list.inside(&kept, Some(self.cold)));
+            let inside = all_packed(list.inside(&kept, false));
             cut = if fits(&[&columns, &inside]) {
                 rest = inside;
                 Cut::ColdDetails
@@ -82,7 +82,7 @@ impl Page {
             for less in [Cut::Idle, Cut::Cold] {
                 if !fits(&[&columns, &rest]) {
                     cut = less;
-                    kept = list.kept(cut, self.cold);
+                    kept = list.kept(cut);
                     columns = all_packed(list.columns(&kept));
                     drawn = self.drawn(&kept);
                 }
@@ -143,8 +143,7 @@ impl Page {
             "total": to_f64(self.total),
             "unit": self.unit,
             "titles": { "entry": entry, "sum": sum, "max": max },
-            "hot": self.hot,
-            "cold": self.cold,
+            "heat": self.has_heat,
             "detail": detail,
             "parts": parts,
             "source": self.source.as_ref().filter(|_| cut < Cut::Source).map(|source| json!({

@@ -5,12 +5,13 @@ use super::{Detail, Page, Trace};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
+use profkit_analysis::heat::{Heat, HeatLimits};
 use profkit_analysis::instr::{InstrTable, Totals, numbers};
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionOrder, Ranking};
 use profkit_data::ids::NameRef;
 use profkit_data::instr::{InstrKind, Record};
-use profkit_data::summary::{Summary, Thresholds};
+use profkit_data::summary::Summary;
 use profkit_report::show::text::{describe, read_by};
 use profkit_report::{grouped, percent, plural};
 use rustc_hash::FxHashMap;
@@ -78,12 +79,12 @@ impl Page {
         }
         let readers = Readers::of(facts, totals.oldest_text_reader);
         page.fact("Read by", read_by(&readers));
-        page.sums(&mut totals);
+        page.sums(&mut totals, kind.counts_executions());
         page.damage(&faults);
         (page, faults)
     }
 
-    fn sums(&mut self, totals: &mut Totals) {
+    fn sums(&mut self, totals: &mut Totals, has_heat: bool) {
         self.total = totals.sum;
         let (entered, above) = (totals.functions_entered, totals.counters_above_zero);
         let (summary, cs) = totals.finish();
@@ -98,17 +99,32 @@ impl Page {
         self.fact("Functions", counted(entered, summary.functions, "entered"));
         self.fact("Counters", counted(above, summary.blocks, "above 0"));
         self.fact("Sum of counters", grouped(summary.total_count));
-        if let Some(cs) = cs {
+        if let Some(cs) = &cs {
             self.fact("Context-sensitive functions", grouped(cs.functions));
         }
-        self.heat(&summary);
+        let limits = [&summary, cs.as_ref().unwrap_or(&summary)].map(HeatLimits::of);
+        self.has_heat = has_heat;
+        for function in &mut self.functions.functions {
+            let [first, second] = &limits;
+            let limits = match function.flags & CONTEXT_SENSITIVE {
+                0 => first,
+                _ => second,
+            };
+            function.heat = match function.flags & (PSEUDO | PSEUDO_HOT) {
+                0 if has_heat => limits.heat(function.numbers.max),
+                0 if function.numbers.sum > 0 => Heat::Warm,
+                0 => Heat::NeverRan,
+                PSEUDO => Heat::Warm,
+                _ => Heat::Hot,
+            };
+        }
+        if has_heat {
+            self.cutoffs(&summary);
+        }
     }
 
-    /// Adds the count thresholds for hot and cold, computed as compilers compute them.
-    pub(super) fn heat(&mut self, summary: &Summary) {
-        let thresholds = Thresholds::default();
-        self.hot = thresholds.hot(summary).unwrap_or(u64::MAX);
-        self.cold = thresholds.cold(summary).unwrap_or(0);
+    /// Adds the table of how few counts make how much.
+    pub(super) fn cutoffs(&mut self, summary: &Summary) {
         let cutoffs = summary.cutoffs.iter();
         self.cutoffs = cutoffs
             .map(|row| (row.cutoff, row.blocks, row.min_count))

@@ -78,8 +78,8 @@ pub struct Page {
     /// The rows of the profile summary. A row has a share of all counts in millionths, the number of counters or lines
     /// that make this share, and the smallest of their counts.
     cutoffs: Vec<(u64, u64, u64)>,
-    hot: u64,
-    cold: u64,
+    /// Whether functions are hot, warm or cold. Otherwise the profile only says which functions ran.
+    has_heat: bool,
     /// The sum of all counts. Every share is a part of this sum.
     total: u128,
     functions: FunctionList,

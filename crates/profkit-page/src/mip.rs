@@ -1,9 +1,10 @@
 //! The page of a MIP profile.
 use super::functions::PageFunction;
 use super::{Detail, Page, Trace};
+use profkit_analysis::heat::Heat;
+use profkit_analysis::mip_numbers::MipNumbers;
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::order::by_mean;
-use profkit_analysis::ranking::FunctionNumbers;
 use profkit_data::ids::NameRef;
 use profkit_data::mip::{MipProfile, ProfileVersion};
 use profkit_report::mip::MipForm;
@@ -21,7 +22,10 @@ impl Page {
                 .iter()
                 .filter(|function| !function.is_part())
         };
-        let has_calls = whole().any(|function| function.calls > 0);
+        let all_numbers = MipNumbers::of(profile);
+        let has_calls = all_numbers.has_calls;
+        page.has_heat = has_calls;
+        page.total = all_numbers.total;
         page.unit = if has_calls {
             "calls"
         } else {
@@ -73,21 +77,18 @@ impl Page {
                 continue;
             }
             page.functions.push_counts(counts);
-            let sum = if has_calls {
-                function.calls
-            } else {
-                function.called_runs
-            };
-            page.total += u128::from(sum);
             let file = path.map_or(0, |path| page.functions.files.number(&path));
             page.functions.push(PageFunction {
                 name: function.name.clone(),
                 hash: function.signature.into(),
-                numbers: FunctionNumbers {
-                    sum: sum.into(),
-                    max: function.called_runs,
-                    entry: function.called_runs,
-                },
+                numbers: all_numbers.numbers(function),
+                heat: all_numbers.heat(function).unwrap_or({
+                    if function.called_runs > 0 {
+                        Heat::Warm
+                    } else {
+                        Heat::NeverRan
+                    }
+                }),
                 file,
                 ..PageFunction::default()
             });
@@ -114,9 +115,6 @@ impl Page {
                 ),
             );
         }
-        // A function called in every run is hot. A function called in less than half of the runs is cold.
-        page.hot = profile.runs.max(1);
-        page.cold = profile.runs.saturating_sub(1) / 2;
         page.coverage = files.into_iter().collect();
         let order = by_mean(profile);
         let ordered = order.into_iter().map(|id| &profile.functions[id]);

@@ -1,6 +1,7 @@
 //! The page of a recording of Linux perf.
 use super::functions::PageFunction;
 use super::{Flame, Page};
+use profkit_analysis::heat::Heat;
 use profkit_analysis::names::{Spelling, printable};
 use profkit_analysis::ranking::FunctionNumbers;
 use profkit_profgen::stacks::FunctionStacks;
@@ -38,8 +39,6 @@ impl Page {
         let has_callers = event.with_chain > 0;
         page.titles = [if has_callers { "With callees" } else { "" }, "Samples", ""];
         page.total = event.samples.into();
-        // Samples have no threshold for hot or cold: they are no counts of a compiler.
-        (page.hot, page.cold) = (u64::MAX, 0);
         let sums = stacks.by_samples(event);
         page.fact(
             "Functions with samples",
@@ -66,6 +65,7 @@ impl Page {
                     max: sum.own,
                     entry: sum.total,
                 },
+                heat: Heat::Warm,
                 file,
                 ..PageFunction::default()
             });

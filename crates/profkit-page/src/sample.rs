@@ -2,6 +2,7 @@
 use super::encode::{index, number};
 use super::functions::PageFunction;
 use super::{Detail, Flame, Page};
+use profkit_analysis::heat::HeatLimits;
 use profkit_analysis::names::Spelling;
 use profkit_analysis::samples::{SampleView, numbers};
 use profkit_data::sample::{Function, Location, NameId, SampleName};
@@ -33,9 +34,11 @@ impl Page {
         }
         page.fact("Lines", grouped(summary.blocks));
         page.fact("Sum of the samples of lines", grouped(summary.total_count));
-        page.heat(&summary);
+        page.has_heat = true;
+        page.cutoffs(&summary);
+        let limits = HeatLimits::of(&summary);
         for function in view.profile.functions() {
-            page.add_samples(view, function);
+            page.add_samples(view, function, &limits);
         }
         let graph = graph_of_samples(view, Spelling::Demangled);
         page.flame = (graph.total() > 0).then_some(Flame {
@@ -53,9 +56,10 @@ impl Page {
         page
     }
 
-    fn add_samples(&mut self, view: &SampleView<'_>, function: &Function) {
+    fn add_samples(&mut self, view: &SampleView<'_>, function: &Function, limits: &HeatLimits) {
         let samples = &function.samples;
-        self.total += u128::from(samples.total);
+        let sums = numbers(samples);
+        self.total += sums.sum;
         let mut rows = Vec::new();
         let mut count = 0;
         let mut pending = vec![(0, samples, None)];
@@ -63,7 +67,8 @@ impl Page {
             if let Some(location) = inlined_at {
                 count += 1;
                 let callee = self.sample_target(view, samples.name);
-                line(depth - 1, location, callee, samples.total, &mut rows);
+                let inner = u64::try_from(numbers(samples).sum).unwrap_or(u64::MAX);
+                line(depth - 1, location, callee, inner, &mut rows);
                 number(0, &mut rows);
             }
             for one in &samples.body {
@@ -96,7 +101,8 @@ impl Page {
             name,
             guid,
             hash: samples.checksum,
-            numbers: numbers(samples),
+            heat: limits.heat(sums.max),
+            numbers: sums,
             ..PageFunction::default()
         });
     }

@@ -224,6 +224,11 @@ pub mod doctor {
     };
 }
 
+/// Which functions are hot, warm or cold.
+pub mod heat {
+    pub use profkit_analysis::heat::{Heat, HeatCounts, HeatLimits};
+}
+
 /// Heap profiles of any form.
 pub mod heap {
     pub use profkit_analysis::heap::{
@@ -249,6 +254,11 @@ pub mod matching {
         Binary, BinaryFunctions, CountShares, DebugInfo, FunctionShares, LostFunction, MatchShares,
         Outcome, ProfileFunctions, Successor, SuccessorReason,
     };
+}
+
+/// The numbers of functions in MIP profiles.
+pub mod mip_numbers {
+    pub use profkit_analysis::mip_numbers::MipNumbers;
 }
 
 /// Names of functions as people read them.

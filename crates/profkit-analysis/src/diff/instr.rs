@@ -188,9 +188,8 @@ impl<'p> Comparison<'p> {
             let found = those.binary_search_by_key(&key(record), key);
             found.ok().and_then(|index| those.get(index)).copied()
         };
-        // The records without a counterpart, for each stage and each profile: the hash of the first such record, and
-        // the sum of the counters of all of them.
-        let mut alone: [[Option<(FuncHash, u128)>; 2]; 2] = Default::default();
+        // The hash and the sum of the counters of each record without a counterpart, for each stage and each profile.
+        let mut alone: [[Vec<(FuncHash, u128)>; 2]; 2] = Default::default();
         for (side, (these, those)) in [(&old, &new), (&new, &old)].into_iter().enumerate() {
             for record in these {
                 match twin(those, record) {
@@ -201,31 +200,47 @@ impl<'p> Comparison<'p> {
                         if let Some(of_stage) = alone.get_mut(stage)
                             && let Some(alone) = of_stage.get_mut(side)
                         {
-                            let (_, sum_so_far) = alone.get_or_insert((record.func_hash, 0));
-                            *sum_so_far += sum(record);
+                            alone.push((record.func_hash, sum(record)));
                         }
                     }
                 }
             }
         }
-        for (stage, sides) in alone.into_iter().enumerate() {
-            let change = match sides {
-                [Some(_), Some(_)] => Change::HashChanged,
-                [Some(_), None] => Change::Gone,
-                [None, Some(_)] => Change::New,
-                [None, None] => continue,
-            };
-            let counts = sides.map(|side| side.map(|(_, sum)| sum));
-            let totals = self.totals_of(stage);
-            self.push(Row {
-                function,
-                change,
-                stage,
-                hashes: sides.map(|side| side.map(|(hash, _)| hash)),
-                counts,
-                moved: totals.distance(counts.map(Option::unwrap_or_default)) / 2.0,
-            });
+        for (stage, [old, new]) in alone.into_iter().enumerate() {
+            // Several records whose hashes changed cannot be told apart: their sums are compared.
+            if let (Some(first), Some(other)) = (old.first(), new.first()) {
+                let sum = |records: &[(FuncHash, u128)]| records.iter().map(|one| one.1).sum();
+                let sides = [(first.0, sum(&old)), (other.0, sum(&new))];
+                self.alone(function, stage, Change::HashChanged, sides.map(Some));
+                continue;
+            }
+            for record in old {
+                self.alone(function, stage, Change::Gone, [Some(record), None]);
+            }
+            for record in new {
+                self.alone(function, stage, Change::New, [None, Some(record)]);
+            }
         }
+    }
+
+    /// Adds a row for a record, or the sum of several, that has no equal in the other profile.
+    fn alone(
+        &mut self,
+        function: FunctionRef<'p>,
+        stage: usize,
+        change: Change,
+        sides: [Option<(FuncHash, u128)>; 2],
+    ) {
+        let counts = sides.map(|side| side.map(|(_, sum)| sum));
+        let totals = self.totals_of(stage);
+        self.push(Row {
+            function,
+            change,
+            stage,
+            hashes: sides.map(|side| side.map(|(hash, _)| hash)),
+            counts,
+            moved: totals.distance(counts.map(Option::unwrap_or_default)) / 2.0,
+        });
     }
 
     fn totals_of(&self, stage: usize) -> Totals {

@@ -21,9 +21,10 @@ pub enum Verdict {
     Sound,
     /// The file is damaged.
     Damaged,
-    /// The file is a profile, but profkit cannot read it: its version is not known, or the program that holds its
-    /// functions is missing.
+    /// The file is a profile of a version that profkit does not know.
     Unsupported,
+    /// The file holds only counters. Their functions are in the program that wrote it, so a merge needs the program.
+    NeedsProgram,
     /// The file is not a profile.
     Foreign,
     /// There is no such file, or it cannot be opened.
@@ -94,12 +95,15 @@ impl Diagnosis {
     }
 
     pub(super) fn add(&mut self, error: Error) {
-        let unsupported = matches!(
-            error.kind(),
-            ErrorKind::UnsupportedVersion | ErrorKind::MissingCorrelation
-        );
-        self.verdict = match self.verdict {
-            Verdict::Sound | Verdict::Unsupported if unsupported => Verdict::Unsupported,
+        self.verdict = match (self.verdict, error.kind()) {
+            (
+                Verdict::Sound | Verdict::Unsupported | Verdict::NeedsProgram,
+                ErrorKind::UnsupportedVersion,
+            ) => Verdict::Unsupported,
+            (Verdict::Sound | Verdict::NeedsProgram, ErrorKind::MissingCorrelation) => {
+                Verdict::NeedsProgram
+            }
+            (Verdict::Unsupported, ErrorKind::MissingCorrelation) => Verdict::Unsupported,
             _ => Verdict::Damaged,
         };
         self.damage.push(error);
@@ -210,7 +214,7 @@ fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
     let mut diagnosis = Diagnosis::new(Some(data.len() as u64), what);
     diagnosis.add(error);
     match (kind, diagnosis.verdict) {
-        (FileKind::Empty, _) | (_, Verdict::Unsupported) => {}
+        (FileKind::Empty, _) | (_, Verdict::Unsupported | Verdict::NeedsProgram) => {}
         (FileKind::InstrRaw, _) => diagnosis.next.push(Advice::RunAgain),
         (FileKind::InstrIndexed, _) => diagnosis.next.push(Advice::MergeAgain),
         // The first line names the kind of instrumentation, so this text is a profile.
@@ -363,7 +367,10 @@ fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
     }
     let has_functions = diagnosis.functions > 0;
     match (facts.form, diagnosis.verdict) {
-        (_, Verdict::Unsupported | Verdict::Foreign | Verdict::Unreadable) => Vec::new(),
+        (
+            _,
+            Verdict::Unsupported | Verdict::NeedsProgram | Verdict::Foreign | Verdict::Unreadable,
+        ) => Vec::new(),
         (Form::Raw, Verdict::Damaged) if !has_functions => vec![Advice::RunAgain],
         (Form::Indexed, Verdict::Damaged) if !has_functions => vec![Advice::MergeAgain],
         // A merge drops functions without names if no other input has the names.

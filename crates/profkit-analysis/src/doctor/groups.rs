@@ -26,9 +26,10 @@ pub struct Counts {
     pub sound: u64,
     /// The number of damaged files.
     pub damaged: u64,
-    /// The number of profiles that cannot be read, because profkit does not know their version or because their program
-    /// is missing.
+    /// The number of profiles of versions that profkit does not know.
     pub unsupported: u64,
+    /// The number of profiles that hold only counters, whose functions are in their programs.
+    pub needs_program: u64,
     /// The number of files that are not profiles.
     pub foreign: u64,
     /// The number of files that do not exist or cannot be opened.
@@ -44,6 +45,7 @@ impl Counts {
             Verdict::Sound => &mut self.sound,
             Verdict::Damaged => &mut self.damaged,
             Verdict::Unsupported => &mut self.unsupported,
+            Verdict::NeedsProgram => &mut self.needs_program,
             Verdict::Foreign => &mut self.foreign,
             Verdict::Unreadable => &mut self.unreadable,
         } += 1;
@@ -51,7 +53,12 @@ impl Counts {
 
     /// The number of files that were examined.
     pub fn files(&self) -> u64 {
-        self.sound + self.damaged + self.unsupported + self.foreign + self.unreadable
+        self.sound
+            + self.needs_program
+            + self.damaged
+            + self.unsupported
+            + self.foreign
+            + self.unreadable
     }
 
     /// The number of files that are damaged, unreadable or not profiles.
@@ -203,10 +210,11 @@ impl Groups {
         }
         self.groups.sort_by_key(|group| match group.first.verdict {
             Verdict::Sound => 0,
-            Verdict::Unsupported => 1,
-            Verdict::Damaged => 2,
-            Verdict::Foreign => 3,
-            Verdict::Unreadable => 4,
+            Verdict::NeedsProgram => 1,
+            Verdict::Unsupported => 2,
+            Verdict::Damaged => 3,
+            Verdict::Foreign => 4,
+            Verdict::Unreadable => 5,
         });
         for (number, group) in (1..).zip(&mut self.groups) {
             group.number = number;

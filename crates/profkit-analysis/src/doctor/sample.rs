@@ -84,9 +84,9 @@ fn releases(data: &[u8], kind: ProfileKind) -> Option<RangeInclusive<u8>> {
         _ => 13,
     };
     match found {
-        // Versions 104 and 105 are of LLVM's development branch after release 23.
-        Some(SampleEncoding::ExtBinary) if version > 103 => Some(99..=99),
-        Some(SampleEncoding::ExtBinary) if needs_llvm_23(data) => Some(23..=99),
+        // LLVM 23 reads version 104, which its writers do not write. Version 105 is of the development branch after it.
+        Some(SampleEncoding::ExtBinary) if version > 104 || needs_llvm_24(data) => Some(24..=99),
+        Some(SampleEncoding::ExtBinary) if version > 103 => Some(23..=99),
         Some(SampleEncoding::ExtBinary) if kind.contains(ProfileKind::CONTEXT_SENSITIVE) => {
             Some(oldest(10).max(14)..=99)
         }
@@ -103,7 +103,7 @@ fn releases(data: &[u8], kind: ProfileKind) -> Option<RangeInclusive<u8>> {
     }
 }
 
-fn needs_llvm_23(data: &[u8]) -> bool {
+fn needs_llvm_24(data: &[u8]) -> bool {
     ExtBinaryProfile::parse(data)
-        .is_ok_and(|file| file.sections().iter().any(Section::needs_llvm_23))
+        .is_ok_and(|file| file.sections().iter().any(Section::needs_llvm_24))
 }

@@ -1,5 +1,6 @@
 //! Sums over the records of a profile. The memory does not grow with the number of records.
 use crate::doctor::oldest_for_record;
+use crate::heat::{HeatCounts, HeatLimits};
 use crate::names;
 use crate::ranking::{FunctionNumbers, FunctionOrder, Ranking};
 use profkit_data::instr::Record;
@@ -39,6 +40,10 @@ pub struct Totals {
     pub oldest_text_reader: Option<Release>,
     /// The distribution of the counter sums of the records.
     sums: SummaryBuilder,
+    /// The largest counters of the records, by stage as in `stages`.
+    largest: [SummaryBuilder; 2],
+    /// The numbers of hot, warm and cold functions; all 0 before [`finish`](Self::finish).
+    pub heat: HeatCounts,
 }
 
 /// The shares of all counts for which [`Totals::shares`] is computed, in millionths: 90, 99 and 99.9 percent.
@@ -103,16 +108,22 @@ impl Totals {
         if record.is_pseudo() {
             self.pseudo_records += 1;
         } else {
-            if let Some(stage) = self.stages.get_mut(usize::from(context_sensitive)) {
-                stage.add_counts(&record.counts);
+            let numbers = numbers(record);
+            let stage = usize::from(context_sensitive);
+            if let (Some(all), Some(largest)) =
+                (self.stages.get_mut(stage), self.largest.get_mut(stage))
+            {
+                all.add_counts(&record.counts);
+                largest.add_count(numbers.max);
             }
-            let sum = counter_sum(record);
+            let sum = numbers.sum;
             self.sum += sum;
             self.functions_entered += u64::from(sum > 0);
             let above_zero = record.counts.iter().filter(|&&count| count > 0).count();
             self.counters_above_zero += above_zero as u64;
             self.sums.add_count(u64::try_from(sum).unwrap_or(u64::MAX));
-            self.ranking.offer(&record.name, numbers(record));
+            let hash = Some(record.func_hash);
+            self.ranking.offer_with_hash(&record.name, hash, numbers);
         }
         for ((_, sites), totals) in record.values.kinds().zip(&mut self.values) {
             totals.sites += sites.site_count() as u64;
@@ -132,11 +143,14 @@ impl Totals {
     }
 
     /// The summaries of the records without and with context sensitivity. The second summary is `None` if the profile
-    /// has no context-sensitive records.
+    /// has no context-sensitive records. Also sets [`heat`](Self::heat), for which each stage has limits of its own.
     pub fn finish(&mut self) -> (Summary, Option<Summary>) {
-        let [first, second] = std::mem::take(&mut self.stages);
-        let second = (self.context_sensitive > 0).then(|| second.finish());
-        (first.finish(), second)
+        let summaries = std::mem::take(&mut self.stages).map(SummaryBuilder::finish);
+        for (summary, largest) in summaries.iter().zip(&mut self.largest) {
+            self.heat.add_all(&HeatLimits::of(summary), largest);
+        }
+        let [first, second] = summaries;
+        (first, (self.context_sensitive > 0).then_some(second))
     }
 }
 

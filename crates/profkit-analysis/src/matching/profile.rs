@@ -3,6 +3,8 @@ use super::binary::checksum_of;
 use crate::any::AnyProfile;
 use crate::faults::Faults;
 use crate::instr::Form;
+use crate::mip_numbers::MipNumbers;
+use crate::samples::self_samples;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{BuildId, FuncHash, NameRef};
 use profkit_data::instr::overlap::records;
@@ -209,14 +211,18 @@ impl ProfileFunctions {
     }
 
     /// Reads the functions of a MIP profile. The count of a function is the number of its calls. If the profile has no
-    /// numbers of calls, the count is the number of runs that called the function.
+    /// numbers of calls ([`MipNumbers`]), the count is the number of runs that called the function.
     pub fn of_mip(mip: &MipProfile) -> Self {
         let mut profile = ProfileFunctions {
             is_mip: true,
             ..ProfileFunctions::default()
         };
+        let numbers = MipNumbers::of(mip);
         for function in &mip.functions {
-            let count = function.calls.max(function.called_runs);
+            let count = match function.is_part() {
+                true => 0,
+                false => numbers.count(function),
+            };
             let signature = FuncHash(function.signature.into());
             profile.add(&function.name, Some(signature), count, None);
         }
@@ -234,7 +240,7 @@ impl ProfileFunctions {
         let mut profile = ProfileFunctions::default();
         each_function(&samples, |one| {
             let name = sample_name(samples.names.get(one.name));
-            profile.add(&name, checksum_of(one.checksum), own_samples(one), None);
+            profile.add(&name, checksum_of(one.checksum), self_samples(one), None);
         });
         profile.samples = Some(samples);
         profile
@@ -262,14 +268,6 @@ pub(super) fn each_function(profile: &SampleProfile, mut each: impl FnMut(&Sampl
         each(one);
         open.extend(one.inlined.iter().map(|inlined| &inlined.samples));
     }
-}
-
-/// The number of samples of a function, without the samples of functions that were inlined into it.
-pub(super) fn own_samples(samples: &Samples) -> u64 {
-    let inlined = samples.inlined.iter().map(|inlined| inlined.samples.total);
-    samples
-        .total
-        .saturating_sub(inlined.fold(0, u64::saturating_add))
 }
 
 /// The name of a function in a sample profile. If only the hash of the name is known, returns the hash as a decimal

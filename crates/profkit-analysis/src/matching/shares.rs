@@ -1,7 +1,8 @@
 //! Computes for what share of the functions, and of the counts, a profile matches binaries.
 use super::binary::{BinaryFunctions, NamedFunctions, Outcome, checksum_of, fits};
-use super::profile::{FunctionCounts, ProfileFunctions, each_function, own_samples, sample_name};
+use super::profile::{FunctionCounts, ProfileFunctions, each_function, sample_name};
 use super::successors::{Successor, find_successors};
+use crate::samples::self_samples;
 use profkit_data::ids::FuncHash;
 use profkit_data::sample::{NameId, SampleName, SampleProfile, Samples};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 const HOT_SHARE: f64 = 0.99;
 
 /// The numbers of functions in the binaries: those that match the profile, those that have different hashes in the
-/// profile, and those that the profile lacks. Each name is counted once. A binary has functions that no profile
+/// profile, and those that the profile lacks. Functions that share a name and differ in their hash count one by one. A binary has functions that no profile
 /// contains, such as `_start`. So fewer than 100 percent of its functions match even if the profile is fresh.
 /// [`CountShares`] has no such gap, because it starts from the functions of the profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -28,6 +29,35 @@ pub struct FunctionShares {
 }
 
 impl FunctionShares {
+    /// Counts the functions of one name in the binaries. `known` has the hashes of that name in the profile; `None` if
+    /// the profile does not have the name.
+    fn add(
+        &mut self,
+        named: &NamedFunctions,
+        known: Option<impl Iterator<Item = Option<FuncHash>> + Clone>,
+    ) {
+        let with_hash = named.hashes.iter().filter(|hash| hash.is_some()).count() as u64;
+        let count = with_hash.max(1);
+        self.total += count;
+        let Some(mut known) = known else {
+            self.unknown += count;
+            return;
+        };
+        let matched = match with_hash {
+            0 => u64::from(known.any(|hash| fits(&named.hashes, hash))),
+            _ => {
+                let any_fits = named.hashes.contains(&None);
+                let fits = |own: &&Option<FuncHash>| {
+                    let mut known = known.clone();
+                    own.is_some() && known.any(|hash| any_fits || hash.is_none() || hash == **own)
+                };
+                named.hashes.iter().filter(fits).count() as u64
+            }
+        };
+        self.matched += matched;
+        self.changed += count - matched;
+    }
+
     /// The share of functions that match, in percent; `None` if the binaries have no functions.
     pub fn matched_percent(&self) -> Option<f64> {
         percent(self.matched.into(), self.total.into())
@@ -223,7 +253,7 @@ fn by_sample<'p>(profile: &SampleProfile, binaries: &BinaryFunctions) -> Vec<Cou
             (samples.name, outcome, samples.checksum)
         });
         let sum = sums.entry(key).or_default();
-        *sum = sum.saturating_add(own_samples(samples));
+        *sum = sum.saturating_add(self_samples(samples));
         let lost = (key.1 != Outcome::Matched).then_some(key);
         open.extend(
             samples
@@ -260,16 +290,10 @@ fn sampled<'b>(
     });
     let (mut functions, mut new) = (FunctionShares::default(), Vec::new());
     for (name, named) in binaries.functions() {
-        functions.total += 1;
-        match known.get(name) {
-            Some(known) if known.iter().any(|&checksum| fits(&named.hashes, checksum)) => {
-                functions.matched += 1
-            }
-            Some(_) => functions.changed += 1,
-            None => {
-                functions.unknown += 1;
-                new.push((name, named));
-            }
+        let known = known.get(name);
+        functions.add(named, known.map(|known| known.iter().copied()));
+        if known.is_none() {
+            new.push((name, named));
         }
     }
     (functions, new)
@@ -294,17 +318,11 @@ fn functions<'b>(
         .collect();
     let (mut functions, mut new) = (FunctionShares::default(), Vec::new());
     for (name, named) in binaries.functions() {
-        functions.total += 1;
-        let hashes = &named.hashes;
-        let same = |known: &FunctionCounts| fits(hashes, known.hash);
         let known = profile.functions.get(name).map(Vec::as_slice);
-        match known.or_else(|| others.get(name).copied()) {
-            Some(known) if known.iter().any(same) => functions.matched += 1,
-            Some(_) => functions.changed += 1,
-            None => {
-                functions.unknown += 1;
-                new.push((name, named));
-            }
+        let known = known.or_else(|| others.get(name).copied());
+        functions.add(named, known.map(|known| known.iter().map(|one| one.hash)));
+        if known.is_none() {
+            new.push((name, named));
         }
     }
     (functions, new)

@@ -50,13 +50,14 @@ impl ComparedProfile {
     /// If the file is no profile, or if nothing of it can be compared.
     pub fn open(data: &[u8]) -> Result<Self> {
         let kind = detect(data);
-        let mut damage = Faults::default();
         let content = match kind.family() {
             Some(Family::MemProf) if kind == FileKind::MemProfRaw => {
                 let text =
                     "a raw heap profile cannot be compared: it has addresses instead of functions";
                 let error = ErrorKind::Unsupported.error(text);
-                return Err(error.with_hint("`profkit merge FILE --binaries PROGRAM -o heap.profdata` turns it into a profile that can be compared"));
+                return Err(
+                    error.with_hint("name the program and its libraries: --binaries PROGRAM")
+                );
             }
             Some(Family::MemProf) => {
                 let loaded = load_heap(&[data][..], &RunOptions::default(), &NoBinaries::default());
@@ -70,10 +71,7 @@ impl ComparedProfile {
                     let text = "the heap profile was not read";
                     error.unwrap_or_else(|| ErrorKind::Malformed.error(text))
                 })?;
-                let heap = HeapProfile::from_loaded(loaded);
-                damage.first.clone_from(&heap.damage.first);
-                damage.count = heap.damage.count;
-                Content::Heap(Box::new(heap))
+                return Ok(Self::of_heap(HeapProfile::from_loaded(loaded)));
             }
             _ if is_heap_alone(data) => {
                 let heap = HeapProfile::from_indexed(data)?;
@@ -81,7 +79,16 @@ impl ComparedProfile {
             }
             _ => return Self::of(AnyProfile::open_as(kind, data, None)?),
         };
+        let damage = Faults::default();
         Ok(ComparedProfile { content, damage })
+    }
+
+    /// Takes a heap profile whose frames have functions, such as one that binaries have symbolised.
+    pub fn of_heap(heap: HeapProfile) -> Self {
+        ComparedProfile {
+            damage: heap.damage.clone(),
+            content: Content::Heap(Box::new(heap)),
+        }
     }
 
     /// Takes a profile that is already open.
@@ -141,11 +148,7 @@ impl ComparedProfile {
     pub fn size(&self) -> ProfileSize {
         match &self.content {
             Content::Instr(profile) => ProfileSize {
-                functions: profile
-                    .tables
-                    .iter()
-                    .map(|table| table.function_count() as u64)
-                    .sum(),
+                functions: records(profile).count() as u64,
                 total: records(profile)
                     .filter(|(_, record)| !record.is_pseudo())
                     .flat_map(|(_, record)| record.counts)
@@ -165,14 +168,13 @@ impl ComparedProfile {
                     total: bytes.map(u128::from).sum(),
                 }
             }
-            Content::Mip(profile) => ProfileSize {
-                functions: profile.functions.len() as u64,
-                total: profile
-                    .functions
-                    .iter()
-                    .filter(|function| function.is_covered())
-                    .count() as u128,
-            },
+            Content::Mip(profile) => {
+                let (functions, covered) = profile.function_counts();
+                ProfileSize {
+                    functions,
+                    total: covered.into(),
+                }
+            }
         }
     }
 }
@@ -181,7 +183,8 @@ impl ComparedProfile {
 /// functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProfileSize {
-    /// The number of functions. For a heap profile, the number of contexts.
+    /// The number of functions; those that share a name and differ in their hash count one by one. For a heap profile,
+    /// the number of contexts.
     pub functions: u64,
     /// The sum of the counts.
     pub total: u128,

@@ -1,10 +1,16 @@
 //! Turns the errors of [`profkit_merge::files`] into failures.
-use crate::exit::{Failure, Result, must_exist, system_hint};
-use crate::print;
-use profkit_analysis::matching::BinaryFunctions;
+use crate::correlate::args::BinaryArgs;
+use crate::exit::{Failure, Result, Status, must_exist, system_hint};
+use crate::print::{self, grouped, plural};
+use profkit_analysis::combine::{CombineError, Combined, combine, needs_binary};
+use profkit_analysis::matching::{BinaryFunctions, Profiles, ProfilesError};
 use profkit_data::path_text;
-use profkit_merge::files::{Input, ListError, OutputError, ReadError};
+use profkit_merge::files::{
+    Input, InputNote, ListError, Output, OutputError, ReadError, SingleInput,
+};
+use profkit_merge::{Inputs, MergeError, Threads};
 use profkit_mip::create;
+use profkit_report::merge::MergeReport;
 use std::path::{Path, PathBuf};
 
 impl From<ReadError> for Failure {
@@ -69,6 +75,146 @@ pub fn open(path: &Path) -> Result<Input> {
     let input = Input::open(path)?;
     warn_of_front(&input);
     Ok(input)
+}
+
+/// A profile that a command reads. If the user named several, it is their sum.
+pub struct Opened {
+    pub input: Input,
+    /// [`Status::InputBad`] if some of several profiles could not be used, or only in part.
+    pub status: Status,
+}
+
+impl Opened {
+    /// The status of a command that was done with this status.
+    pub fn then(&self, status: Status) -> Status {
+        match status {
+            Status::Done => self.status,
+            status => status,
+        }
+    }
+}
+
+/// Opens the profiles at these paths: a file, or the sum of several files, folders, archives and lists. Messages about
+/// single files go to standard error.
+pub fn open_profiles(
+    paths: &[PathBuf],
+    lists: &[PathBuf],
+    binaries: Option<&BinaryArgs>,
+) -> Result<Opened> {
+    let binaries = binaries.filter(|binaries| binaries.is_used());
+    let found = Profiles::find_all(paths, lists).map_err(not_found)?;
+    let mut status = Status::Done;
+    if let Profiles::Many(list) = &found {
+        print::notes(&list.notes);
+        if list.notes.iter().any(InputNote::is_damage) {
+            status = Status::InputBad;
+        }
+    }
+    let list = match found.or_the_only_one().map_err(not_found)? {
+        Profiles::One(input) => {
+            warn_of_front(&input);
+            return Ok(Opened { input, status });
+        }
+        Profiles::Many(list) => list,
+    };
+    let name = match paths.iter().chain(lists).collect::<Vec<_>>().as_slice() {
+        [] => String::new(),
+        [only] => path_text(only),
+        [first, others @ ..] => format!("{} and {} more", path_text(first), others.len()),
+    };
+    if list.files.is_empty() {
+        return Err(Failure::input(format_args!("{name}: no profile was found")));
+    }
+    let (input, combined) = combined(&name, &*list, binaries)?;
+    let totals = &combined.report.totals;
+    let used = totals.files_kept + totals.files_repaired;
+    let all = plural(totals.files, "profile");
+    let count = match used == totals.files {
+        true => all,
+        false => format!("{} of {all}", grouped(used)),
+    };
+    print::notes([format_args!("{name}: the sum of {count}")]);
+    if totals.files_lost() + totals.files_repaired > 0 {
+        status = Status::InputBad;
+    }
+    Ok(Opened { input, status })
+}
+
+/// Opens one profile, as [`open_profiles`] does. A raw profile that holds only counters gets its functions from the
+/// binaries.
+pub fn open_profile(path: &Path, binaries: &BinaryArgs) -> Result<Opened> {
+    let opened = open_profiles(&[path.to_owned()], &[], Some(binaries))?;
+    complete(opened, binaries)
+}
+
+/// Gives a raw profile that holds only counters its functions from the binaries.
+pub fn complete(opened: Opened, binaries: &BinaryArgs) -> Result<Opened> {
+    if !needs_binary(&opened.input) {
+        return Ok(opened);
+    }
+    if !binaries.is_used() {
+        return Err(Failure::input(format_args!(
+            "{}: the profile holds counters and no functions: these are in the program that wrote it",
+            opened.input.name()
+        ))
+        .with_hint("name the program or its debug file, or a folder that has it: --binaries PROGRAM"));
+    }
+    let alone = SingleInput(&opened.input);
+    let (input, _) = combined(opened.input.name(), &alone, Some(binaries))?;
+    Ok(Opened { input, ..opened })
+}
+
+fn combined(
+    name: &str,
+    inputs: &dyn Inputs,
+    binaries: Option<&BinaryArgs>,
+) -> Result<(Input, Combined)> {
+    let mut notes = Vec::new();
+    let index = binaries.map(|binaries| binaries.index(&mut notes, true));
+    let index = index.transpose()?;
+    let mut combined = combine(inputs, index.as_ref(), &Threads::default()).map_err(|error| {
+        if let CombineError::Merge(
+            MergeError::NothingLeft(report) | MergeError::Groups(_, report),
+        ) = &error
+        {
+            print::tell(MergeReport::new(report).document());
+        }
+        Failure::input(format_args!("{name}: {error}")).with_hints(error.hint())
+    })?;
+    for assignment in &combined.assignments {
+        match &assignment.outcome {
+            Ok(matched) => {
+                let path = path_text(&matched.path);
+                let warnings = matched.warnings.list.iter();
+                notes.extend(warnings.map(|warning| format!("{path}: {warning}")));
+            }
+            Err(error) => notes.push(error.to_string()),
+        }
+    }
+    if let Some(heap) = &combined.heap {
+        notes.extend(profkit_report::heap::notes(heap));
+    }
+    print::notes(&notes);
+    print::tell(MergeReport::new(&combined.report).document());
+    let bytes = std::mem::take(&mut combined.bytes);
+    Ok((Input::from_bytes(name, bytes), combined))
+}
+
+fn not_found(error: ProfilesError) -> Failure {
+    match error {
+        ProfilesError::Read(error) => error.into(),
+        ProfilesError::List(error) => error.into(),
+    }
+}
+
+/// Writes what viewers show, and says so. A program that reads only the beginning of it is no error.
+pub fn write_view(output: Output, path: &Path, bytes: &[u8]) -> Result<()> {
+    match output.write(|sink| sink.put(bytes)) {
+        Ok(bytes) => print::wrote(path, bytes),
+        Err(error) if error.is_broken_pipe() => return Err(Failure::reader_gone()),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
 }
 
 pub fn add_binaries(functions: &mut BinaryFunctions, paths: &[PathBuf]) -> Result<()> {

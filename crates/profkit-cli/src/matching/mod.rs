@@ -2,14 +2,17 @@
 mod heap;
 
 use crate::choice::choice;
+use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
-use crate::io::{add_binaries, warn_of_front};
+use crate::io::{Opened, add_binaries, complete, warn_of_front};
 use crate::print::{self, AnnotateArgs, FORMATS, Format};
 use clap::Args;
+use profkit_analysis::combine::needs_binary;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::matching::{
     BinaryFunctions, ProfileFunctions, Profiles, ProfilesError, profile_among,
 };
+use profkit_data::detect::detect;
 use profkit_data::path_text;
 use profkit_merge::Inputs;
 use profkit_merge::files::{Input, InputList, InputNote, system_text};
@@ -17,7 +20,7 @@ use profkit_object::debug_files::SYSTEM_DEBUG_FOLDER;
 use profkit_report::annotations::Annotations;
 use profkit_report::matching::{MatchList, MatchReport};
 use profkit_report::quoted;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 A function of the binary is matched if the profile has its name and the hash of its control
@@ -109,6 +112,8 @@ fn compare(args: &MatchArgs) -> exit::Result {
 
 fn compare_one(args: &MatchArgs, input: &Input) -> exit::Result {
     warn_of_front(input);
+    let whole = with_functions(args, input.name(), input.bytes())?;
+    let input = whole.as_ref().unwrap_or(input);
     if heap::is_heap(args, input) {
         return heap::compare(args, input);
     }
@@ -149,7 +154,11 @@ fn compare_all(args: &MatchArgs, list: &InputList) -> exit::Result {
     let mut opened: Vec<BinaryFunctions> = Vec::new();
     for (index, file) in list.files.iter().enumerate() {
         let profile = match list.open(index, &mut Vec::new()) {
-            Ok(data) => ProfileFunctions::parse(data.as_ref()).map_err(|error| error.to_string()),
+            Ok(data) => {
+                let whole = with_functions(args, &file.name, data.as_ref())?;
+                let bytes = whole.as_ref().map_or(data.as_ref(), |whole| whole.bytes());
+                ProfileFunctions::parse(bytes).map_err(|error| error.to_string())
+            }
             Err(error) => Err(system_text(&error)),
         };
         match profile {
@@ -196,6 +205,32 @@ fn compare_all(args: &MatchArgs, list: &InputList) -> exit::Result {
         &reasons,
         is_damaged || !all.is_complete(),
     )
+}
+
+/// Gives a raw profile that holds only counters the functions of its binary, if that is among the binaries. `None` for
+/// any other profile.
+fn with_functions(args: &MatchArgs, name: &str, bytes: &[u8]) -> exit::Result<Option<Input>> {
+    if !needs_binary(bytes) {
+        return Ok(None);
+    }
+    let is_binary = |path: &&PathBuf| path.is_dir() || !is_profile(path);
+    let binaries = BinaryArgs {
+        binaries: args.binaries.iter().filter(is_binary).cloned().collect(),
+        debug_file_directory: args.debug_file_directory.clone(),
+        ..BinaryArgs::default()
+    };
+    if binaries.binaries.is_empty() {
+        return Ok(None);
+    }
+    let opened = Opened {
+        input: Input::from_bytes(name, bytes.to_vec()),
+        status: Status::Done,
+    };
+    Ok(Some(complete(opened, &binaries)?.input))
+}
+
+fn is_profile(path: &Path) -> bool {
+    Input::open(path).is_ok_and(|input| detect(&input).family().is_some())
 }
 
 fn open_binaries(args: &MatchArgs, profile: &ProfileFunctions) -> exit::Result<BinaryFunctions> {

@@ -1,5 +1,6 @@
 //! Flame graphs as files.
 use crate::exit::Failure;
+use crate::io::write_view;
 use clap::ValueEnum;
 use profkit_merge::files::{Content, Input, Output};
 use profkit_report::flame::HeapWeight;
@@ -46,8 +47,7 @@ pub fn write(
             "{name}: there is nothing to draw: the sum of its {nothing} is 0"
         ))
     })?;
-    output.write(|sink| sink.put(svg.as_bytes()))?;
-    Ok(())
+    write_view(output, path, svg.as_bytes())
 }
 
 pub fn title(input: &Input) -> String {

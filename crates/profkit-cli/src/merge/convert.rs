@@ -4,7 +4,9 @@ use super::job::{Destination, Form, Job};
 use super::run::Run;
 use super::sample_args::{SampleArgs, refuse_version};
 use super::sample_job::{SampleJob, form, is_sample};
-use crate::exit::{Failure, Result};
+use crate::correlate::args::BinaryArgs;
+use crate::exit::{Failure, Result, Status};
+use crate::io::Opened;
 use clap::Args;
 use profkit_analysis::heap::{LoadedHeap, NoBinaries};
 use profkit_data::detect::{FileKind, detect};
@@ -51,6 +53,9 @@ pub struct ConvertArgs {
 
     #[command(flatten)]
     sample: SampleArgs,
+
+    #[command(flatten)]
+    binaries: BinaryArgs,
 }
 
 pub fn convert(args: ConvertArgs) -> Result {
@@ -59,7 +64,11 @@ pub fn convert(args: ConvertArgs) -> Result {
     let lists = [("the profile", Some(&*args.output)), report];
     check_outputs(&lists, &args.sample.symbol_list)?;
     check_outputs(&[report], [&args.input])?;
-    let input = Input::open(&args.input)?;
+    let opened = Opened {
+        input: Input::open(&args.input)?,
+        status: Status::Done,
+    };
+    let input = crate::io::complete(opened, &args.binaries)?.input;
     if is_sample(input.bytes()) {
         return convert_sample(&args, &input);
     }

@@ -48,7 +48,8 @@ pub fn write_profile(
             }
             let kept = |function: &FunctionRef<'_>| !options.sparse || function.has_run();
             let functions = profile.tables.iter().flat_map(|table| table.functions());
-            written.functions = functions.filter(kept).count() as u64;
+            let records = functions.filter(kept).flat_map(|one| one.records());
+            written.functions = records.count() as u64;
             written.losses = text_losses(profile, heap, options);
             refuse_losses(&name, &written.losses, strict)?;
             output.stage(|sink| text::write(profile, options, sink).map(|_| ()))?
@@ -67,7 +68,7 @@ pub fn write_profile(
             let functions = profile
                 .tables
                 .iter()
-                .map(|table| table.function_count() as u64);
+                .map(|table| table.record_count() as u64);
             let functions: u64 = functions.sum();
             if functions > 0 {
                 let what = plural(functions, "function");
@@ -82,7 +83,7 @@ pub fn write_profile(
             let plan =
                 IndexedPlan::new(profile, options).map_err(|error| Failure::file(&name, &error))?;
             written.format = "indexed";
-            written.functions = plan.function_count() as u64;
+            written.functions = plan.record_count();
             written.indexed_version = Some(options.version);
             written.losses = indexed_losses(plan.losses(), options.version);
             refuse_losses(&name, &written.losses, strict)?;

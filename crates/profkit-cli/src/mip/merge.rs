@@ -206,8 +206,12 @@ fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<Str
         }
     };
     let mut profiles = Profiles::new(&args.profile, waits)?;
+    let mut earlier = (0, 0);
     for path in profiles.files().to_vec() {
         let opened = open(&path)?;
+        if opened.profile.runs > 0 {
+            earlier = (earlier.0 + 1, earlier.1 + opened.profile.runs);
+        }
         profiles.add(&path, opened.profile, opened.version)?;
     }
     let mut notes: Vec<_> = profiles
@@ -216,6 +220,15 @@ fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<Str
         .iter()
         .map(ToString::to_string)
         .collect();
+    let (files, runs) = earlier;
+    if runs > 0 {
+        let has = if files == 1 { "has" } else { "have" };
+        notes.push(format!(
+            "{} {has} {} already, to which this merge adds; a merge that is repeated counts again, unless the profile is removed first",
+            plural(files, "profile"),
+            plural(runs, "run"),
+        ));
+    }
     for path in binaries {
         let made = make(path, &args.image, None)?;
         if profiles.add_new(path, made.profile)? {

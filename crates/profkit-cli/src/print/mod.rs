@@ -5,7 +5,7 @@ mod outputs;
 mod pager;
 
 pub use annotate::AnnotateArgs;
-pub use outputs::{answer, json_stderr, notes, say, stdout, stdout_for, tell};
+pub use outputs::{answer, json_stderr, notes, say, stdout, stdout_for, tell, wrote};
 pub use profkit_report::{Console, grouped, plural};
 
 use crate::choice::choices;

@@ -3,9 +3,11 @@
 use super::pager::Pager;
 use super::{Console, Format, stderr_look, stdout_look};
 use crate::exit::{Failure, Result};
+use profkit_merge::files::is_stdio;
 use profkit_report::{Answer, Document, RowForm};
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
 
 /// The size of the output buffer. A larger buffer would need more memory and save no measurable time.
 const BUFFER: usize = 256 << 10;
@@ -51,6 +53,16 @@ pub fn say(line: impl Display) {
     let mut document = Document::default();
     document.line(line);
     tell(document);
+}
+/// Says that a file was written, unless it is standard output.
+pub fn wrote(path: &Path, bytes: u64) {
+    if !is_stdio(path) {
+        let name = profkit_data::path_text(path);
+        say(format_args!(
+            "wrote {name} ({})",
+            profkit_report::size(bytes)
+        ));
+    }
 }
 
 pub fn notes(notes: impl IntoIterator<Item = impl Display>) {

@@ -52,7 +52,7 @@ choices! {
         "sum" => Sort::Functions(FunctionOrder::Sum), "Functions: the largest sum of counters or samples first";
         "max" => Sort::Functions(FunctionOrder::Max), "Functions: the largest counter, or the hottest line, first";
         "entry" => Sort::Functions(FunctionOrder::Entry),
-            "Functions: most calls first, by the first counter or the samples of the entry";
+            "Functions: the largest first counter (calls, if the profile counts them), or samples of the entry, first";
         "name" => Sort::Functions(FunctionOrder::Name), "Functions: by name";
         "bytes" => Sort::Contexts(ContextOrder::Bytes), "Contexts: most bytes first";
         "short-life" => Sort::Contexts(ContextOrder::ShortLife), "Contexts: shortest average lifetime first";
@@ -71,9 +71,13 @@ choices! {
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
     /// A profile: raw, indexed, text, sample, heap (.memprofraw, YAML) or MIP profile, or a recording of perf, recognised by
-    /// content; - is standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// content; - is standard input. Several files, folders and archives are added up
+    #[arg(value_name = "FILE", required_unless_present = "input_files")]
+    pub files: Vec<PathBuf>,
+
+    /// Add up the profiles in this list too: a path per line, as for profkit merge; may be repeated
+    #[arg(short = 'f', long, value_name = "LIST")]
+    pub input_files: Vec<PathBuf>,
 
     /// Show all functions
     #[arg(long)]

@@ -295,7 +295,7 @@ mod tests {
     /// that does not exist.
     #[test]
     fn the_table_has_all_options() {
-        let everywhere = ["top", "format", "help"];
+        let everywhere = ["top", "format", "help", "input-files"];
         let command = crate::cli::Cli::command();
         let show = command.find_subcommand("show").unwrap();
         let options: BTreeSet<_> = show

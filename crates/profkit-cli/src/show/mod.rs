@@ -37,22 +37,34 @@ use std::io::{self, Write};
 
 pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let drawn = ("the flame graph", args.heap.flamegraph.as_deref());
-    let read = args.correlation.binaries.iter().chain([&args.file]);
-    check_outputs(&[drawn], read)?;
-    let head = recording::head_of_folder(&args.file);
-    let input = crate::io::open(head.as_deref().unwrap_or(&args.file))?;
-    let found = detect(&input);
-    let kind = Kind::of(args, found, &input);
+    let read = args.correlation.binaries.iter().chain(&args.files);
+    check_outputs(&[drawn], read.chain(&args.input_files))?;
+    if let [file] = args.files.as_slice()
+        && let Some(head) = recording::head_of_folder(file)
+    {
+        let input = crate::io::open(&head)?;
+        kinds::check(args, matches, Kind::Recording, &input)?;
+        return recording::run(args, &input, Some(file));
+    }
+    let binaries = Some(&args.correlation);
+    let opened = crate::io::open_profiles(&args.files, &args.input_files, binaries)?;
+    let input = &opened.input;
+    let found = detect(input);
+    let kind = Kind::of(args, found, input);
     if let Some(kind) = kind {
-        kinds::check(args, matches, kind, &input)?;
+        kinds::check(args, matches, kind, input)?;
     }
-    match kind {
-        Some(Kind::Heap) => return heap::run(args, &input),
-        Some(Kind::Sample) => return sample::run(args, &input),
-        Some(Kind::Mip) => return mip(args, found, &input),
-        Some(Kind::Recording) => return recording::run(args, &input),
-        _ => {}
-    }
+    let status = match kind {
+        Some(Kind::Heap) => heap::run(args, input)?,
+        Some(Kind::Sample) => sample::run(args, input)?,
+        Some(Kind::Mip) => mip(args, found, input)?,
+        Some(Kind::Recording) => recording::run(args, input, None)?,
+        _ => instr(args, found, input)?,
+    };
+    Ok(opened.then(status))
+}
+
+fn instr(args: &ShowArgs, found: FileKind, input: &Input) -> exit::Result {
     let out = stdout_for(args.format);
     let spelling = args.spelling();
     let printer: Box<dyn Printer> = match args.format {
@@ -60,18 +72,18 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
         Format::Json => Box::new(JsonPrinter::new(out, spelling)),
         Format::Rows(form) => Box::new(RowPrinter::new(out, form, args.by.is_some(), spelling)),
     };
-    let joined = if args.correlation.is_used() {
-        Some(correlation::join(&args.correlation, &input)?)
+    let joined = if args.correlation.is_used() && found == FileKind::InstrRaw {
+        Some(correlation::join(&args.correlation, input)?)
     } else {
         None
     };
     let metadata = joined
         .as_ref()
         .map(|joined| joined as &dyn RawMetadataSource);
-    let source = match InstrReader::salvage(found, &input, metadata) {
+    let source = match InstrReader::salvage(found, input, metadata) {
         Ok(source) => source,
         Err(error) => {
-            header_alone(args, &input).map_err(|error| Failure::print(&error))?;
+            header_alone(args, input).map_err(|error| Failure::print(&error))?;
             return Err(Failure::file(input.name(), &error));
         }
     };
@@ -81,7 +93,7 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let show = Show {
         args,
         by: groups.as_ref().map(files::Groups::grouping),
-        input: &input,
+        input,
         printer,
         faults: Faults::default(),
     };
@@ -89,7 +101,7 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let (faults, missing) = show
         .everything(source, &selection)
         .map_err(|error| Failure::print(&error))?;
-    finish(args, &input, &faults, &missing)
+    finish(args, input, &faults, &missing)
 }
 
 fn mip(args: &ShowArgs, found: FileKind, input: &Input) -> exit::Result {

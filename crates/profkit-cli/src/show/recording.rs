@@ -29,6 +29,14 @@ pub fn head_of_folder(path: &Path) -> Option<PathBuf> {
     is_recording.then_some(head)
 }
 
+/// The folder of `perf record --threads`, if it is the only path, and its file with the header.
+pub fn folder_among(paths: &[PathBuf]) -> Option<(&Path, PathBuf)> {
+    match paths {
+        [path] => Some((path.as_path(), head_of_folder(path)?)),
+        _ => None,
+    }
+}
+
 /// Returns the files of recordings: the paths themselves, and of folders the files that [`head_of_folder`] and [`parts`]
 /// read.
 pub fn files_of(recordings: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
@@ -52,24 +60,20 @@ pub fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
 }
 
 /// The files of a recording: one file, or the files of a folder that `perf record --threads` wrote.
-pub struct Opened<'i> {
+pub struct RecordingFiles<'i> {
     name: String,
     input: &'i Input,
     parts: Vec<Input>,
 }
 
-impl<'i> Opened<'i> {
-    /// Opens the other files of the recording at `path`, whose first file is `input`.
-    pub fn open(path: &Path, input: &'i Input) -> exit::Result<Self> {
-        let parts = if path.is_dir() {
-            parts(path)?
-        } else {
-            Vec::new()
-        };
-        Ok(Opened {
-            name: profkit_data::path_text(path),
+impl<'i> RecordingFiles<'i> {
+    /// Opens the other files of a recording whose first file is `input`. `folder` is the folder of the files, if it is
+    /// one of several.
+    pub fn open(folder: Option<&Path>, input: &'i Input) -> exit::Result<Self> {
+        Ok(RecordingFiles {
+            name: folder.map_or_else(|| input.name().to_owned(), profkit_data::path_text),
             input,
-            parts,
+            parts: folder.map(parts).transpose()?.unwrap_or_default(),
         })
     }
 
@@ -109,12 +113,13 @@ pub fn functions(
     Ok(FunctionStacks::of(recording, &binaries, &options))
 }
 
-pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
-    let opened = Opened::open(&args.file, input)?;
+/// Shows a recording. `folder` is the folder that `input` is the head of, if it is one of several files.
+pub fn run(args: &ShowArgs, input: &Input, folder: Option<&Path>) -> exit::Result {
+    let opened = RecordingFiles::open(folder, input)?;
     opened.read(|recording| show(args, &opened, recording))
 }
 
-fn show(args: &ShowArgs, opened: &Opened<'_>, recording: &Recording<'_>) -> exit::Result {
+fn show(args: &ShowArgs, opened: &RecordingFiles<'_>, recording: &Recording<'_>) -> exit::Result {
     let stacks = functions(recording, &args.correlation, false)?;
     let name = &opened.name;
     if let Some(path) = &args.heap.flamegraph {

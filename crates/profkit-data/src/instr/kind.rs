@@ -101,6 +101,17 @@ impl InstrKind {
         self.0 == 0
     }
 
+    /// Whether the first counter of a function counts its calls (in profiles of coverage: whether it was called). In IR,
+    /// counters are placed where they cost least, which may be inside a loop, unless the profile says otherwise.
+    pub fn counts_calls(self) -> bool {
+        !self.is_ir() || self.intersects(Self::ENTRY_FIRST | Self::FUNCTION_ENTRY_ONLY)
+    }
+
+    /// Whether counters count executions. Those of single-byte coverage only say whether code ran.
+    pub fn counts_executions(self) -> bool {
+        !self.contains(Self::SINGLE_BYTE_COVERAGE)
+    }
+
     /// Whether the counters were placed in LLVM IR.
     pub fn is_ir(self) -> bool {
         self.contains(Self::IR)
@@ -152,6 +163,15 @@ impl fmt::Debug for InstrKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn first_counters_that_count_calls() {
+        assert!(InstrKind::UNKNOWN.counts_calls() && InstrKind::FRONT_END.counts_calls());
+        assert!(!InstrKind::IR.counts_calls());
+        assert!(!(InstrKind::IR | InstrKind::CONTEXT_SENSITIVE).counts_calls());
+        assert!((InstrKind::IR | InstrKind::ENTRY_FIRST).counts_calls());
+        assert!((InstrKind::IR | InstrKind::FUNCTION_ENTRY_ONLY).counts_calls());
+    }
 
     #[test]
     fn version_words_and_kinds_agree() {

@@ -202,7 +202,7 @@ impl FormOptions {
     #[must_use]
     pub fn for_llvm(mut self, release: Option<Release>) -> Self {
         self.text.release = release;
-        self.ext_binary.no_symbol_hashes = release.is_some_and(|it| it < Release::new(23));
+        self.ext_binary.no_symbol_hashes = release.is_some_and(|it| it < Release::new(24));
         self
     }
 }

@@ -204,7 +204,7 @@ pub struct SampleProfile {
     /// The profile symbol list: the names of all functions of the program, with samples or without (LLVM's
     /// `ProfileSymbolList`). The list has only names that are known as text.
     pub symbols: BTreeSet<Box<[u8]>>,
-    /// The names of the profile symbol list that are known only by their MD5 hash, as LLVM 23 can write them.
+    /// The names of the profile symbol list that are known only by their MD5 hash, as LLVM 24 can write them.
     pub symbol_hashes: BTreeSet<u64>,
     /// Whether the summary counts each calling context of a function as a separate function. Otherwise the contexts of
     /// a function are added up before the summary is computed, because a single context of a hot function can look

@@ -12,14 +12,16 @@ use profkit_data::instr::indexed::{
     IndexedProfile, IndexedReadOptions, IndexedWriteOptions, write,
 };
 use profkit_data::instr::raw::{RawReadOptions, RawReader};
-use profkit_data::instr::{InstrSource, Losses, Record};
+use profkit_data::instr::{InstrProfile, InstrSource, Losses, Record};
+use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind};
 use profkit_testkit::llvm_23::{
     Bytes23, IndexedFunction, IndexedRecord, RawFunction, indexed_profile, llvm_23_fixtures,
     raw_profile,
 };
-use profkit_testkit::{ByteBuilder, Endian, fixture, fixture_path};
+use profkit_testkit::{ByteBuilder, Endian, fixture, fixture_path, on_path, skip, succeed};
 use std::fmt::Write as _;
+use std::process::Command;
 
 fn drain(reader: &mut impl InstrSource) -> (Vec<Record>, Vec<Error>) {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
@@ -251,13 +253,39 @@ fn uniform_counters_become_uniformity_bits() {
     decide 0x0000000000000062 [40, 10, 30] bitmap [03, 00, 09]
     ");
     insta::assert_snapshot!(read("gpu-1.profraw"), @"
-    kernel 0x0000000000000051 [6400, 6400, 100] uniform 00000011
-    wide_kernel 0x0000000000000052 [64, 64, 64, 64, 64, 64, 64, 64, 64] uniform 11101011 00000001
+    kernel 0x0000000000000051 [6400, 6400, 100] uniform 11111011
+    wide_kernel 0x0000000000000052 [64, 64, 64, 64, 64, 64, 64, 64, 64] uniform 11101011 11111111
     ");
     insta::assert_snapshot!(read("gpu-2.profraw"), @"
-    kernel 0x0000000000000051 [6400, 6400, 100] uniform 00000101
-    wide_kernel 0x0000000000000052 [64, 64, 64, 64, 64, 64, 64, 64, 64] uniform 11101011 00000001
+    kernel 0x0000000000000051 [6400, 6400, 100] uniform 11111101
+    wide_kernel 0x0000000000000052 [64, 64, 64, 64, 64, 64, 64, 64, 64] uniform 11101011 11111111
     ");
+}
+
+/// What llvm-profdata 23 writes of the raw files, byte for byte.
+#[test]
+fn merged_files_are_those_of_llvm_23() {
+    let Some(tool) = on_path("llvm-profdata-23") else {
+        return skip("no llvm-profdata-23 on PATH");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("x.profdata");
+    for name in ["host.profraw", "gpu-1.profraw", "gpu-2.profraw"] {
+        let path = fixture_path("llvm-23").join(name);
+        succeed(
+            Command::new(&tool)
+                .arg("merge")
+                .arg(&path)
+                .arg("-o")
+                .arg(&output),
+        );
+        let file = std::fs::read(path).unwrap();
+        let profile = InstrProfile::read(&mut RawReader::parse(&file).unwrap()).unwrap();
+        let options = IndexedWriteOptions::for_llvm(Release::new(23));
+        let mut written = Vec::new();
+        write(&profile, &options, &mut written).unwrap();
+        assert!(written == std::fs::read(&output).unwrap(), "{name}");
+    }
 }
 
 fn kernels() -> Vec<RawFunction> {
@@ -286,9 +314,9 @@ fn all_dialects_of_version_11_give_the_same() {
         assert_eq!(sound(&mut RawReader::parse(&file).unwrap()), expected);
     }
     insta::assert_snapshot!(lines(&expected), @"
-    first 0x0000000000000051 [64, 128] bitmap [01, 01] uniform 00000011
-    second 0x0000000000000051 [0] bitmap [01] uniform 00000001
-    third 0x0000000000000051 [1, 2, 3] bitmap [01, 01, 01] uniform 00000111
+    first 0x0000000000000051 [64, 128] bitmap [01, 01] uniform 11111111
+    second 0x0000000000000051 [0] bitmap [01] uniform 11111111
+    third 0x0000000000000051 [1, 2, 3] bitmap [01, 01, 01] uniform 11111111
     ");
 }
 

@@ -689,7 +689,7 @@ impl Accumulator {
         let full = "the table already held more entries";
         for (id, function) in (0..).map(FunctionId).zip(self.table.functions()) {
             if keep.is_some_and(|keep| !keep(function.name())) {
-                finished.filtered += 1;
+                finished.filtered += self.table.record_ids(id).count() as u64;
                 continue;
             }
             let new = table.push_function(function.name(), function.name_ref(), function.order());

@@ -323,7 +323,7 @@ fn finish_group(
     let mut refused = 0;
     for (finished, events) in parts {
         log.absorb(events);
-        totals.functions += finished.table.function_count() as u64;
+        totals.functions += finished.table.record_count() as u64;
         totals.functions_filtered += finished.filtered;
         totals.records_merged += finished.records_merged;
         totals.records_dropped += finished.records_dropped + finished.refused;

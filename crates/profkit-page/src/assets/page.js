@@ -7,7 +7,7 @@
 /** @typedef {{title: string, unit: string, temperature: boolean, note: string}} FlameFacts */
 /** @typedef {{old: string, new: string, moved: string | null, columns: string[], shares: boolean, count: number}} DiffFacts */
 /** @typedef {{schema: number, file: string, kind: string, functions: number, total: number, unit: string,
- *   titles: {entry: string, sum: string, max: string}, hot: number, cold: number, detail: string, parts: string,
+ *   titles: {entry: string, sum: string, max: string}, heat: boolean, detail: string, parts: string,
  *   flame: FlameFacts | null, contexts: number, traces: number, order: number,
  *   startup: string[], diff: DiffFacts | null, kinds: string[], source: {title: string, note: string} | null}} Facts */
 
@@ -271,11 +271,7 @@ class Profile {
    * @param {number} i
    */
   band(i) {
-    const { hot, cold } = this.facts;
-    const flag = this.flags[i];
-    if (flag & 2) return flag & 4 ? 3 : 2;
-    if (!this.sum[i]) return 0;
-    return this.max[i] >= hot ? 3 : this.max[i] <= cold ? 1 : 2;
+    return (this.flags[i] >> 3) & 3;
   }
   /**
    * All functions in an order.
@@ -582,7 +578,7 @@ async function functionsView(hash) {
   let key = given.get("sort") || "sum", up = given.get("up") === "1";
   const input = search("Search functions", "Name, or /pattern/", (text) => ((query = text), update()), query);
   const inFile = files.count ? search("Only functions of files whose path contains", "File, or /pattern/", (text) => ((file = text), update()), file) : null;
-  const select = choice("How often the functions ran", [["", "all functions"], ["3", "hot"], ["2", "warm"], ["1", "cold"], ["0", "never ran"]],
+  const select = choice("How often the functions ran", [["", "all functions"], ...(facts.heat ? [["3", "hot"], ["2", "warm"], ["1", "cold"]] : [["2", "ran"]]), ["0", "never ran"]],
     (value) => ((band = value), update()), band);
   const status = note();
   /** @type {Map<number, number>} */
@@ -595,7 +591,7 @@ async function functionsView(hash) {
     { key: "share", title: "Share" },
     { key: "until", title: "Until here", as: "minor" },
     { key: "max", title: facts.titles.max, as: "minor sort" },
-  ].filter((column) => /** @type {any} */ (facts.titles)[column.key] !== "");
+  ].filter(({ key }) => (key !== "band" || facts.heat) && /** @type {any} */ (facts.titles)[key] !== "");
   const table = virtualTable({
     label: "Functions", key, up, columns,
     row: (i) => {
@@ -656,7 +652,7 @@ async function oneFunction(i) {
   const mangled = await profile.strings("mangled");
   const hashes = await profile.once("hashes", () => block("hashes"));
   /** @type {[string, Node | string][]} */
-  const rows = [["Heat", h("span", {}, badge(profile.band(i)), " " + BANDS[profile.band(i)][0])]];
+  const rows = facts.heat ? [["Heat", h("span", {}, badge(profile.band(i)), " " + BANDS[profile.band(i)][0])]] : [];
   for (const key of /** @type {("entry" | "sum" | "max")[]} */ (["entry", "sum", "max"]))
     if (facts.titles[key]) rows.push([facts.titles[key], grouped(profile[key][i])]);
   rows.push(["Share of all " + facts.unit, percent(profile.sum[i], facts.total)]);

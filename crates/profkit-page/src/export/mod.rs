@@ -21,6 +21,7 @@ use profkit_analysis::any::AnyProfile;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::{HeapFrame, HeapProfile};
 use profkit_analysis::instr::{InstrTable, numbers};
+use profkit_analysis::mip_numbers::MipNumbers;
 use profkit_analysis::names::{self, Spelling, printable};
 use profkit_analysis::samples::{SampleView, self_samples};
 use profkit_data::memprof::Field;
@@ -110,10 +111,13 @@ impl Stacks {
         }
     }
 
-    /// Makes stacks from the functions of an instrumentation profile. The numbers are how often each function was
-    /// entered, and the sum of its counters. Records that cannot be read are left out; their errors are returned.
+    /// Makes stacks from the functions of an instrumentation profile. The numbers are the sum of the function's counters
+    /// and, if the first counter counts calls, how often the function was called. Records that cannot be read are left
+    /// out; their errors are returned.
     pub fn of_instr(file: &str, table: &InstrTable<'_>) -> (Self, Faults) {
-        let mut stacks = Stacks::new(file, &[count("executions"), count("counts")]);
+        let units = [count("counts"), count("executions")];
+        let has_calls = table.facts.instrumentation.counts_calls();
+        let mut stacks = Stacks::new(file, if has_calls { &units } else { &units[..1] });
         table.each(|record| {
             if !record.is_pseudo() {
                 let numbers = numbers(record);
@@ -122,7 +126,8 @@ impl Stacks {
                     [] => StackFrame::of_text(record.name_ref.to_string()),
                     name => StackFrame::of_symbol(name),
                 };
-                stacks.add([frame], &[numbers.entry, sum]);
+                let both = [sum, numbers.entry];
+                stacks.add([frame], both.get(..stacks.units.len()).unwrap_or(&both));
             }
         });
         let mut faults = table.damage.clone();
@@ -179,10 +184,12 @@ impl Stacks {
         stacks
     }
 
-    /// Makes stacks from the functions of a MIP profile. A stack has two numbers: the number of runs in which the
-    /// function was called, and the number of its calls if calls were counted.
+    /// Makes stacks from the functions of a MIP profile. A stack has the number of runs in which the function was called,
+    /// and before it the number of its calls if calls were counted.
     pub fn of_mip(file: &str, profile: &MipProfile) -> Self {
-        let mut stacks = Stacks::new(file, &[count("runs"), count("calls")]);
+        let all = MipNumbers::of(profile);
+        let units = [count("calls"), count("runs")];
+        let mut stacks = Stacks::new(file, if all.has_calls { &units } else { &units[1..] });
         for function in profile.functions.iter().filter(|one| !one.is_part()) {
             let mut frame = StackFrame::of_symbol(&function.name);
             if let Some(place) = profile.tables.frames(function.location).next() {
@@ -190,7 +197,11 @@ impl Stacks {
                 frame.file = printable(&path).into_owned();
                 frame.line = place.line;
             }
-            stacks.add([frame], &[function.called_runs, function.calls]);
+            let numbers = [all.count(function), function.called_runs];
+            stacks.add(
+                [frame],
+                numbers.get(2 - stacks.units.len()..).unwrap_or(&numbers),
+            );
         }
         stacks
     }

@@ -9,7 +9,7 @@ use super::{Page, list_of};
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::mip_lines::LineCoverage;
 use profkit_analysis::names::{Spelling, printable};
-use profkit_analysis::samples::SampleView;
+use profkit_analysis::samples::{SampleView, numbers};
 use profkit_data::ids::NameRef;
 use profkit_data::path_text;
 use profkit_data::sample::{Location, NameId, ProfileKind, SampleName, Samples};
@@ -159,8 +159,12 @@ impl Page {
                 entry,
                 "The profile has samples of probes, and does not say which lines these are on. The number is that of the entry.",
             ),
-            (None, AnyProfile::Instr(_)) => (
-                entry,
+            (None, AnyProfile::Instr(table)) => (
+                if table.facts.instrumentation.counts_calls() {
+                    entry
+                } else {
+                    sum
+                },
                 "Counters belong to branches. Only the compiler's coverage mapping says on which lines these are, and profkit does not read it.",
             ),
             (None, AnyProfile::Mip(..)) if self.mip_lines.is_some() => (
@@ -205,9 +209,9 @@ impl Page {
                     writer.covered(declaration, file.map(|file| &file.lines))
                 }
                 None => {
-                    let of = |one: &PageFunction| match entry {
-                        "" => u64::try_from(one.numbers.sum).unwrap_or(u64::MAX),
-                        _ => one.numbers.entry,
+                    let of = |one: &PageFunction| match title == sum {
+                        true => u64::try_from(one.numbers.sum).unwrap_or(u64::MAX),
+                        false => one.numbers.entry,
                     };
                     let count = self.functions.functions.get(at).map_or(0, of);
                     writer.entered(declaration, count)
@@ -418,7 +422,7 @@ impl<'d, 'f> Writer<'d, 'f> {
                         name: one.samples.name,
                         caller: name,
                         line: line.unwrap_or(0),
-                        samples: one.samples.total,
+                        samples: u64::try_from(numbers(&one.samples).sum).unwrap_or(u64::MAX),
                     },
                 ));
                 pending.push((&one.samples, found, Some(one.samples.name)));

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::io::{self, Write};
 
 /// The version of the JSON, which new members do not raise.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// Writes the beginning of the document.
 pub fn begin(out: &mut dyn Write) -> io::Result<()> {
@@ -48,6 +48,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
             Verdict::Sound => "sound",
             Verdict::Damaged => "damaged",
             Verdict::Unsupported => "unsupported",
+            Verdict::NeedsProgram => "needs_program",
             Verdict::Foreign => "foreign",
             Verdict::Unreadable => "unreadable",
         },
@@ -74,6 +75,7 @@ pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
         "sound": counts.sound,
         "damaged": counts.damaged,
         "unsupported": counts.unsupported,
+        "needs_program": counts.needs_program,
         "foreign": counts.foreign,
         "unreadable": counts.unreadable,
         "passed_over": counts.passed_over,

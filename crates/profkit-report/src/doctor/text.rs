@@ -143,7 +143,7 @@ fn add_names(document: &mut Document, group: &Group) {
 fn add_title(document: &mut Document, what: &str, diagnosis: &Diagnosis) {
     let style = match diagnosis.verdict {
         Verdict::Sound => Style::Hint,
-        Verdict::Unsupported => Style::Warning,
+        Verdict::Unsupported | Verdict::NeedsProgram => Style::Warning,
         Verdict::Damaged | Verdict::Foreign | Verdict::Unreadable => Style::Error,
     };
     let verdict = Cell::styled(style, words::verdict(diagnosis));
@@ -169,7 +169,11 @@ fn add_facts(
         if diagnosis.profiles > 1 {
             line("profiles", &grouped(diagnosis.profiles));
         }
-        if diagnosis.functions > 0 || diagnosis.verdict != Verdict::Unsupported {
+        let is_known = !matches!(
+            diagnosis.verdict,
+            Verdict::Unsupported | Verdict::NeedsProgram
+        );
+        if diagnosis.functions > 0 || is_known {
             line("functions", functions);
         }
     }
@@ -187,7 +191,9 @@ fn add_facts(
 
 fn heading(diagnosis: &Diagnosis) -> &'static str {
     match diagnosis.verdict {
-        Verdict::Unsupported | Verdict::Unreadable | Verdict::Foreign => "reason",
+        Verdict::Unsupported | Verdict::NeedsProgram | Verdict::Unreadable | Verdict::Foreign => {
+            "reason"
+        }
         Verdict::Sound | Verdict::Damaged => "damage",
     }
 }
@@ -266,8 +272,13 @@ pub fn end(counts: Counts, blank: bool) -> Document {
         1 => "not a profile",
         _ => "not profiles",
     };
+    let needs = match counts.needs_program {
+        1 => "needs its program",
+        _ => "need their programs",
+    };
     for (count, what) in [
         (counts.sound, "sound"),
+        (counts.needs_program, needs),
         (counts.damaged, "damaged"),
         (counts.unsupported, "not supported so far"),
         (counts.foreign, foreign),

@@ -4,6 +4,8 @@ use crate::show::text::describe;
 use profkit_analysis::doctor::{Advice, Diagnosis, Member, MipContents, Verdict, What};
 use profkit_data::sample::SampleEncoding;
 use profkit_data::sample::gcov::GcovVersion;
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// Describes what a file is.
 pub fn what(what: &What) -> String {
@@ -56,6 +58,7 @@ pub fn verdict(diagnosis: &Diagnosis) -> &'static str {
         Verdict::Sound => "sound",
         Verdict::Damaged => "DAMAGED",
         Verdict::Unsupported => "not supported so far",
+        Verdict::NeedsProgram => "needs its program",
         Verdict::Foreign => "not a profile",
         Verdict::Unreadable if diagnosis.what == What::Missing => "does not exist",
         Verdict::Unreadable => "cannot be read",
@@ -146,6 +149,13 @@ pub fn joined(members: &[Member]) -> String {
     names.join(" ")
 }
 
+/// Whether a command that writes this file would replace one of the files that it reads.
+fn is_among(output: &str, name: &str, all: &str) -> bool {
+    let is_it =
+        |word: &str| Path::new(word.trim_matches('\'')).file_name() == Some(OsStr::new(output));
+    is_it(name) || all.split(' ').any(is_it)
+}
+
 /// Returns a command to run next, and its purpose. `first` is the name of the first file, `all` are those of all files,
 /// quoted for a shell; `list` stands before a command that names all. `complete` is a complete profile of the program.
 pub fn command(
@@ -159,7 +169,12 @@ pub fn command(
     let (template, purpose) = template(advice);
     let mut command = String::new();
     for piece in template.split(['{', '}']) {
+        let output = piece.strip_prefix(" -o ").map(str::trim_end);
         match piece {
+            _ if output.is_some_and(|output| is_among(output, &name, all)) => {
+                let output = output.unwrap_or_default();
+                command += &format!(" -o new-{output}");
+            }
             "name" => command += &name,
             "all" => command = format!("{list}{command}{all}"),
             "archive" => command += &quoted(archive),

@@ -14,9 +14,10 @@ pub use lines::{lcov, lines_summary, lines_text};
 pub use profkit_data::mip::MipForm;
 
 use crate::document::write_json;
-use crate::show::json::{JsonNames, SCHEMA_VERSION, with, without_nulls};
-use crate::show::text::{ranking_table, temperatures, top_title};
+use crate::show::json::{JsonNames, SCHEMA_VERSION, heat_json, with, without_nulls};
+use crate::show::text::{hot_and_cold, ranking_table, top_title};
 use crate::{Answer, Document, RowForm, Rows, grouped, percent, plural};
+use profkit_analysis::mip_numbers::MipNumbers;
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder};
 use profkit_data::mip::{EntryKind, Function, Identity, MipProfile, Modes, ProfileVersion};
@@ -82,29 +83,9 @@ impl MipShow<'_> {
         functions.filter(|function| !function.is_part())
     }
 
-    /// Whether calls are counted. Otherwise the profile says only in which runs a function was called.
-    fn has_calls(&self) -> bool {
-        self.whole().any(|function| function.calls > 0)
-    }
-
-    /// The numbers by which functions are sorted: calls, or runs if calls are not counted.
-    fn numbers(&self, function: &Function) -> FunctionNumbers {
-        let calls = if self.has_calls() {
-            function.calls
-        } else {
-            function.called_runs
-        };
-        let blocks = function.blocks.iter().map(|block| block.runs);
-        FunctionNumbers {
-            sum: calls.into(),
-            max: blocks.max().unwrap_or(0).max(function.called_runs),
-            entry: function.called_runs,
-        }
-    }
-
     /// The functions that ran, sorted by `order`.
-    fn sorted(&self) -> Vec<(FunctionNumbers, &Function)> {
-        let with_numbers = |function| (self.numbers(function), function);
+    fn sorted(&self, all: &MipNumbers) -> Vec<(FunctionNumbers, &Function)> {
+        let with_numbers = |function| (all.numbers(function), function);
         let mut functions: Vec<_> = self.whole().map(with_numbers).collect();
         match self.order {
             FunctionOrder::Sum => functions.sort_by_key(|(numbers, _)| Reverse(numbers.sum)),
@@ -131,14 +112,14 @@ impl MipShow<'_> {
         groups
     }
 
-    fn add_list(&self, document: &mut Document) {
-        let mut functions = self.sorted();
+    fn add_list(&self, document: &mut Document, all: &MipNumbers) {
+        let mut functions = self.sorted(all);
         functions.retain(|(numbers, _)| numbers.entry > 0);
         functions.truncate(self.top.unwrap_or(MOST_FUNCTIONS));
         if functions.is_empty() {
             return;
         }
-        let (unit, by_sum) = if self.has_calls() {
+        let (unit, by_sum) = if all.has_calls {
             ("calls", "by calls")
         } else {
             ("runs", "by the runs that called them")
@@ -150,16 +131,22 @@ impl MipShow<'_> {
             FunctionOrder::Name => "by name",
         };
         document.section(top_title(functions.len(), "function", by));
-        let total = self
-            .whole()
-            .map(|function| self.numbers(function).sum)
-            .sum();
         let rows = functions.into_iter().map(|(numbers, function)| {
             let name = names::spelled(&function.name, self.spelling);
             (numbers, name.into_owned())
         });
         let titles = [unit, "block runs", "runs"];
-        document.table(ranking_table(&titles, self.order, rows.collect(), total));
+        let rows = rows.collect();
+        document.table(ranking_table(&titles, self.order, rows, all.total, None));
+    }
+
+    /// A function in the list of those that were called most.
+    fn hot(&self, function: &Function, all: &MipNumbers) -> Value {
+        let more = json!({
+            "share": profkit_data::share(all.count(function), all.total),
+            "heat": all.heat(function).map(|heat| heat.to_string()),
+        });
+        with(self.row(function), more)
     }
 
     fn row(&self, function: &Function) -> Value {
@@ -210,8 +197,8 @@ impl Answer for MipShow<'_> {
             let (all, ran) = self.profile.block_counts();
             rows.push(("blocks", all.into(), share(ran, all, "run")));
         }
-        if self.has_calls() {
-            let calls = self.whole().map(|function| u128::from(function.calls));
+        let all = MipNumbers::of(profile);
+        if all.has_calls {
             let unary = |function: &Function| function.modes.entry() == Some(EntryKind::Unary);
             let bounds = self.whole().filter(|function| function.calls_at_least);
             let note = match bounds.count() {
@@ -224,7 +211,7 @@ impl Answer for MipShow<'_> {
                     plural(count as u64, "function")
                 ),
             };
-            rows.push(("calls", calls.sum(), note));
+            rows.push(("calls", all.total, note));
         }
         if !profile.edges.is_empty() {
             let edges = profile.edges.len() as u128;
@@ -235,10 +222,18 @@ impl Answer for MipShow<'_> {
             document.line("No run was merged: `profkit mip merge -p PROFILE RAW` adds runs.");
             return document;
         }
-        document.section("Hot and cold functions");
-        let remarks = ["called in all runs", "called in some runs", "never called"];
-        document.facts(temperatures(self.by_runs(), remarks));
-        self.add_list(&mut document);
+        let [always, sometimes, never] = self.by_runs();
+        document.section("Functions by runs");
+        document.facts([
+            ("called in all runs", always, ""),
+            ("called in some runs", sometimes, ""),
+            ("never called", never, ""),
+        ]);
+        if let Some(heat) = all.heat {
+            let words = ["functions", "calls", "number of calls"];
+            hot_and_cold(&mut document, words, &all.shares, heat);
+        }
+        self.add_list(&mut document, &all);
         document
     }
 
@@ -256,8 +251,9 @@ impl Answer for MipShow<'_> {
             "build_id": build_id,
             "module_hash": module_hash,
         }));
+        let all = MipNumbers::of(self.profile);
         let top = self
-            .sorted()
+            .sorted(&all)
             .into_iter()
             .filter(|(numbers, _)| numbers.entry > 0);
         let top = top.take(self.top.unwrap_or(MOST_FUNCTIONS));
@@ -274,7 +270,8 @@ impl Answer for MipShow<'_> {
                 "call_edges": self.profile.edges.len(),
             },
             "called": { "in_all_runs": always, "in_some_runs": sometimes, "never": never },
-            "hot": top.map(|(_, function)| self.row(function)).collect::<Vec<_>>(),
+            "heat": all.heat.map(heat_json),
+            "hot": top.map(|(_, function)| self.hot(function, &all)).collect::<Vec<_>>(),
             "errors": [],
             "error_count": 0,
         });
@@ -282,7 +279,8 @@ impl Answer for MipShow<'_> {
     }
 
     fn rows(&self, _: RowForm) -> Rows<'_> {
-        let functions = self.sorted().into_iter().map(|(_, function)| function);
+        let all = MipNumbers::of(self.profile);
+        let functions = self.sorted(&all).into_iter().map(|(_, function)| function);
         let functions = functions.take(self.top.unwrap_or(usize::MAX));
         Rows::new(&COLUMNS, functions.map(|function| self.row(function)))
     }

@@ -6,6 +6,7 @@ use super::text::{bits, endian_name};
 use super::{Details, Head, Layout, Printer, Rest, pseudo};
 use crate::rows::{group_json, group_word, number};
 use profkit_abi::value_kind;
+use profkit_analysis::heat::HeatCounts;
 use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, ValueTotals, counter_sum};
 use profkit_analysis::names::{self, Spelling};
 use profkit_data::Error;
@@ -256,6 +257,7 @@ impl<W: Write> Printer for JsonPrinter<W> {
                 .iter()
                 .map(|one| json!({ "millionths": one.millionths, "functions": one.functions }));
             out.member("shares", &shares.collect::<Vec<_>>())?;
+            out.member("heat", &heat_json(rest.totals.heat))?;
         }
         if let Some((hot, _)) = &rest.hot {
             let hot = hot.iter().map(|function| {
@@ -277,6 +279,11 @@ impl<W: Write> Printer for JsonPrinter<W> {
         let errors: Vec<_> = rest.faults.first.iter().map(error).collect();
         out.end(&errors, rest.faults.count)
     }
+}
+
+/// The numbers of hot, warm and cold functions as JSON.
+pub(crate) fn heat_json(heat: HeatCounts) -> Value {
+    json!({ "hot": heat.hot, "warm": heat.warm, "cold": heat.cold, "never_ran": heat.never_ran })
 }
 
 fn texts(ids: &[BuildId]) -> Vec<String> {

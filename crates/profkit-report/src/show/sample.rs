@@ -1,11 +1,12 @@
 //! Sample profiles as text and as JSON.
-use super::json::{Members, SCHEMA_VERSION, bare_error, with, without_nulls};
+use super::json::{Members, SCHEMA_VERSION, bare_error, heat_json, with, without_nulls};
 use super::text::{
     GroupTitles, add_groups, cutoffs_table, hot_and_cold, ranking_table, read_by, top_title,
 };
 use crate::doctor::gcc_releases;
-use crate::rows::{GROUP_COLUMNS, group_json, group_word};
+use crate::rows::{GROUP_COLUMNS, group_json, group_word, number};
 use crate::{Answer, Cell, Console, Document, Grouping, RowForm, Rows, Style, grouped, percent};
+use profkit_analysis::heat::HeatLimits;
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group};
 use profkit_analysis::samples::{SampleView, numbers, self_samples};
@@ -14,6 +15,7 @@ use profkit_data::sample::gcov::GcovVersion;
 use profkit_data::sample::{
     Function, Location, NameId, ProfileKind, SampleForm, SampleName, Samples,
 };
+use profkit_data::share;
 use profkit_data::summary::Summary;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -21,7 +23,15 @@ use std::io::{self, Write};
 
 const GROUP_TITLES: GroupTitles = ["Functions", "functions", "sampled", "own samples"];
 
-const COLUMNS: [&str; 6] = ["name", "context", "total", "self", "max_line", "head"];
+const COLUMNS: [&str; 7] = [
+    "name",
+    "context",
+    "samples",
+    "self",
+    "max_line",
+    "head",
+    "header_total",
+];
 
 /// The parts of a sample profile that are shown, and options for showing them.
 #[derive(Clone, Debug, Default)]
@@ -222,22 +232,19 @@ impl SampleShow<'_> {
     }
 
     fn add_hot_and_cold(&self, document: &mut Document) {
-        let functions = self.view.profile.functions();
-        let idle = functions.iter().filter(|it| it.samples.total == 0).count() as u64;
         let what = match self.view.sampled_and_contexts() {
             (_, 0) => "functions",
             _ => "contexts",
         };
-        let (shares, all) = (self.view.shares(), functions.len() as u64);
-        let idle = (idle, "without samples");
-        hot_and_cold(document, [what, "samples"], &shares, all, idle);
+        let words = [what, "samples", "line"];
+        hot_and_cold(document, words, &self.view.shares(), self.view.heat());
     }
 
     fn function(&self, function: &Function) -> Document {
         let mut document = Document::default();
         document.line("");
         let samples = &function.samples;
-        let (total, head) = (grouped(samples.total), grouped(samples.head));
+        let (total, head) = (grouped(numbers(samples).sum), grouped(samples.head));
         let marks = marks(samples);
         document.pieces([
             Cell::styled(Style::Heading, self.full_name(function)),
@@ -264,7 +271,7 @@ impl SampleShow<'_> {
         for inlined in &samples.inlined {
             let inner = &inlined.samples;
             let (place, name) = (place(inlined.location), self.name(inner.name));
-            let (total, marks) = (grouped(inner.total), marks(inner));
+            let (total, marks) = (grouped(numbers(inner).sum), marks(inner));
             document.line(format_args!(
                 "{pad}{place}: inlined {name}: {total} samples{marks}"
             ));
@@ -274,7 +281,7 @@ impl SampleShow<'_> {
 
     fn add_hot(&self, document: &mut Document, count: usize) {
         const BY_SAMPLES: &str = "by samples, with those of inlined functions";
-        let total = self.view.hottest(0).total;
+        let total = self.view.total();
         let with_numbers = |functions: Vec<_>| {
             let functions = functions.into_iter().take(count);
             let with_numbers = functions.map(|it: &Function| (numbers(&it.samples), it));
@@ -317,11 +324,24 @@ impl SampleShow<'_> {
         let has_contexts = rows.iter().any(|(_, it)| !it.callers.is_empty());
         let what = if has_contexts { "context" } else { "function" };
         document.section(top_title(rows.len(), what, by));
+        // LLVM's number in the header of a function. It is shown if it differs from the samples.
+        let headers: Vec<u64> = rows.iter().map(|(_, it)| it.samples.total).collect();
+        let differs = |(_, it): &(FunctionNumbers, &Function)| {
+            numbers(&it.samples).sum != it.samples.total.into()
+        };
+        let headers = rows.iter().any(differs).then_some(headers);
         let rows = rows
             .into_iter()
             .map(|(numbers, it)| (numbers, self.full_name(it)));
         let titles = ["samples", "hottest line", "entry"];
-        document.table(ranking_table(&titles, order, rows.collect(), total));
+        let rows = rows.collect();
+        document.table(ranking_table(
+            &titles,
+            order,
+            rows,
+            total,
+            headers.as_deref(),
+        ));
     }
 
     /// The name of a function with its callers: `main:3 @ parse`.
@@ -352,6 +372,23 @@ impl SampleShow<'_> {
         with(self.samples_json(samples), own)
     }
 
+    /// A function in the lists of hot functions. `total` is the sum of all samples.
+    fn hot_json(&self, function: &Function, total: u128, limits: HeatLimits) -> Value {
+        let samples = &function.samples;
+        let (numbers, own) = (numbers(samples), self_samples(samples));
+        json!({
+            "name": self.plain(samples.name),
+            "samples": number(numbers.sum),
+            "share": share(numbers.sum, total),
+            "self": own,
+            "self_share": share(own, total),
+            "max_line": numbers.max,
+            "head": samples.head,
+            "header_total": samples.total,
+            "heat": limits.heat(numbers.max).to_string(),
+        })
+    }
+
     fn samples_json(&self, samples: &Samples) -> Value {
         let target = |name, count: u64| json!({ "name": self.plain(name), "count": count });
         let lines = samples.body.iter().map(|line| {
@@ -368,7 +405,8 @@ impl SampleShow<'_> {
         let above_zero = |number| Some(number).filter(|number| *number != 0);
         without_nulls(json!({
             "name": self.plain(samples.name),
-            "total": samples.total,
+            "samples": number(numbers(samples).sum),
+            "header_total": samples.total,
             "lines": lines.collect::<Vec<_>>(),
             "checksum": above_zero(samples.checksum),
             "attributes": above_zero(samples.attributes.into()),
@@ -384,9 +422,13 @@ fn some(list: impl Iterator<Item = Value>) -> Option<Vec<Value>> {
 }
 
 fn marks(samples: &Samples) -> String {
+    let header = match samples.total {
+        total if numbers(samples).sum == total.into() => String::new(),
+        total => format!(", header total {}", grouped(total)),
+    };
     let checksum = match samples.checksum {
-        0 => String::new(),
-        checksum => format!(", checksum {checksum:#x}"),
+        0 => header,
+        checksum => format!("{header}, checksum {checksum:#x}"),
     };
     match samples.attributes {
         0 => checksum,
@@ -468,14 +510,18 @@ impl Answer for SampleShow<'_> {
             out.member("by", &group_word(by.by))?;
             out.member("groups", &groups.collect::<Vec<_>>())?;
         } else if let Some(count) = self.parts.top {
+            let (total, limits) = (self.view.total(), self.view.heat_limits());
             let rows = |functions: Vec<_>| -> Vec<_> {
                 let functions = functions.into_iter().take(count);
-                functions.map(|it: &Function| json!({ "name": self.plain(it.samples.name), "total": it.samples.total, "self": self_samples(&it.samples), "max_line": numbers(&it.samples).max, "head": it.samples.head })).collect()
+                functions
+                    .map(|it: &Function| self.hot_json(it, total, limits))
+                    .collect()
             };
             let hot = match self.parts.order {
                 Some(order) => self.view.sorted(&Selection::everything(), order),
                 None => self.view.hottest(count).functions,
             };
+            out.member("heat", &heat_json(self.view.heat()))?;
             out.member("hot", &rows(hot))?;
             out.member("hot_by_self", &rows(self.view.hottest_by_self(count)))?;
         }

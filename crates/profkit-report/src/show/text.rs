@@ -4,6 +4,7 @@ use crate::rows::group_word;
 use crate::{Cell, Console, Document, Grouping, Style, Table, grouped, percent, plural};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
+use profkit_analysis::heat::HeatCounts;
 use profkit_analysis::instr::{InstrFacts, InstrReader, Share, Totals, counter_sum};
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group};
@@ -13,6 +14,7 @@ use profkit_data::instr::raw::PointerWidth;
 use profkit_data::instr::{InstrKind, KindValues, Record, TemporalTraces};
 use profkit_data::releases::{RELEASES, display_compilers, display_range};
 use profkit_data::summary::Summary;
+use rustc_hash::FxHashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -284,10 +286,8 @@ impl Text {
             summaries(&mut document, first, of_second, totals, rest.detailed);
         }
         if rest.shares {
-            let all = totals.records - totals.pseudo_records;
-            let idle = (all - totals.functions_entered, "never entered");
-            let words = ["functions", "counts"];
-            hot_and_cold(&mut document, words, &totals.shares(), all, idle);
+            let words = ["functions", "counts", "counter"];
+            hot_and_cold(&mut document, words, &totals.shares(), totals.heat);
         }
         if let Some((hot, order)) = &rest.hot {
             let by = match order {
@@ -297,10 +297,16 @@ impl Text {
                 FunctionOrder::Name => "by name",
             };
             document.section(top_title(hot.len(), "function", by));
+            let mut seen = FxHashSet::default();
             let rows = hot.iter().map(|function| {
                 let mut name = names::spelled(&function.name, self.spelling).into_owned();
                 if function.instances > 1 {
                     name += &format!(" ({} instances)", grouped(function.instances));
+                }
+                // Several functions of one name differ in their hash.
+                let again = !function.name.is_empty() && !seen.insert(&function.name);
+                if let Some(hash) = function.hash.filter(|_| again) {
+                    name += &format!(" (hash {hash})");
                 }
                 (function.numbers, name)
             });
@@ -309,6 +315,7 @@ impl Text {
                 *order,
                 rows.collect(),
                 totals.sum,
+                None,
             ));
         }
         if let Some(sum) = rest.heap {
@@ -446,33 +453,38 @@ pub fn read_by(readers: &Readers) -> String {
     }
 }
 
-/// Adds how many functions make 90 % of all counts, the next 9 %, and the rest. `what` is listed, `counts` are counted,
-/// and `idle` of the listed have no counts.
+/// Adds how many functions are hot, warm and cold, and how few make most of all counts. `what` is listed, `counts` are
+/// counted, and each function has several of what the third word says.
 pub(crate) fn hot_and_cold(
     document: &mut Document,
-    [what, counts]: [&str; 2],
+    [what, counts, one]: [&str; 3],
     shares: &[Share],
-    all: u64,
-    (idle, idle_text): (u64, &str),
+    heat: HeatCounts,
 ) {
-    let [hot, warm, nearly] = shares else {
+    let [most, nearly, all_but_few] = shares else {
         return;
     };
-    let cold = all - warm.functions;
-    let up_to = nearly.functions - warm.functions;
-    let mut last = match (cold.saturating_sub(idle), up_to) {
-        (0, _) => String::new(),
-        (_, 0) => "the last 1%".to_owned(),
-        _ => format!("the last 1%; {} reach 99.9%", grouped(up_to)),
-    };
-    if idle > 0 {
-        let separator = if last.is_empty() { "" } else { "; " };
-        last += &format!("{separator}{} {idle_text}", grouped(idle));
-    }
-    let most = format!("have 90% of all {counts}");
-    let numbers = [hot.functions, warm.functions - hot.functions, cold];
     document.section(format_args!("Hot and cold {what}"));
-    document.facts(temperatures(numbers, [&most, "have the next 9%", &last]));
+    let hot = format!("have a {one} among those that make 99% of all {counts}");
+    let cold = match heat.cold {
+        0 => String::new(),
+        _ => format!("their largest {one} is among the last millionth"),
+    };
+    let mut rows = temperatures([heat.hot, heat.warm, heat.cold], [hot, String::new(), cold]);
+    rows.push((
+        Cell::styled(Style::Dim, "never ran"),
+        heat.never_ran,
+        String::new(),
+    ));
+    document.facts(rows);
+    let [most, nearly, all_but_few] =
+        [most, nearly, all_but_few].map(|share| grouped(share.functions));
+    document.wrapped(
+        "  ",
+        format_args!(
+            "{what} that together have 90% of all {counts}: {most}; 99%: {nearly}; 99.9%: {all_but_few}"
+        ),
+    );
 }
 
 /// The rows of a table of hot, warm and cold things.
@@ -493,12 +505,14 @@ pub(crate) type Titles = [&'static str; 3];
 
 const INSTR_TITLES: Titles = ["sum", "largest", "first"];
 
-/// The first functions of a sorted list, with the number that sorts them, their sum, shares of `total`, and a bar.
+/// The first functions of a sorted list, with the number that sorts them, their sum, shares of `total`, and a bar;
+/// `headers` are the numbers in the headers of the functions of a sample profile.
 pub(crate) fn ranking_table(
     &[sum_title, max_title, entry_title]: &Titles,
     order: FunctionOrder,
     rows: Vec<(FunctionNumbers, String)>,
     total: u128,
+    headers: Option<&[u64]>,
 ) -> Table {
     let (title, key): (_, fn(&FunctionNumbers) -> u128) = match order {
         FunctionOrder::Max => (max_title, |numbers| numbers.max.into()),
@@ -511,16 +525,18 @@ pub(crate) fn ranking_table(
     columns.extend((!by_sum).then_some(&*sum));
     columns.push(">share");
     columns.extend((order == FunctionOrder::Sum).then_some(">together?"));
+    columns.extend(headers.map(|_| ">header total?"));
     columns.extend(["<?", "<function"]);
     let mut table = Table::new(columns);
     let largest = rows.iter().map(|(numbers, _)| key(numbers)).max();
     let mut together = 0;
-    for (numbers, name) in rows {
+    for (at, (numbers, name)) in rows.into_iter().enumerate() {
         together += numbers.sum;
         let mut cells: Vec<Cell> = vec![key(&numbers).into()];
         cells.extend((!by_sum).then(|| numbers.sum.into()));
         cells.push(percent(numbers.sum, total).into());
         cells.extend((order == FunctionOrder::Sum).then(|| percent(together, total).into()));
+        cells.extend(headers.map(|list| list.get(at).copied().unwrap_or(0).into()));
         cells.push(Cell::bar(Style::Bar, key(&numbers), largest.unwrap_or(0)));
         cells.push(name.into());
         table.row(cells);

@@ -221,6 +221,13 @@ struct Planned {
 const WRITE_CHUNK: u64 = 1 << 20;
 
 impl<'p> IndexedPlan<'p> {
+    /// The number of records that are written. Functions that share a name have several.
+    pub fn record_count(&self) -> u64 {
+        let functions = self.functions.as_slice().iter();
+        let records = functions.flat_map(|planned| function(self.profile, planned).records());
+        records.count() as u64
+    }
+
     /// Plans the file: orders the functions and computes all sizes.
     pub fn new(profile: &'p InstrProfile, options: &IndexedWriteOptions) -> Result<Self> {
         let version = options.version;

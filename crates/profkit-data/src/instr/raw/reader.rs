@@ -500,15 +500,16 @@ fn decode_counters(bytes: &[u8], endian: Endian, counts: &mut Vec<u64>) {
 /// the threads that entered the block; the uniform counter beside it counts only the threads that entered the block
 /// together with all other threads of their wave. LLVM 23 treats a block as uniform if the uniform counter is at least
 /// 90 % of the counter (LLVM's pull request 206547). A block that never ran is uniform, so that merging a run without
-/// the block does not change the result.
+/// the block does not change the result. The bits of the last byte after the last counter are 1, as llvm-profdata 23
+/// writes them.
 fn collect_uniformity(counts: &[u64], uniform: impl Iterator<Item = u64>, bits: &mut Vec<u8>) {
     for (index, (&count, uniform)) in counts.iter().zip(uniform).enumerate() {
         if index % 8 == 0 {
-            bits.push(0);
+            bits.push(u8::MAX);
         }
         let is_uniform = u128::from(uniform) * 100 >= u128::from(count) * UNIFORM_PERCENT;
         if let Some(last) = bits.last_mut() {
-            *last |= u8::from(is_uniform) << (index % 8);
+            *last &= !(u8::from(!is_uniform) << (index % 8));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads hashes in Eytzinger order. LLVM 23 and later can write name tables, the tables of offsets that belong to them,
+//! Reads hashes in Eytzinger order. LLVM 24 can write name tables, the tables of offsets that belong to them,
 //! and symbol lists in this order.
 //!
 //! Eytzinger order is the order of a complete binary search tree, read level by level: the root is the first element,

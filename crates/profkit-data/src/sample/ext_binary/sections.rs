@@ -43,8 +43,8 @@ impl Section {
         matches!(self.kind, section::SAMPLES | section::COMPOSITE)
     }
 
-    /// Whether the section has a form that LLVM releases before 23 misread.
-    pub fn needs_llvm_23(&self) -> bool {
+    /// Whether the section has a form that the releases up to LLVM 23 refuse or misread.
+    pub fn needs_llvm_24(&self) -> bool {
         match self.kind {
             section::NAMES => self.has(flag::EYTZINGER_NAMES),
             section::SYMBOLS => self.has(flag::MD5_SYMBOLS),

@@ -34,7 +34,7 @@ pub struct ExtBinaryOptions {
     /// Whether to write vtables (`--extbinary-write-vtable-type-prof`).
     pub vtables: bool,
     /// Whether names of the symbol list that are known only by their hash are left out. Without this option, a symbol
-    /// list with such names is written as hashes, which LLVM 23 reads; earlier releases take the hashes for names.
+    /// list with such names is written as hashes, which LLVM 24 reads; earlier releases take the hashes for names.
     pub no_symbol_hashes: bool,
 }
 

@@ -129,13 +129,12 @@ fn expected(image: &RawImage) -> Vec<Record> {
                 .map(|&count| if bytes { u64::from(count != 0) } else { count })
                 .collect(),
             bitmap: record.bitmap.clone(),
-            // In the generated records, each uniform counter is equal to its counter, so all blocks are uniform.
+            // In the generated records, each uniform counter is equal to its counter, so all blocks are uniform; so are the
+            // bits after the last counter.
             uniformity: if bytes || record.uniform_counts.is_empty() {
                 Vec::new()
             } else {
-                let all = record.counts.len();
-                let bits = |start: usize| u8::MAX >> (8 - (all - start).min(8));
-                (0..all).step_by(8).map(bits).collect()
+                vec![u8::MAX; record.counts.len().div_ceil(8)]
             },
             values,
         }

@@ -14,6 +14,8 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
 use profkit_merge::files::{Content, Input, Output, check_outputs};
 use profkit_mip::create;
+use profkit_object::debug_files::DebugFolders;
+use profkit_object::symbolize::Declarations;
 use profkit_page::export::Stacks;
 use profkit_page::export::tables::{NoTable, Table, TableKind};
 use profkit_report::recording::unnamed_notes;
@@ -274,9 +276,42 @@ fn stacks(
         return recording(args, input, folder);
     }
     let profile = opened(args, input)?;
-    let (stacks, faults) = Stacks::of(name, &profile);
+    let declarations = declarations(args);
+    let (stacks, faults) = match (&profile, &declarations) {
+        // Viewers of pprof show samples beside source lines; in the other ones a function is one frame.
+        (AnyProfile::Sample(view), Some(declarations)) if args.to == Form::Pprof => (
+            Stacks::of_samples_by_line(name, view, declarations),
+            view.faults(),
+        ),
+        (profile, declarations) => {
+            let (mut stacks, faults) = Stacks::of(name, profile);
+            if let Some(declarations) = declarations {
+                stacks.locate(declarations);
+            }
+            (stacks, faults)
+        }
+    };
     let status = damage(name, &faults);
     Ok((stacks, status))
+}
+
+/// The declarations of functions in the debug info of the named binaries; `None` if none is named, or if they cannot be
+/// read.
+fn declarations(args: &ExportArgs) -> Option<Declarations> {
+    let paths = &args.binaries.binaries;
+    if paths.is_empty() {
+        return None;
+    }
+    let folders = DebugFolders {
+        folders: args.binaries.debug_file_directory.clone(),
+    };
+    match Declarations::read(paths, &folders) {
+        Ok(declarations) => Some(declarations),
+        Err(error) => {
+            crate::print::notes([format_args!("no source files and lines: {error}")]);
+            None
+        }
+    }
 }
 
 /// The stacks of a recording of perf.

@@ -17,6 +17,7 @@ use profkit_analysis::names::Spelling;
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_analysis::selection::Selection;
+use profkit_data::detect::FileKind;
 use profkit_data::detect::detect;
 use profkit_data::instr::InstrKind;
 use profkit_data::mip::Modes;

@@ -7,7 +7,7 @@ use crate::print;
 use profkit_analysis::samples::SampleView;
 use profkit_merge::files::Input;
 use profkit_report::flame::{of_samples, print_folded_samples};
-use profkit_report::show::sample::{SampleParts, SampleShow};
+use profkit_report::show::sample::{SampleParts, SampleShow, notes};
 use std::io::Write;
 
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
@@ -50,5 +50,7 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
 }
 
 fn finish(args: &ShowArgs, input: &Input, view: &SampleView<'_>) -> exit::Result {
+    let notes = notes(view).into_iter();
+    print::notes(notes.map(|note| format!("{}: {note}", input.name())));
     super::finish(args, input, &view.faults(), &view.missing(&args.function))
 }

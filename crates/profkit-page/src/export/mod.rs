@@ -26,7 +26,9 @@ use profkit_analysis::names::{self, Spelling, printable};
 use profkit_analysis::samples::{SampleView, self_samples};
 use profkit_data::memprof::Field;
 use profkit_data::mip::MipProfile;
-use profkit_data::sample::{NameId, SampleName};
+use profkit_data::path_text;
+use profkit_data::sample::{Location, NameId, ProfileKind, SampleName};
+use profkit_object::symbolize::Declarations;
 use profkit_profgen::stacks::{EventStacks, FunctionStacks};
 use profkit_report::recording::recorded_name;
 use rustc_hash::FxHashMap;
@@ -165,6 +167,86 @@ impl Stacks {
             }
         }
         stacks
+    }
+
+    /// Makes stacks from a sample profile as [`of_samples`](Self::of_samples) does, but each line with samples is a stack
+    /// of its own, and each frame has its source file and line. Profiles of pseudo probes have no lines: their frames
+    /// have the line at which the function is declared.
+    pub fn of_samples_by_line(
+        file: &str,
+        view: &SampleView<'_>,
+        declarations: &Declarations,
+    ) -> Self {
+        let mut stacks = Stacks::new(file, &[count("samples")]);
+        let by_probes = view.profile.kind.contains(ProfileKind::PROBE_BASED);
+        let frame = |id: NameId, at: Location| {
+            let name = view.profile.names.get(id);
+            let (frame, declared) = match name {
+                SampleName::Text(name) => (StackFrame::of_symbol(name), declarations.find(name)),
+                SampleName::Guid(guid) => {
+                    let text = view.name(id, Spelling::Demangled).into_owned();
+                    (StackFrame::of_text(text), declarations.find_hash(guid))
+                }
+            };
+            let Some(declared) = declared else {
+                return frame;
+            };
+            let offset = if by_probes { 0 } else { at.offset() };
+            let line = u32::try_from(i64::from(declared.line) + offset);
+            StackFrame {
+                file: printable(declared.file).into_owned(),
+                line: line.unwrap_or(0),
+                ..frame
+            }
+        };
+        for function in view.profile.functions() {
+            let callers = function.callers.iter();
+            let base: Vec<StackFrame> = callers
+                .map(|caller| frame(caller.name, caller.location))
+                .collect();
+            let mut pending = vec![(base, &function.samples)];
+            while let Some((callers, samples)) = pending.pop() {
+                let with = |at: Location| {
+                    let mut stack = callers.clone();
+                    stack.push(frame(samples.name, at));
+                    stack
+                };
+                for line in &samples.body {
+                    stacks.add(with(line.location), &[line.samples]);
+                }
+                for inlined in samples.inlined.iter().rev() {
+                    pending.push((with(inlined.location), &inlined.samples));
+                }
+            }
+        }
+        stacks.name_binary(declarations);
+        stacks
+    }
+
+    /// Gives frames without a source file the file and line at which their function is declared, and the stacks the name
+    /// of the binary, if the declarations are of one.
+    pub fn locate(&mut self, declarations: &Declarations) {
+        for frame in self.frames.iter_mut().filter(|frame| frame.file.is_empty()) {
+            if let Some(declared) = declarations.find(frame.symbol.as_bytes()) {
+                frame.file = printable(declared.file).into_owned();
+                frame.line = declared.line;
+            }
+        }
+        let frames = self.frames.iter().cloned();
+        self.by_frame = frames.zip(0..).collect();
+        self.name_binary(declarations);
+    }
+
+    fn name_binary(&mut self, declarations: &Declarations) {
+        if let ([binary], [declaring]) = (
+            self.binaries.as_mut_slice(),
+            declarations.binaries.as_slice(),
+        ) {
+            binary.path = path_text(&declaring.path);
+            if let Some(id) = &declaring.build_id {
+                binary.build_id = id.to_string();
+            }
+        }
     }
 
     /// Makes stacks from the contexts of a heap profile. The numbers are allocations and bytes.

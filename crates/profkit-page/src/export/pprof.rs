@@ -177,6 +177,9 @@ impl Stacks {
 #[cfg(test)]
 mod tests {
     use super::super::{StackFrame, StackUnit, Stacks};
+    use profkit_analysis::samples::SampleView;
+    use profkit_object::debug_files::DebugFolders;
+    use profkit_object::symbolize::Declarations;
     use std::io::Read as _;
 
     /// Splits a message into its fields. A field has its field number, and a number or bytes.
@@ -258,5 +261,58 @@ mod tests {
         );
         let functions: Vec<_> = of(5).map(|function| fields(&function)).collect();
         assert_eq!((functions[1][0].1, functions[1][1].1), (2, 5));
+    }
+
+    /// What viewers of pprof need for `-list` and `-lines`: the mapping is the binary, functions have files, and locations
+    /// have lines.
+    #[test]
+    fn lines_files_and_the_binary_come_from_debug_info() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let program = root.join("tests/fixtures/debug_info/clang-22-dwarf-5.elf");
+        let declarations =
+            Declarations::read(std::slice::from_ref(&program), &DebugFolders::default()).unwrap();
+        let name = b"_start";
+        let declared = declarations.find(name).unwrap();
+        let text = "_start:90:1\n 1: 50\n 3: 40\n 65535: 7\n";
+        let view = SampleView::open(text.as_bytes(), None).unwrap();
+        let by_line = Stacks::of_samples_by_line("a.prof", &view, &declarations);
+        let mut one = Stacks::of_samples("a.prof", &view);
+        one.locate(&declarations);
+        for (stacks, offsets) in [(by_line, vec![1i64, 3, -1]), (one, vec![0])] {
+            let mut packed = Vec::new();
+            stacks.pprof(&mut packed).unwrap();
+            let mut bytes = Vec::new();
+            let mut inflate = flate2::read::GzDecoder::new(&*packed);
+            inflate.read_to_end(&mut bytes).unwrap();
+            let whole = fields(&bytes);
+            let of = |field: u64| whole.iter().filter(move |one| one.0 == field);
+            let strings: Vec<_> = of(6)
+                .map(|one| String::from_utf8(one.2.clone()).unwrap())
+                .collect();
+            let string = |number: u64| strings[usize::try_from(number).unwrap()].as_str();
+            let member = |message: &[u8], field: u64| {
+                let found = fields(message).into_iter().find(|one| one.0 == field);
+                found.map(|(_, number, bytes)| (number, bytes))
+            };
+            let mapping = &of(3).next().unwrap().2;
+            let path = string(member(mapping, 5).unwrap().0);
+            assert!(path.ends_with("clang-22-dwarf-5.elf"), "{path}");
+            assert!(
+                !string(member(mapping, 6).unwrap().0).is_empty(),
+                "a build id"
+            );
+            for function in of(5) {
+                let file = string(member(&function.2, 4).unwrap().0);
+                assert_eq!(file.as_bytes(), declared.file);
+            }
+            let lines: Vec<u64> = of(4)
+                .map(|location| member(&member(&location.2, 4).unwrap().1, 2).unwrap().0)
+                .collect();
+            let wanted = offsets
+                .iter()
+                .map(|offset| i64::from(declared.line) + offset);
+            let wanted: Vec<u64> = wanted.map(|line| u64::try_from(line).unwrap()).collect();
+            assert_eq!(lines, wanted);
+        }
     }
 }

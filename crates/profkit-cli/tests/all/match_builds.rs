@@ -408,7 +408,7 @@ fn binaries_that_ship_are_judged_by_what_they_show() {
         let is_stripped = binaries.binaries[0].is_stripped;
         (
             MatchShares::new(&profile, &binaries),
-            report.gate(90.0),
+            report.gate(80.0),
             is_stripped,
         )
     };
@@ -418,14 +418,23 @@ fn binaries_that_ship_are_judged_by_what_they_show() {
 
     let (debug, gate, _) = shares(&compile("debug", &["-g"]));
     let counts = debug.counts;
-    assert_eq!(counts.matched + counts.inlined, counts.total, "{debug:?}");
+    // Of `small`, the optimiser leaves no instruction, so that not even the debug info has it.
+    let lost: Vec<_> = debug
+        .hot_lost
+        .iter()
+        .filter(|lost| lost.outcome == Outcome::Unknown)
+        .collect();
+    assert!(
+        lost.iter().all(|lost| lost.name == b"a.c;small"),
+        "{debug:?}"
+    );
     assert!(counts.inlined > 0, "the compiler inlines something");
     assert_eq!(gate, None);
 
     let plain_binary = compile("plain", &[]);
     let (plain, gate, is_stripped) = shares(&plain_binary);
     assert_eq!(plain.counts.matched, counts.matched);
-    assert_eq!(plain.counts.inlined_or_gone, counts.inlined);
+    assert_eq!(plain.counts.inlined_or_gone, counts.inlined + counts.gone);
     assert_eq!((plain.counts.gone, is_stripped), (0, false));
     let hot = plain.hot_lost.iter().map(|lost| lost.outcome);
     assert!(hot.clone().all(|outcome| outcome == Outcome::InlinedOrGone));

@@ -1,5 +1,7 @@
 use super::*;
-use crate::sample::{AddOutcome, FlatFunction, Location, ProfileKind, SampleName, SampleProfile, summarize};
+use crate::sample::{
+    AddOutcome, FlatFunction, Location, ProfileKind, SampleName, SampleProfile, summarize,
+};
 use std::fmt::Write as _;
 
 fn parse(text: &[u8]) -> (SampleProfile, crate::sample::ReadReport) {

@@ -3,8 +3,9 @@ use crate::choice::choice;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::Heap;
-use crate::print::{self, FORMATS, Format};
+use crate::print::{self, AnnotateArgs, FORMATS, Format};
 use clap::Args;
+use profkit_analysis::heap::FrameRule;
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
@@ -53,6 +54,9 @@ pub struct OverlapArgs {
     mangled: bool,
 
     #[command(flatten)]
+    annotate: AnnotateArgs,
+
+    #[command(flatten)]
     binaries: BinaryArgs,
 }
 
@@ -63,6 +67,10 @@ fn most(args: &OverlapArgs) -> usize {
 }
 
 pub fn run(args: &OverlapArgs) -> exit::Result {
+    args.annotate.failure("profkit overlap", compare(args))
+}
+
+fn compare(args: &OverlapArgs) -> exit::Result {
     if let [alone] = &*args.profiles {
         let text = format_args!(
             "{}: an overlap needs at least two profiles",
@@ -83,7 +91,7 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     let mut profiles = Vec::new();
     for input in inputs {
         let profile = if symbolised(input) {
-            let heap = Heap::open(&args.binaries, input)?;
+            let heap = Heap::open(&args.binaries, input, FrameRule::Compiler)?;
             print::notes(&heap.notes);
             Ok(ComparedProfile::of_heap(heap.heap))
         } else {
@@ -105,6 +113,8 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     report.mangled = args.mangled;
     print::answer(&report, args.format)?;
     let reason = args.fail_under.and_then(|least| report.gate(least));
+    args.annotate
+        .gate("profkit overlap: --fail-under", reason.as_deref());
     let is_damaged = report.is_damaged() || opened.iter().any(|it| it.status != Status::Done);
     Ok(exit::gate(reason).unwrap_or(match is_damaged {
         true => Status::InputBad,

@@ -113,16 +113,30 @@ impl Demangled {
         parts.into_iter().filter_map(owned).collect()
     }
 
+    /// Whether two functions may be in the same scope: the innermost type or namespace has a similar name, or those around
+    /// it are the same. Many unrelated types have methods of one name, as `write`.
+    fn is_near(&self, other: &Demangled) -> bool {
+        let [own, others] = [self, other].map(|name| {
+            let scope = name.path.rsplit_once("::").map_or("", |(scope, _)| scope);
+            scope.rsplit_once("::").unwrap_or(("", scope))
+        });
+        let longer = own.1.len().max(others.1.len());
+        let is_short = longer <= LONGEST_NAME;
+        let similar = is_short && 2 * strsim::levenshtein(own.1, others.1) <= longer;
+        similar || own.0 == others.0
+    }
+
     /// Returns the edit distance between the paths of two names, and the edit distance between the whole names. `None`
     /// if the names are not similar: at most a quarter of the letters in the paths may differ, or half of them if the
-    /// base names are equal.
+    /// base names are equal and the types or namespaces before them have to do with each other.
     fn distance(&self, other: &Demangled) -> Option<(usize, usize)> {
         // Methods such as `write` belong to many traits. Those of different traits have nothing in common.
         if self.implemented_trait() != other.implemented_trait() {
             return None;
         }
         let longer = self.path.len().max(other.path.len());
-        let most = longer / if self.base() == other.base() { 2 } else { 4 };
+        let is_moved = self.base() == other.base() && self.is_near(other);
+        let most = longer / if is_moved { 2 } else { 4 };
         if longer > LONGEST_NAME || self.path.len().abs_diff(other.path.len()) > most {
             return None;
         }
@@ -238,6 +252,25 @@ mod tests {
         );
         let other = name("<Bec<u8> as io::Write>::write", "Bec::write");
         assert_eq!(names.nearest(&other, None, |_| true), Some(0));
+    }
+
+    #[test]
+    fn methods_of_unrelated_types_are_not_alike() {
+        let name = |path: &str| Demangled {
+            whole: path.to_owned(),
+            path: path.to_owned(),
+        };
+        let hasher = name("core::hash::Hasher::write");
+        let names = LikeNames::new(vec![name("alloc::vec::Vec::write"), name("lib::Type::run")]);
+        assert_eq!(names.nearest(&hasher, None, |_| true), None);
+        // The file moved, or the type has another name.
+        for (old, new) in [
+            ("lib::io::Box::put", "lib::Box::put"),
+            ("lib::Old::put", "lib::New::put"),
+        ] {
+            let names = LikeNames::new(vec![name(new)]);
+            assert_eq!(names.nearest(&name(old), None, |_| true), Some(0));
+        }
     }
 
     #[test]

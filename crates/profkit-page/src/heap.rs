@@ -6,9 +6,12 @@ use profkit_analysis::heap::{ContextSum, HeapFrame};
 use profkit_analysis::names;
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
 use profkit_report::flame::{HeapWeight, graph_of_heap};
-use profkit_report::heap::HeapView;
+use profkit_report::heap::{HeapView, binary_note};
 use profkit_report::{grouped, percent, plural};
 use rustc_hash::FxHashMap;
+
+/// The largest number of bars of an access histogram.
+const MOST_BARS: usize = 64;
 
 /// The largest number of contexts on a page. The flame graph has all contexts.
 const MOST_CONTEXTS: usize = 200_000;
@@ -28,7 +31,7 @@ impl Page {
     /// Adds a heap profile to the page of the instrumentation profile in the same file.
     pub fn add_heap(&mut self, view: &HeapView<'_>, thresholds: &Thresholds) {
         let (page, heap) = (self, view.heap);
-        let mut contexts = heap.profile.allocations_by_stack();
+        let mut contexts = heap.profile.contexts();
         contexts.sort_by_key(|context| std::cmp::Reverse(context.block.get(Field::TotalSize)));
         let all = ContextSum::of(&contexts);
         page.fact("Contexts", grouped(all.contexts));
@@ -109,6 +112,7 @@ fn name(frame: &HeapFrame<'_>) -> String {
 
 /// Encodes contexts with their call stacks.
 fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds) -> Contexts {
+    let histograms = view.heap.profile.histograms();
     let mut names = Interner::default();
     let mut bytes = Vec::new();
     for context in contexts {
@@ -129,10 +133,22 @@ fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds
             },
             &mut bytes,
         );
+        index(view.heap.site(context.stack, view.whole_stacks), &mut bytes);
         let frames: Vec<_> = view.heap.frames(context.stack).collect();
         index(frames.len(), &mut bytes);
         for frame in frames {
             index(names.number(&text(&frame)) - 1, &mut bytes);
+        }
+        let histogram = histograms.get(&context.stack);
+        let histogram = histogram.map_or(&[][..], Vec::as_slice);
+        let width = histogram.len().div_ceil(MOST_BARS).max(1);
+        index(8 * width, &mut bytes);
+        index(histogram.chunks(width).len(), &mut bytes);
+        for part in histogram.chunks(width) {
+            number(
+                part.iter().map(|&accesses| u128::from(accesses)).sum(),
+                &mut bytes,
+            );
         }
     }
     Contexts {
@@ -147,9 +163,15 @@ fn text(frame: &HeapFrame<'_>) -> String {
     let name = name(frame);
     match frame.location {
         Some(place) => format!("{name}  {}:{}", names::printable(&place.file), place.line),
-        None => format!(
-            "{name}  +{}:{}",
-            frame.frame.line_offset, frame.frame.column
-        ),
+        None => match frame.binary {
+            Some(binary) => match binary_note(binary, frame.name) {
+                Some(note) => format!("{name}  {note}"),
+                None => name,
+            },
+            None => format!(
+                "{name}  +{}:{}",
+                frame.frame.line_offset, frame.frame.column
+            ),
+        },
     }
 }

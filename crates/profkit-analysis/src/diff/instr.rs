@@ -112,16 +112,22 @@ struct Comparison<'p> {
     respelled: FxHashMap<u64, u64>,
 }
 
+/// Checks that the counters of two profiles count the same things.
+pub(crate) fn check_kinds(old: InstrKind, new: InstrKind) -> Result<(), CannotCompare> {
+    let known = !old.is_unknown() && !new.is_unknown();
+    let differs = |kind: InstrKind| old.contains(kind) != new.contains(kind);
+    if known && UNLIKE.into_iter().any(differs) {
+        return Err(CannotCompare::Instrumentation(old, new));
+    }
+    Ok(())
+}
+
 pub(super) fn diff(
     old: &InstrProfile,
     new: &InstrProfile,
     options: &DiffOptions,
 ) -> Result<ProfileDiff, CannotCompare> {
-    let known = !old.kind.is_unknown() && !new.kind.is_unknown();
-    let differs = |kind: InstrKind| old.kind.contains(kind) != new.kind.contains(kind);
-    if known && UNLIKE.into_iter().any(differs) {
-        return Err(CannotCompare::Instrumentation(old.kind, new.kind));
-    }
+    check_kinds(old.kind, new.kind)?;
     let two_stages = (old.kind | new.kind).contains(InstrKind::CONTEXT_SENSITIVE);
     let (old_side, new_side) =
         rayon::join(|| Side::new(old, two_stages), || Side::new(new, two_stages));
@@ -349,10 +355,10 @@ impl<'p> Comparison<'p> {
         let mut targets = Vec::new();
         if let (Some(old), Some(new)) = (old.values, new.values) {
             for kind in [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET] {
-                targets.extend(
-                    self.values(kind, old, new)
-                        .changes(|value| self.target(value)),
-                );
+                targets.extend(self.values(kind, old, new).changes(|value| match value {
+                    0 if kind == value_kind::VTABLE_TARGET => Target::UnknownVTable,
+                    value => self.target(value),
+                }));
             }
             let sizes = self.values(value_kind::MEM_OP_SIZE, old, new);
             targets.extend(sizes.changes(Target::Size));

@@ -11,7 +11,7 @@
 //! | MIP | a function | whether it ran and when it was first called, blocks that ran |
 //! | heap | a call stack ([`HeapChanges`]) | bytes, allocations or lifetimes |
 mod heap;
-mod instr;
+pub(crate) mod instr;
 mod mip;
 mod samples;
 
@@ -71,6 +71,8 @@ pub enum Target {
     Name(Vec<u8>),
     /// The hash of a name that neither profile has.
     Hash(u64),
+    /// No virtual table that the program knows: the value 0 in a value site for virtual tables.
+    UnknownVTable,
     /// A size in bytes.
     Size(u64),
 }

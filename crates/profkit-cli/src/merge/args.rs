@@ -6,6 +6,8 @@ use crate::print::{AnnotateArgs, plural};
 use clap::{Args, ValueEnum};
 use profkit_data::detect::Family;
 use profkit_data::releases::Release;
+use profkit_merge::families::{keep_family, keep_level};
+use profkit_merge::files::InputList;
 use profkit_merge::report::{DropLimit, Tolerance};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -78,13 +80,28 @@ pub struct MergeArgs {
     #[arg(long, help_heading = "Selection and weights")]
     pub(super) normalize: bool,
 
-    /// Keep only functions whose name has a match of this regular expression
-    #[arg(long, value_name = "REGEX", help_heading = "Selection and weights")]
-    pub(super) function: Option<String>,
+    /// Keep only the function with this name, mangled or demangled; may be repeated
+    ///
+    /// --function, --function-contains and --function-regex may be combined: what one of them selects is kept.
+    #[arg(long, value_name = "NAME", help_heading = "Selection and weights")]
+    pub(super) function: Vec<String>,
 
-    /// Leave out functions whose name has a match of this regular expression
+    /// Keep only functions whose name, mangled or demangled, contains this text; may be repeated
+    #[arg(long, value_name = "TEXT", help_heading = "Selection and weights")]
+    pub(super) function_contains: Vec<String>,
+
+    /// Keep only functions whose name, mangled or demangled, matches this regular expression; may be repeated
     #[arg(long, value_name = "REGEX", help_heading = "Selection and weights")]
-    pub(super) no_function: Option<String>,
+    pub(super) function_regex: Vec<String>,
+
+    /// Leave out functions whose name, mangled or demangled, matches this regular expression; may be repeated
+    #[arg(
+        long,
+        alias = "no-function",
+        value_name = "REGEX",
+        help_heading = "Selection and weights"
+    )]
+    pub(super) no_function_regex: Vec<String>,
 
     /// Rename functions: a file with one pair of mangled names, OLD NEW, per line
     #[arg(long, value_name = "FILE", help_heading = "Selection and weights")]
@@ -181,20 +198,34 @@ pub enum Only {
     Sample,
     /// Heap profiles: raw dumps, MemProf YAML
     Heap,
+    /// Instrumentation profiles of IR: -fprofile-generate of clang, -Cprofile-generate of rustc
+    Ir,
+    /// Instrumentation profiles of the front end: -fprofile-instr-generate of clang, -Cinstrument-coverage of rustc
+    FrontEnd,
 }
 
 impl Only {
-    pub(super) fn family(self) -> Family {
+    /// Leaves out the inputs of other kinds, and returns their number.
+    pub(super) fn keep(self, inputs: &mut InputList) -> u64 {
         match self {
-            Only::Instr => Family::Instr,
-            Only::Sample => Family::Sample,
-            Only::Heap => Family::MemProf,
+            Only::Instr => keep_family(inputs, Family::Instr),
+            Only::Sample => keep_family(inputs, Family::Sample),
+            Only::Heap => keep_family(inputs, Family::MemProf),
+            Only::Ir => keep_level(inputs, true),
+            Only::FrontEnd => keep_level(inputs, false),
         }
     }
 
     pub(super) fn note(self, others: u64) -> String {
-        let (others, family) = (plural(others, "profile"), self.family().profile());
-        format!("{others} left out, because --only selects {family}s")
+        let others = plural(others, "profile");
+        let selected = match self {
+            Only::Instr => "instrumentation profiles",
+            Only::Sample => "sample profiles",
+            Only::Heap => "heap profiles",
+            Only::Ir => "IR profiles",
+            Only::FrontEnd => "front-end profiles",
+        };
+        format!("{others} left out, because --only selects {selected}")
     }
 }
 
@@ -265,10 +296,12 @@ pub enum Format {
     /// YAML of the heap profile, as llvm-profdata show prints it
     MemprofYaml,
     /// Sample profiles: extensible binary, for LLVM 10 and later
+    #[value(name = "ext-binary", alias = "extbinary")]
     Extbinary,
     /// Sample profiles: binary, for LLVM 3.9 and later
     Binary,
     /// Sample profiles: compact binary, for LLVM 7 to 16
+    #[value(alias = "compbinary")]
     CompactBinary,
     /// Sample profiles: GCC's encoding (.afdo)
     Gcov,

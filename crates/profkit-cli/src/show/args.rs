@@ -1,8 +1,10 @@
 //! Arguments of `profkit show`.
 use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
+use crate::exit::Result;
 use crate::memprof::show::HeapArgs;
 use crate::print::{Format, ROW_FORMATS};
+use crate::spelling::patterns;
 use clap::Args;
 use profkit_analysis::heap::ContextOrder;
 use profkit_analysis::names::Spelling;
@@ -53,6 +55,7 @@ choices! {
             "Functions: the largest first counter (calls, if the profile counts them), or samples of the entry, first";
         "name" => Sort::Functions(FunctionOrder::Name), "Functions: by name";
         "bytes" => Sort::Contexts(ContextOrder::Bytes), "Contexts: most bytes first";
+        "allocations" => Sort::Contexts(ContextOrder::Allocations), "Contexts: most allocations first";
         "short-life" => Sort::Contexts(ContextOrder::ShortLife), "Contexts: shortest average lifetime first";
         "cold" => Sort::Contexts(ContextOrder::Cold), "Contexts: fewest accesses per byte and second first";
 }
@@ -90,6 +93,10 @@ pub struct ShowArgs {
     /// Show functions whose name, mangled or demangled, contains this text; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub function_contains: Vec<String>,
+
+    /// Show functions whose name, mangled or demangled, matches this regular expression; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    pub function_regex: Vec<String>,
 
     /// Show the counters of functions
     #[arg(long)]
@@ -175,17 +182,19 @@ pub struct ShowArgs {
 }
 
 impl ShowArgs {
-    pub fn selection(&self) -> Selection {
-        Selection {
+    pub fn selection(&self) -> Result<Selection> {
+        Ok(Selection {
             all: self.functions || (self.shows_functions() || self.by.is_some()) && !self.filters(),
             names: self.function.clone(),
             parts: self.function_contains.clone(),
-            ..Selection::default()
-        }
+            patterns: patterns("--function-regex", &self.function_regex)?,
+        })
     }
 
     pub fn filters(&self) -> bool {
-        !self.function.is_empty() || !self.function_contains.is_empty()
+        !self.function.is_empty()
+            || !self.function_contains.is_empty()
+            || !self.function_regex.is_empty()
     }
 
     fn asks_for_details(&self) -> bool {
@@ -236,6 +245,7 @@ impl ShowArgs {
         !self.filters()
             || self.functions
             || !self.function_contains.is_empty()
+            || !self.function_regex.is_empty()
             || self.top.is_some()
             || self.detailed_summary
     }

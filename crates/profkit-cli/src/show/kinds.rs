@@ -68,10 +68,11 @@ const PROFILES: &[Kind] = &[
 ];
 
 /// The options that do not fit all kinds of profiles, each with the kinds that it fits.
-const FITS: [(&str, &[Kind]); 30] = [
+const FITS: [(&str, &[Kind]); 31] = [
     ("functions", WITH_FUNCTIONS),
     ("function", WITH_FUNCTIONS),
     ("function-contains", WITH_FUNCTIONS),
+    ("function-regex", WITH_FUNCTIONS),
     ("counts", INSTR),
     ("targets", INSTR),
     ("memop-sizes", INSTR),
@@ -91,6 +92,7 @@ const FITS: [(&str, &[Kind]); 30] = [
     ("folded", &[Kind::Heap, Kind::Sample]),
     ("flamegraph", &[Kind::Heap, Kind::Sample]),
     ("flamegraph-weight", HEAP),
+    ("whole-stacks", HEAP),
     ("cold-density", HEAP),
     ("cold-lifetime", HEAP),
     ("hot-density", HEAP),

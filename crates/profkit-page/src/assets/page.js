@@ -1290,11 +1290,11 @@ async function flameView() {
 async function contextsOf() {
   const names = await profile.strings("stack-names");
   const reader = new Reader(await profile.once("contexts", () => block("contexts")));
-  /** @type {{bytes: number, count: number, life: number, density: number, heat: number, stack: number[]}[]} */
+  /** @type {{bytes: number, count: number, life: number, density: number, heat: number, site: number, stack: number[], width: number, accesses: number[]}[]} */
   const list = [];
   while (!reader.done()) {
     const next = () => reader.next();
-    list.push({ bytes: next(), count: next(), life: next(), density: next() - 1, heat: next(), stack: reader.list(next) });
+    list.push({ bytes: next(), count: next(), life: next(), density: next() - 1, heat: next(), site: next(), stack: reader.list(next), width: next(), accesses: reader.list(next) });
   }
   let key = "bytes", up = false;
   const stack = h("div.stack", { "aria-live": "polite" }, "Choose a context to see its call stack.");
@@ -1304,10 +1304,10 @@ async function contextsOf() {
       { key: "count", title: "Allocations", as: "minor sort" }, { key: "life", title: "Lifetime (ms)", as: "minor sort" },
       { key: "density", title: "Accesses per byte and s", as: "minor sort" }],
     row: (i) => {
-      const one = list[i], name = string(names, one.stack[0] ?? 0);
+      const one = list[i], name = string(names, one.stack[one.site] ?? 0);
       return [h("span", { title: name }, name), badge(one.heat), grouped(one.bytes), grouped(one.count), grouped(one.life), one.density < 0 ? "unknown" : (one.density / 100).toFixed(2)];
     },
-    open: (i) => stack.replaceChildren(h("h4", {}, "Call stack, the allocation first"), h("ol", {}, ...list[i].stack.map((id) => h("li", {}, string(names, id))))),
+    open: (i) => stack.replaceChildren(h("h4", {}, "Call stack, the allocation first"), h("ol", {}, ...list[i].stack.map((id) => h("li", {}, string(names, id)))), ...accessesOf(list[i])),
     sorted: (by, upward) => ((key = by), (up = upward), update()),
   });
   function update() {
@@ -1315,6 +1315,21 @@ async function contextsOf() {
   }
   setTimeout(update);
   return h("div", {}, table.element, stack);
+}
+
+/** How often each part of the allocations of a context was accessed. @param {{width: number, accesses: number[]}} one */
+function accessesOf({ width, accesses }) {
+  if (!accesses.length) return [];
+  const highest = max(1, ...accesses), label = `Accesses by offset: a bar for each ${grouped(width)} bytes of an allocation; the highest is ${grouped(highest)}`;
+  const canvas = picture(label, 90, (context, size) => {
+    const step = size / accesses.length;
+    context.fillStyle = colour("accent");
+    accesses.forEach((count, at) => {
+      const height = count && max(1, (count / highest) * 88);
+      context.fillRect(at * step, 90 - height, max(1, step - 1), height);
+    });
+  });
+  return [h("h4", {}, label), canvas.box];
 }
 
 async function startView() {

@@ -216,6 +216,7 @@ impl Answer for HeapDiff<'_> {
                 size: view.size,
                 form: view.heap.form.to_string(),
                 version: view.heap.version,
+                indexed_version: view.heap.indexed_version,
                 notes: view.notes,
                 share,
                 errors: view.heap.damage.first.iter().map(json_error).collect(),
@@ -276,6 +277,8 @@ struct JsonSide<'a> {
     form: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indexed_version: Option<u32>,
     notes: &'a [String],
     #[serde(flatten)]
     share: ContextSum,

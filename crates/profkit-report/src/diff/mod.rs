@@ -165,6 +165,7 @@ impl DiffReport<'_> {
         match target {
             Target::Name(name) => names::spelled(name, self.spelling).into_owned(),
             Target::Hash(0) => "(outside the profiled program)".to_owned(),
+            Target::UnknownVTable => "(no known vtable)".to_owned(),
             Target::Hash(hash) => format!("(unknown name {})", NameRef(*hash)),
             Target::Size(1) => "1 byte".to_owned(),
             Target::Size(size) => format!("{} bytes", grouped(size)),
@@ -321,6 +322,7 @@ impl DiffReport<'_> {
                 Target::Hash(hash) => {
                     json!({ "target": { "guid": NameRef(*hash).to_string() } })
                 }
+                Target::UnknownVTable => json!({ "target": { "guid": NameRef(0).to_string() } }),
                 Target::Size(size) => json!({ "size": size }),
             };
             with(part(target.counts, target.shares, target.site), what)

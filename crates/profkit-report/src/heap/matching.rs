@@ -247,6 +247,7 @@ impl Answer for HeapMatchReport<'_> {
             profile: self.view.path,
             form: self.view.heap.form.to_string(),
             version: self.view.heap.version,
+            indexed_version: self.view.heap.indexed_version,
             notes: self.view.notes,
             binaries: programs
                 .map(|program| JsonBinary {
@@ -307,6 +308,8 @@ struct JsonMatch<'a> {
     form: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indexed_version: Option<u32>,
     notes: &'a [String],
     binaries: Vec<JsonBinary<'a>>,
     skipped: Vec<JsonSkipped<'a>>,

@@ -30,7 +30,7 @@ impl Table {
         let (mut accesses, mut densities) = (Vec::new(), Vec::new());
         let mut stacks = StackColumn::default();
         let mut known: FxHashMap<StackFrame, u32> = FxHashMap::default();
-        for context in heap.profile.allocations_by_stack() {
+        for context in heap.profile.contexts() {
             let row = [Field::TotalSize, Field::AllocCount];
             lifetimes.push(Some(average(&context.block, Field::TotalLifetime)));
             for (column, field) in numbers.iter_mut().zip(row) {

@@ -35,6 +35,8 @@ Examples:
   profkit show --header --sections broken.profraw
   profkit show counters-only.profraw --binaries build/
   profkit show --function main samples.prof
+  profkit show perf.data --binaries build/
+  profkit show --flamegraph flame.svg perf.data
   profkit show heap.memprofraw --binaries program
   profkit show --folded bytes heap.memprofraw --binaries program | inferno-flamegraph > heap.svg
   profkit show --flamegraph heap.svg heap.memprofraw --binaries program";
@@ -71,8 +73,8 @@ choices! {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
-    /// A profile: raw, indexed, text, sample, heap (.memprofraw, YAML) or MIP profile, recognised by content; - is standard
-    /// input. Several files, folders and archives are added up
+    /// A profile: raw, indexed, text, sample, heap (.memprofraw, YAML) or MIP profile, or a recording of perf, recognised by
+    /// content; - is standard input. Several files, folders and archives are added up
     #[arg(value_name = "FILE", required_unless_present = "input_files")]
     pub files: Vec<PathBuf>,
 

@@ -15,7 +15,7 @@ pub use profkit_page::{DEFAULT_SIZE_LIMIT, Html, PAGE_VERSION, Page};
 /// Call stacks and tables.
 pub mod export {
     pub use profkit_page::export::tables::{
-        Column, ColumnData, NoTable, StackColumn, Table, TableKind, Texts,
+        Column, ColumnData, NoTable, Property, StackColumn, Table, TableKind, Texts,
     };
     pub use profkit_page::export::{StackFile, StackFrame, StackUnit, Stacks};
 }

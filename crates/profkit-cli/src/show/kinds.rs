@@ -68,7 +68,7 @@ const PROFILES: &[Kind] = &[
 ];
 
 /// The options that do not fit all kinds of profiles, each with the kinds that it fits.
-const FITS: [(&str, &[Kind]); 30] = [
+const FITS: [(&str, &[Kind]); 31] = [
     ("functions", WITH_FUNCTIONS),
     ("function", WITH_FUNCTIONS),
     ("function-contains", WITH_FUNCTIONS),

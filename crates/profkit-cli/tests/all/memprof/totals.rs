@@ -18,14 +18,14 @@ fn totals_of_dump(dump: &[u8]) -> Totals {
         u64::from_le_bytes(bytes)
     };
     assert_eq!(number(8, 8), 5, "the version");
-    let blocks = number(32, 8) as usize;
+    let blocks = usize::try_from(number(32, 8)).unwrap();
     let mut totals = [number(blocks, 8), 0, 0];
     let mut at = blocks + 8;
     for _ in 0..totals[0] {
         let record = at + 8;
         totals[1] += number(record, 4);
         totals[2] += number(record + 28, 8);
-        at = record + 144 + 2 * number(record + 132, 4) as usize;
+        at = record + 144 + 2 * usize::try_from(number(record + 132, 4)).unwrap();
     }
     totals
 }

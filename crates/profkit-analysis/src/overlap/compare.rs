@@ -2,7 +2,7 @@
 use crate::any::AnyProfile;
 use crate::diff::instr::check_kinds;
 use crate::faults::Faults;
-use crate::heap::{HeapProfile, NoBinaries, is_heap_alone, load_heap};
+use crate::heap::{FrameRule, HeapProfile, NoBinaries, is_heap_alone, load_heap};
 use profkit_abi::value_kind;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::overlap::{
@@ -61,7 +61,12 @@ impl ComparedProfile {
                 );
             }
             Some(Family::MemProf) => {
-                let loaded = load_heap(&[data][..], &RunOptions::default(), &NoBinaries::default());
+                let loaded = load_heap(
+                    &[data][..],
+                    &RunOptions::default(),
+                    &NoBinaries::default(),
+                    FrameRule::Compiler,
+                );
                 let loaded = loaded.map_err(|error| match error {
                     MergeError::NothingLeft(report) => {
                         report.events.into_iter().find_map(|event| event.error)

@@ -21,7 +21,7 @@ use crate::spelling::patterns;
 use args::Format;
 use job::{Destination, FindFrames, Form, Job};
 use profkit_analysis::correlate::{Binaries, Plan};
-use profkit_analysis::heap::{IndexedBinaries, LoadedHeap, ProgramFrames};
+use profkit_analysis::heap::{FrameRule, IndexedBinaries, LoadedHeap, ProgramFrames};
 use profkit_analysis::selection::Selection;
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
@@ -378,7 +378,7 @@ fn symbolize(
 ) -> Result<MemProfile> {
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
     let source = IndexedBinaries::of(found);
-    let loaded = LoadedHeap::new(parts, report.clone(), threads, &source);
+    let loaded = LoadedHeap::new(parts, report.clone(), threads, &source, FrameRule::Compiler);
     if loaded.dumps() > 0 && !binaries.is_used() {
         let ids: Vec<_> = loaded.modules.iter().filter_map(module_name).collect();
         return Err(Failure::usage(

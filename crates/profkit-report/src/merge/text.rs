@@ -91,9 +91,18 @@ impl MergeReport<'_> {
                 vec![format!("wrote {profiles} ({})", size(bytes)).into()]
             }
         };
-        let functions = plural(self.function_count(), "function");
-        let (files, size) = (used_files(totals), size(totals.bytes));
-        pieces.push(format!(": {functions} from {files} ({size})").into());
+        let contexts = self.outputs.iter().filter_map(|written| written.contexts);
+        let contexts: u64 = contexts.sum();
+        let mut what = Vec::new();
+        // A profile that is a heap profile alone has no functions with counters; YAML has functions with contexts.
+        if contexts == 0 || self.function_count() > 0 {
+            what.push(plural(self.function_count(), "function"));
+        }
+        if contexts > 0 {
+            what.push(plural(contexts, "heap context"));
+        }
+        let (what, files, size) = (what.join(" and "), used_files(totals), size(totals.bytes));
+        pieces.push(format!(": {what} from {files} ({size})").into());
         document.pieces(pieces);
     }
 

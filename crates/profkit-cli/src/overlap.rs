@@ -85,13 +85,18 @@ fn compare(args: &OverlapArgs) -> exit::Result {
     let inputs: Vec<_> = opened.iter().map(|opened| &opened.input).collect();
     let symbolised =
         |input: &Input| args.binaries.is_used() && detect(input.bytes()) == FileKind::MemProfRaw;
+    // Profiles of other forms hold only the contexts that compilers can use.
+    let rule = match inputs.iter().all(|input| symbolised(input)) {
+        true => FrameRule::All,
+        false => FrameRule::Compiler,
+    };
     let bytes = inputs.iter().filter(|input| !symbolised(input));
     let bytes: Vec<&[u8]> = bytes.map(|input| input.bytes()).collect();
     let mut read = ComparedProfile::open_all(&bytes).into_iter();
     let mut profiles = Vec::new();
     for input in inputs {
         let profile = if symbolised(input) {
-            let heap = Heap::open(&args.binaries, input, FrameRule::Compiler)?;
+            let heap = Heap::open(&args.binaries, input, rule)?;
             print::notes(&heap.notes);
             Ok(ComparedProfile::of_heap(heap.heap))
         } else {

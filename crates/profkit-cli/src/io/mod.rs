@@ -216,7 +216,7 @@ fn not_found(error: ProfilesError) -> Failure {
 /// Writes what viewers show, and says so. A program that reads only the beginning of it is no error.
 pub fn write_view(output: Output, path: &Path, bytes: &[u8]) -> Result<()> {
     match output.write(|sink| sink.put(bytes)) {
-        Ok(bytes) => print::wrote(path, bytes),
+        Ok(_) => print::wrote(path),
         Err(error) if error.is_broken_pipe() => return Err(Failure::reader_gone()),
         Err(error) => return Err(error.into()),
     }

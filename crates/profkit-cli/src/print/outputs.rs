@@ -55,13 +55,9 @@ pub fn say(line: impl Display) {
     tell(document);
 }
 /// Says that a file was written, unless it is standard output.
-pub fn wrote(path: &Path, bytes: u64) {
+pub fn wrote(path: &Path) {
     if !is_stdio(path) {
-        let name = profkit_data::path_text(path);
-        say(format_args!(
-            "wrote {name} ({})",
-            profkit_report::size(bytes)
-        ));
+        say(format_args!("wrote {}", profkit_data::path_text(path)));
     }
 }
 

@@ -55,6 +55,7 @@ fn html(data: &[u8], limit: usize) -> Option<String> {
             heap: &heap,
             notes: &[],
             spelling: Spelling::Demangled,
+            whole_stacks: false,
         };
         page.add_heap(&view, &Thresholds::default());
     }

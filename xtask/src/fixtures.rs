@@ -33,7 +33,7 @@ pub fn run() -> Result<()> {
     walked(&mut writer)?;
     writer.add(
         "correlation/binaries.index",
-        b"profkit binaries 1\n5024 1700000000000000000 13 0a1b2c3d4e /builds/app\n17 1700000000000000001 - - /builds/notes\n",
+        b"profkit binaries 2\n5024 1700000000000000000 7 13 0a1b2c3d4e /builds/app\n17 1700000000000000001 9 - - /builds/notes\n",
         "written by hand",
     )?;
     for (name, bytes) in profkit_testkit::llvm_23::llvm_23_fixtures() {

@@ -284,7 +284,7 @@ impl Checks {
         let found: BTreeSet<(String, &str)> = functions
             .map(|row| {
                 (
-                    shown(row.get("demangled").unwrap_or(&row["name"])),
+                    shown(row.get("demangled").unwrap_or(&row["function"])),
                     row["change"].as_str().unwrap_or_default(),
                 )
             })
@@ -344,7 +344,7 @@ impl Checks {
                 .args(["--functions", "--format", "jsonl"]);
             for row in succeed(&mut show)?.lines() {
                 let row: Value = serde_json::from_str(row)?;
-                let name = row["name"].as_str().context("name")?;
+                let name = row["function"].as_str().context("name")?;
                 let name = name.rsplit([';', ':']).next().unwrap_or(name);
                 let sum = row["sum"].as_u64().context("sum")?;
                 if let Some(checksum) = checksums.get(name).filter(|_| sum > 0) {

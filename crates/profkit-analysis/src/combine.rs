@@ -1,6 +1,6 @@
 //! Several profiles as one, for questions about all of them together: they are merged in memory.
 use crate::correlate::{Assignment, Binaries, Plan, profiles_in};
-use crate::heap::{IndexedBinaries, LoadedHeap, NoBinaries};
+use crate::heap::{FrameRule, IndexedBinaries, LoadedHeap, NoBinaries};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::InstrProfile;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
@@ -211,11 +211,23 @@ fn instr(
         let loaded = match binaries {
             Some(binaries) => {
                 let source = IndexedBinaries::of(binaries);
-                LoadedHeap::new(&parts, merged.report.clone(), &threads, &source)
+                LoadedHeap::new(
+                    &parts,
+                    merged.report.clone(),
+                    &threads,
+                    &source,
+                    FrameRule::All,
+                )
             }
             None => {
                 let source = NoBinaries::default();
-                LoadedHeap::new(&parts, merged.report.clone(), &threads, &source)
+                LoadedHeap::new(
+                    &parts,
+                    merged.report.clone(),
+                    &threads,
+                    &source,
+                    FrameRule::All,
+                )
             }
         };
         let choice = SectionChoice::new().portable(true).unknown_densities(true);

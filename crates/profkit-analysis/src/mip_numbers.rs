@@ -48,6 +48,13 @@ impl MipNumbers {
         function.calls.max(function.called_runs)
     }
 
+    /// The number of calls of a function, and whether it is only a lower bound; `None` if the profile counts no calls.
+    pub fn calls(&self, function: &Function) -> Option<(u64, bool)> {
+        let count = self.count(function);
+        let at_least = function.has_more_calls() || count > function.calls;
+        self.has_calls.then_some((count, at_least))
+    }
+
     /// The numbers by which functions are sorted: `sum` is [`count`](Self::count), `max` the runs of the most frequent
     /// block, `entry` the number of runs that called the function.
     pub fn numbers(&self, function: &Function) -> FunctionNumbers {

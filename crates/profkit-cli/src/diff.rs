@@ -239,8 +239,7 @@ fn compare(args: &DiffArgs, matches: &ArgMatches, inputs: &[&Input; 2]) -> exit:
 
 fn heaps(args: &DiffArgs, inputs: &[&Input; 2]) -> exit::Result {
     let &[old_input, new_input] = inputs;
-    let mut old = Heap::open(&args.binaries, old_input)?;
-    let mut new = Heap::open(&args.binaries, new_input)?;
+    let [mut old, mut new] = Heap::open_both(&args.binaries, [old_input, new_input])?;
     let by = args.by.unwrap_or_default();
     let thresholds = args.thresholds.thresholds();
     let selection = args.selection()?;

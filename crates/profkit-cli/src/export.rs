@@ -8,7 +8,7 @@ use crate::report::damage;
 use crate::show::recording::{RecordingFiles, folder_among, functions};
 use clap::{Args, ValueEnum};
 use profkit_analysis::any::AnyProfile;
-use profkit_analysis::heap::{HeapProfile, is_heap_alone};
+use profkit_analysis::heap::{FrameRule, HeapProfile, is_heap_alone};
 use profkit_analysis::mip_lines::programs;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
@@ -198,7 +198,7 @@ fn heap(args: &ExportArgs, input: &Input) -> exit::Result<Option<HeapProfile>> {
     let asked = args.memory || args.table == Some(TableKind::Contexts);
     let indexed = detect(input.bytes()) == FileKind::InstrIndexed;
     if (indexed && (asked || is_heap_alone(input))) || detect(input).is_memprof() {
-        let opened = Heap::open(&args.binaries, input)?;
+        let opened = Heap::open(&args.binaries, input, FrameRule::All)?;
         crate::print::notes(&opened.notes);
         return Ok(Some(opened.heap));
     }

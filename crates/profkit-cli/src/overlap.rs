@@ -5,6 +5,7 @@ use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::Heap;
 use crate::print::{self, FORMATS, Format};
 use clap::Args;
+use profkit_analysis::heap::FrameRule;
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
@@ -73,7 +74,7 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     let mut profiles = Vec::new();
     for input in inputs {
         let profile = if symbolised(input) {
-            let heap = Heap::open(&args.binaries, input)?;
+            let heap = Heap::open(&args.binaries, input, FrameRule::Compiler)?;
             print::notes(&heap.notes);
             Ok(ComparedProfile::of_heap(heap.heap))
         } else {

@@ -10,7 +10,7 @@ use clap::Args;
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
 use profkit_analysis::faults::Faults;
-use profkit_analysis::heap::is_heap_alone;
+use profkit_analysis::heap::{FrameRule, is_heap_alone};
 use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
 use profkit_analysis::mip_lines::LineCoverage;
 use profkit_analysis::names::Spelling;
@@ -164,7 +164,7 @@ fn page_of(
     if let AnyProfile::Instr(table) = &profile
         && table.facts.instrumentation.contains(InstrKind::MEMPROF)
     {
-        let heap = Heap::open(&args.binaries, input)?;
+        let heap = Heap::open(&args.binaries, input, FrameRule::All)?;
         page.add_heap(
             &heap.view(input, Spelling::Demangled),
             &args.thresholds.thresholds(),
@@ -328,11 +328,11 @@ fn recording(
 /// Makes the page of a heap profile. With `old`, the page also has what changed since that profile.
 fn heaps(args: &ReportArgs, input: &Input, old: Option<&Input>) -> Result<(Page, Status), Failure> {
     let thresholds = args.thresholds.thresholds();
-    let mut heap = Heap::open(&args.binaries, input)?;
+    let heap = Heap::open(&args.binaries, input, FrameRule::All)?;
     let mut page = Page::of_heap(&heap.view(input, Spelling::Demangled), &thresholds);
     let mut status = damage(input.name(), &heap.heap.damage);
     if let Some(old_input) = old {
-        let mut old = Heap::open(&args.binaries, old_input)?;
+        let [mut old, mut heap] = Heap::open_both(&args.binaries, [old_input, input])?;
         let selection = Selection::everything();
         let changes = HeapChanges::new(
             &mut old.heap,

@@ -95,6 +95,8 @@ pub struct GroupConflict {
 pub enum Difference {
     /// The groups differ in the family of their profiles: instrumentation, sample, heap or MIP profiles.
     Family,
+    /// The groups differ in where the compiler put the counters: in the front end, or in the intermediate code (IR).
+    Level,
     /// The groups differ in what the counters count.
     Kind,
     /// The groups differ in how compilers named and hashed functions

@@ -3,6 +3,7 @@ use crate::files::{InputList, is_stdio};
 use crate::sample::{SampleMergeOptions, SampleOutcome, merge_sample};
 use crate::{InputStore, Inputs, MergeError, MergeOptions, MergeOutcome, merge_instr};
 use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::instr::{InstrKind, InstrReader, InstrSource};
 use profkit_data::{Weight, sound_family};
 use std::ffi::OsString;
 use std::fs::File;
@@ -72,9 +73,37 @@ pub fn keep_family(inputs: &mut InputList, wanted: Family) -> u64 {
         .map(|index| inputs.can_reopen(index) && is_other(index))
         .collect();
     drop(opened);
+    retain(inputs, &others)
+}
+
+/// Leaves out the instrumentation profiles of the other level, IR or front end, and the profiles of other families.
+/// Returns their number. The merge reports other files, and profiles that do not say what they are of.
+pub fn keep_level(inputs: &mut InputList, is_ir: bool) -> u64 {
+    let opened = InputStore::new(inputs);
+    let is_other = |bytes: &[u8]| {
+        let found = detect(bytes);
+        match found.family() {
+            Some(Family::Instr) => {
+                let level = InstrReader::salvage(found, bytes, None).map(|source| source.kind());
+                level.is_ok_and(|kind| !kind.is_unknown() && kind.contains(InstrKind::IR) != is_ir)
+            }
+            family => family.is_some(),
+        }
+    };
+    let others: Vec<bool> = (0..inputs.len())
+        .map(|index| {
+            inputs.can_reopen(index) && opened.peek(index, is_other).is_ok_and(|other| other)
+        })
+        .collect();
+    drop(opened);
+    retain(inputs, &others)
+}
+
+/// Leaves out the inputs that are marked, and returns their number.
+fn retain(inputs: &mut InputList, others: &[bool]) -> u64 {
     let count = others.iter().filter(|&&other| other).count() as u64;
-    let mut others = others.into_iter();
-    inputs.files.retain(|_| others.next() != Some(true));
+    let mut others = others.iter();
+    inputs.files.retain(|_| others.next() != Some(&true));
     count
 }
 

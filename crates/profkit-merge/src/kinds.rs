@@ -23,19 +23,22 @@ pub(crate) fn check(
     read: &[InputKind],
     inputs: &dyn Inputs,
 ) -> Result<InstrKind, Box<GroupConflict>> {
-    const RULES: [(InstrKind, &str, &str); 3] = [
+    const RULES: [(InstrKind, Difference, &str, &str); 3] = [
         (
             InstrKind::FRONT_END,
+            Difference::Level,
             "front-end and IR profiles cannot be merged with each other",
             "merge the files of each kind separately; a binary can use a profile of only one of the two kinds",
         ),
         (
             InstrKind::SINGLE_BYTE_COVERAGE,
+            Difference::Kind,
             "single-byte coverage and execution counts cannot be merged with each other",
             "merge the coverage files and the count files separately",
         ),
         (
             InstrKind::FUNCTION_ENTRY_ONLY,
+            Difference::Kind,
             "profiles that cover only function entries cannot be merged with profiles that cover all blocks",
             "merge the files of each kind separately",
         ),
@@ -47,7 +50,7 @@ pub(crate) fn check(
         let fitting = read.iter().filter(|one| one.has_functions);
         fitting.filter(|one| !one.kind.is_unknown())
     };
-    for (bit, message, hint) in RULES {
+    for (bit, difference, message, hint) in RULES {
         let (with, without): (Vec<&InputKind>, Vec<&InputKind>) =
             known().partition(|one| one.kind.contains(bit));
         if with.is_empty() || without.is_empty() {
@@ -61,7 +64,7 @@ pub(crate) fn check(
         });
         groups.sort_by_key(|group| Reverse(group.count));
         return Err(Box::new(GroupConflict {
-            difference: Difference::Kind,
+            difference,
             message,
             groups: groups.into(),
             hint,

@@ -60,6 +60,10 @@ pub struct Report {
     /// their versions; `None` without IR profiles that have functions.
     #[serde(skip)]
     pub oldest_ir_scheme: Option<IrScheme>,
+    /// The functions that programs of different build ids have in common, with the same name and hash: their counts are
+    /// added up. `None` if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedFunctions>,
     /// The part of the report that only MIP merges have; `None` for other merges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,
@@ -69,6 +73,30 @@ pub struct Report {
     /// The part of the report that only merges of heap profiles have; `None` for other merges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<HeapDetails>,
+}
+
+/// The functions of several programs that were added to each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SharedFunctions {
+    /// The number of functions.
+    pub functions: u64,
+    /// The sum of their counters.
+    pub counts: u128,
+    /// The sum of the counters of all functions.
+    pub all_counts: u128,
+    /// The names of those with the largest sums, the largest first: at most [`MOST_SHARED`](Self::MOST_SHARED).
+    #[serde(serialize_with = "all_lossy")]
+    pub first: Vec<Vec<u8>>,
+}
+
+impl SharedFunctions {
+    /// The largest number of functions that are named.
+    pub const MOST_SHARED: usize = 5;
+}
+
+fn all_lossy<S: serde::Serializer>(names: &[Vec<u8>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(names.iter().map(|name| String::from_utf8_lossy(name)))
 }
 
 #[allow(

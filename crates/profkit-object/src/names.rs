@@ -79,6 +79,25 @@ impl Demangled {
         self.path.rsplit("::").next().unwrap_or(&self.path)
     }
 
+    /// The trait of a method of Rust that implements one: `io::Write` of `<Vec<u8> as io::Write>::write`.
+    fn implemented_trait(&self) -> Option<&str> {
+        let inside = self.whole.strip_prefix('<')?;
+        let (mut depth, mut start) = (0usize, None);
+        for (at, one) in inside.char_indices() {
+            match one {
+                '<' => depth += 1,
+                '>' if depth == 0 => return inside.get(start?..at),
+                '>' => depth -= 1,
+                ' ' if depth == 0 => {
+                    let rest = inside.get(at..).unwrap_or_default();
+                    start = start.or(rest.starts_with(" as ").then_some(at + 4));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// Returns the parts of the name that a similar name may also have. The part that shows the similarity best comes
     /// first.
     fn parts(&self) -> Vec<(Part, String)> {
@@ -94,12 +113,30 @@ impl Demangled {
         parts.into_iter().filter_map(owned).collect()
     }
 
+    /// Whether two functions may be in the same scope: the innermost type or namespace has a similar name, or those around
+    /// it are the same. Many unrelated types have methods of one name, as `write`.
+    fn is_near(&self, other: &Demangled) -> bool {
+        let [own, others] = [self, other].map(|name| {
+            let scope = name.path.rsplit_once("::").map_or("", |(scope, _)| scope);
+            scope.rsplit_once("::").unwrap_or(("", scope))
+        });
+        let longer = own.1.len().max(others.1.len());
+        let is_short = longer <= LONGEST_NAME;
+        let similar = is_short && 2 * strsim::levenshtein(own.1, others.1) <= longer;
+        similar || own.0 == others.0
+    }
+
     /// Returns the edit distance between the paths of two names, and the edit distance between the whole names. `None`
     /// if the names are not similar: at most a quarter of the letters in the paths may differ, or half of them if the
-    /// base names are equal.
+    /// base names are equal and the types or namespaces before them have to do with each other.
     fn distance(&self, other: &Demangled) -> Option<(usize, usize)> {
+        // Methods such as `write` belong to many traits. Those of different traits have nothing in common.
+        if self.implemented_trait() != other.implemented_trait() {
+            return None;
+        }
         let longer = self.path.len().max(other.path.len());
-        let most = longer / if self.base() == other.base() { 2 } else { 4 };
+        let is_moved = self.base() == other.base() && self.is_near(other);
+        let most = longer / if is_moved { 2 } else { 4 };
         if longer > LONGEST_NAME || self.path.len().abs_diff(other.path.len()) > most {
             return None;
         }
@@ -198,6 +235,43 @@ impl LikeNames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn methods_of_different_traits_are_not_alike() {
+        let name = |whole: &str, path: &str| Demangled {
+            whole: whole.to_owned(),
+            path: path.to_owned(),
+        };
+        let write = name("<Vec<u8> as io::Write>::write", "Vec::write");
+        let names = LikeNames::new(vec![write.clone()]);
+        let hasher = name("<Sip as Hasher>::write", "Sip::write");
+        assert_eq!(names.nearest(&hasher, None, |_| true), None);
+        assert_eq!(
+            names.nearest(&name("Hasher::write", "Hasher::write"), None, |_| true),
+            None
+        );
+        let other = name("<Bec<u8> as io::Write>::write", "Bec::write");
+        assert_eq!(names.nearest(&other, None, |_| true), Some(0));
+    }
+
+    #[test]
+    fn methods_of_unrelated_types_are_not_alike() {
+        let name = |path: &str| Demangled {
+            whole: path.to_owned(),
+            path: path.to_owned(),
+        };
+        let hasher = name("core::hash::Hasher::write");
+        let names = LikeNames::new(vec![name("alloc::vec::Vec::write"), name("lib::Type::run")]);
+        assert_eq!(names.nearest(&hasher, None, |_| true), None);
+        // The file moved, or the type has another name.
+        for (old, new) in [
+            ("lib::io::Box::put", "lib::Box::put"),
+            ("lib::Old::put", "lib::New::put"),
+        ] {
+            let names = LikeNames::new(vec![name(new)]);
+            assert_eq!(names.nearest(&name(old), None, |_| true), Some(0));
+        }
+    }
 
     #[test]
     fn files_and_suffixes_are_no_part_of_a_symbol() {

@@ -74,7 +74,10 @@ pub fn demangle_with_hashes(name: &[u8]) -> Option<String> {
 fn demangle_local(name: &[u8], hashes: bool) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     let (prefix, symbol) = split_local(text);
-    let demangled = demangle::symbol(symbol, hashes);
+    // clang's number of the source file in names of local functions, which has up to 39 digits.
+    let plain = Some(symbol).filter(|_| !hashes).and_then(without_unique);
+    let symbol = plain.as_deref().unwrap_or(symbol);
+    let demangled = demangle::symbol(symbol, hashes).or(plain.clone());
     let shown = if is_codegen_unit(prefix) {
         demangled.unwrap_or_else(|| symbol.to_owned())
     } else if prefix.is_empty() {
@@ -86,6 +89,13 @@ fn demangle_local(name: &[u8], hashes: bool) -> Option<String> {
         Cow::Borrowed(_) => Some(shown),
         Cow::Owned(escaped) => Some(escaped),
     }
+}
+
+/// Returns a symbol without its part `.__uniq.N`; `None` if it has none.
+fn without_unique(symbol: &str) -> Option<String> {
+    let (before, after) = symbol.split_once(".__uniq.")?;
+    let rest = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    Some(format!("{before}{rest}"))
 }
 
 /// Whether the text before the name of a local function is not a file, but the name of a codegen unit of rustc:
@@ -110,17 +120,14 @@ fn is_codegen_unit(prefix: &str) -> bool {
 pub fn without_hash(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     let (_, symbol) = split_local(text);
-    is_rust(symbol).then(|| demangle(name)).flatten()
+    demangle::is_rust(symbol).then(|| demangle(name)).flatten()
 }
 
-/// Whether a mangled name is a Rust name: in Rust's own scheme, or in the C++ scheme with the hash that rustc appends.
-fn is_rust(symbol: &str) -> bool {
-    let hash_at_end = || {
-        let (_, hash) = symbol.rsplit_once("17h")?;
-        let (hash, rest) = hash.split_at_checked(16)?;
-        Some(rest.starts_with('E') && hash.bytes().all(|digit| digit.is_ascii_hexdigit()))
-    };
-    symbol.starts_with("_R") || symbol.starts_with("_ZN") && hash_at_end() == Some(true)
+/// Whether a function is a Rust function, of which a program may have several instances that differ only in a hash
+/// ([`without_hash`]).
+pub fn is_instance(name: &[u8]) -> bool {
+    let text = std::str::from_utf8(name);
+    text.is_ok_and(|text| demangle::is_rust(split_local(text).1))
 }
 
 /// Returns the source file that LLVM puts before the name of a local function; `None` if the name has none.
@@ -137,8 +144,9 @@ pub fn file_of(name: &[u8]) -> Option<&str> {
     (!file.is_empty() && !is_codegen_unit(prefix)).then_some(file)
 }
 
-/// Returns the crate of a Rust function; `None` for other functions. For a method, this is the crate of the type to
-/// which the method belongs.
+/// Returns the crate of a Rust function; `None` for other functions. For a method, this is the crate that has the `impl`,
+/// or the trait if the method is its default. Names in Rust's older scheme do not say so: for these, it is the crate of
+/// the type to which the method belongs.
 ///
 /// ```
 /// use profkit_object::readable::crate_of;
@@ -149,8 +157,73 @@ pub fn file_of(name: &[u8]) -> Option<&str> {
 pub fn crate_of(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     let (_, symbol) = split_local(text);
-    let path = demangle::symbol(symbol, false).filter(|_| is_rust(symbol))?;
+    if let Some(of) = demangle::crate_of_v0(symbol) {
+        return Some(of.to_owned());
+    }
+    let path = demangle::symbol(symbol, false).filter(|_| demangle::is_rust(symbol))?;
     path_of_type(&path)?.split("::").next().map(str::to_owned)
+}
+
+/// The functions of C that allocate memory.
+const ALLOCATORS: [&str; 12] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "aligned_alloc",
+    "memalign",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "strdup",
+    "strndup",
+    "__strdup",
+];
+
+/// The crates of Rust's standard library.
+const STANDARD_CRATES: [&str; 4] = ["alloc", "core", "std", "hashbrown"];
+
+/// Whether a function belongs to the standard library of C++ or Rust, or allocates memory for the caller, as `malloc`
+/// does. Functions of programs that only have types of such a library as parameters or template arguments do not.
+///
+/// ```
+/// use profkit_object::readable::is_of_standard_library;
+///
+/// assert!(is_of_standard_library(b"_ZNSt6vectorIiSaIiEE9push_backEOi"));
+/// assert!(is_of_standard_library(b"__interceptor_malloc"));
+/// assert!(!is_of_standard_library(b"_ZN2ns3putESt6vectorIiSaIiEE"));
+/// ```
+pub fn is_of_standard_library(name: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(name) else {
+        return false;
+    };
+    let (_, symbol) = split_local(text);
+    if demangle::is_rust(symbol) {
+        return crate_of(name).is_some_and(|of| STANDARD_CRATES.contains(&of.as_str()));
+    }
+    let Some(encoding) = symbol.strip_prefix("_Z") else {
+        let plain = symbol.trim_start_matches('_');
+        let plain = plain.strip_prefix("interceptor_").unwrap_or(plain);
+        return ALLOCATORS.contains(&symbol)
+            || ALLOCATORS.contains(&plain)
+            || plain.starts_with("rust_alloc");
+    };
+    // `operator new` and `operator new[]`.
+    if encoding.starts_with("nw") || encoding.starts_with("na") {
+        return true;
+    }
+    // A local entity begins with the function that contains it; a nested name may begin with qualifiers.
+    let scope = encoding.trim_start_matches('Z');
+    let scope = match scope.strip_prefix('N') {
+        Some(nested) => nested.trim_start_matches(['r', 'V', 'K', 'R', 'O']),
+        None => scope,
+    };
+    let abbreviated = |letter: char| matches!(letter, 't' | 'a' | 'b' | 's' | 'i' | 'o' | 'd');
+    scope
+        .strip_prefix('S')
+        .is_some_and(|rest| rest.starts_with(abbreviated))
+        || scope.starts_with("9__gnu_cxx")
+        || scope.starts_with("10__cxxabiv1")
 }
 
 /// Returns the path at the start of the demangled name of a Rust function. For a method of a trait
@@ -204,9 +277,15 @@ fn scope(path: &str) -> Option<String> {
     (!scope.is_empty()).then(|| scope.to_owned())
 }
 
-/// Returns a demangled name without the return type, the parameters, and template arguments.
+/// Returns a demangled name without the return type, the parameters, and template arguments. A method of a trait in Rust
+/// (`<lib::Type as core::Trait>::method`) has the path of the type before it.
 pub fn path(path: &str) -> String {
     let mut kept = String::new();
+    if path.starts_with('<')
+        && let Some(of) = path_of_type(path)
+    {
+        kept.push_str(of);
+    }
     let mut depth = 0u32;
     let mut rest = path;
     while let Some(one) = rest.chars().next() {
@@ -242,7 +321,7 @@ pub fn path(path: &str) -> String {
 }
 
 /// Whether `wanted` is one of the names of this function: the name as in the profile, the name without the source file,
-/// the demangled name, or the demangled name without parameters.
+/// the demangled name as LLVM's or GNU's tools print it, or the demangled name without parameters. Blanks do not count.
 pub fn is_named(name: &[u8], wanted: &str) -> bool {
     let Ok(text) = std::str::from_utf8(name) else {
         return false;
@@ -254,11 +333,35 @@ pub fn is_named(name: &[u8], wanted: &str) -> bool {
     let Some(demangled) = demangle::symbol(symbol, false) else {
         return false;
     };
-    let wanted = wanted.strip_prefix(prefix).unwrap_or(wanted);
-    demangled == wanted
-        || demangled
-            .strip_prefix(wanted)
-            .is_some_and(|rest| rest.starts_with('('))
+    let wanted = compact(wanted.strip_prefix(prefix).unwrap_or(wanted));
+    let is_wanted = |text: &str| {
+        let text = compact(text);
+        let rest = text.strip_prefix(wanted.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('('))
+    };
+    // Only with these words LLVM's tools print a name differently from GNU's.
+    let words = ["'", "nullptr_t", "decltype", "auto", "complex", "vector["];
+    is_wanted(&demangled)
+        || words.iter().any(|word| wanted.contains(word))
+            && demangle::as_llvm(symbol).is_some_and(|text| is_wanted(&text))
+}
+
+/// A name without what differs between tools: blanks, and the names of classes of the standard library that have short
+/// names.
+fn compact(name: &str) -> String {
+    let mut text: String = name.chars().filter(|&one| one != ' ').collect();
+    const TRAITS: &str = "char,std::char_traits<char>";
+    for (short, template, more) in [
+        ("std::string", "basic_string", ",std::allocator<char>"),
+        ("std::istream", "basic_istream", ""),
+        ("std::ostream", "basic_ostream", ""),
+        ("std::iostream", "basic_iostream", ""),
+    ] {
+        if text.contains(template) {
+            text = text.replace(&format!("std::{template}<{TRAITS}{more}>"), short);
+        }
+    }
+    text
 }
 
 /// Whether a name contains `text` in its mangled or demangled form.
@@ -358,6 +461,20 @@ mod tests {
     }
 
     #[test]
+    fn paths_have_the_type_of_a_method() {
+        for (name, path_of_it) in [
+            ("void ns::Box<a::b>::put<c::d>(e::f)", "ns::Box::put"),
+            (
+                "<alloc::vec::Vec<u8> as std::io::Write>::write",
+                "alloc::vec::Vec::write",
+            ),
+            ("<lib::Type>::new", "lib::Type::new"),
+        ] {
+            assert_eq!(path(name), path_of_it);
+        }
+    }
+
+    #[test]
     fn crates_are_those_of_rust_names_alone() {
         for (name, of) in [
             ("_ZN3lib4push17h0123456789abcdefE", Some("lib")),
@@ -366,6 +483,11 @@ mod tests {
                 Some("lib"),
             ),
             ("_RNvC6crate_4main", Some("crate_")),
+            // `<core::time::Duration as v::V>::v`, whose `impl` is in crate `v`.
+            (
+                "_RNvXCs4fqI2P2rA04_1vNtNtCs1234_4core4time8DurationNtB2_1V1v",
+                Some("v"),
+            ),
             ("_ZN3lib4pushEi", None),
             ("main", None),
         ] {
@@ -386,6 +508,16 @@ mod tests {
             assert!(is_named(name, wanted), "{wanted}");
         }
         assert!(!is_named(name, "ns::ba"));
+        let pair = b"_Z3putSt4pairISt6vectorIiSaIiEEDnE";
+        for wanted in [
+            "put(std::pair<std::vector<int, std::allocator<int>>, std::nullptr_t>)",
+            "put(std::pair<std::vector<int, std::allocator<int> >, decltype(nullptr)>)",
+        ] {
+            assert!(is_named(pair, wanted), "{wanted}");
+        }
+        let lambda = b"_ZZ3runvENKUlvE_clEv";
+        assert!(is_named(lambda, "run()::'lambda'()::operator()() const"));
+        assert!(is_named(lambda, "run()::{lambda()#1}::operator()"));
         assert!(contains(name, "s::ba"));
     }
 

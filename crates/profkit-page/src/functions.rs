@@ -3,6 +3,7 @@ use super::encode::{as_script, column, index, number, strings};
 use profkit_analysis::heat::Heat;
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::FunctionNumbers;
+use profkit_report::grouped;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -14,6 +15,8 @@ pub const CONTEXT_SENSITIVE: u8 = 1;
 pub const PSEUDO: u8 = 1 << 1;
 /// The flag of a function whose marker says hot. Without this flag, the marker says warm.
 pub const PSEUDO_HOT: u8 = 1 << 2;
+/// The flag of an instance of a Rust function: those with equal names are one row.
+const INSTANCE: u8 = 1 << 5;
 /// The number of bits below the two bits that hold the class: never ran, cold, warm or hot.
 const HEAT_SHIFT: u32 = 3;
 
@@ -129,7 +132,11 @@ impl PageFunction {
             Heat::Warm => 2,
             Heat::Hot => 3,
         };
-        self.flags | class << HEAT_SHIFT
+        let instance = match names::is_instance(&self.name) {
+            true => INSTANCE,
+            false => 0,
+        };
+        self.flags | class << HEAT_SHIFT | instance
     }
 }
 
@@ -159,6 +166,37 @@ impl FunctionList {
                 .then_with(|| one.hash.cmp(&other.hash))
                 .then_with(|| one.flags.cmp(&other.flags))
         });
+    }
+
+    /// Returns the `most` hottest functions of a list, as names with their sums. The instances of a Rust function are
+    /// added up.
+    pub fn hottest(list: &[&PageFunction], most: usize) -> Vec<(String, String, u128)> {
+        let mut united: FxHashMap<&str, (u128, u64)> = FxHashMap::default();
+        let mut rows = Vec::new();
+        for one in list.iter().filter(|one| one.numbers.sum > 0) {
+            if names::is_instance(&one.name) {
+                let (sum, count) = united.entry(&one.shown).or_default();
+                *sum += one.numbers.sum;
+                *count += 1;
+            } else {
+                rows.push((one.shown.as_str(), one.numbers.sum, 1));
+            }
+        }
+        rows.extend(
+            united
+                .iter()
+                .map(|(name, (sum, count))| (*name, *sum, *count)),
+        );
+        rows.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(other.0)));
+        let rows = rows.into_iter().take(most);
+        rows.map(|(name, sum, count)| {
+            let text = match count {
+                1 => name.to_owned(),
+                many => format!("{name} ({} instances)", grouped(many)),
+            };
+            (name.to_owned(), text, sum)
+        })
+        .collect()
     }
 
     /// Returns the functions that are left after a cut.

@@ -1,13 +1,17 @@
 //! The page of a heap profile.
 use super::encode::{index, number};
 use super::functions::Interner;
-use super::{Contexts, Flame, Page};
+use super::{Allocating, Contexts, Flame, Page};
 use profkit_analysis::heap::{ContextSum, HeapFrame};
 use profkit_analysis::names;
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
 use profkit_report::flame::{HeapWeight, graph_of_heap};
-use profkit_report::heap::HeapView;
+use profkit_report::heap::{HeapView, binary_note};
 use profkit_report::{grouped, percent, plural};
+use rustc_hash::FxHashMap;
+
+/// The largest number of bars of an access histogram.
+const MOST_BARS: usize = 64;
 
 /// The largest number of contexts on a page. The flame graph has all contexts.
 const MOST_CONTEXTS: usize = 200_000;
@@ -27,7 +31,7 @@ impl Page {
     /// Adds a heap profile to the page of the instrumentation profile in the same file.
     pub fn add_heap(&mut self, view: &HeapView<'_>, thresholds: &Thresholds) {
         let (page, heap) = (self, view.heap);
-        let mut contexts = heap.profile.allocations_by_stack();
+        let mut contexts = heap.profile.contexts();
         contexts.sort_by_key(|context| std::cmp::Reverse(context.block.get(Field::TotalSize)));
         let all = ContextSum::of(&contexts);
         page.fact("Contexts", grouped(all.contexts));
@@ -60,6 +64,7 @@ impl Page {
             by_temperature: true,
             note: "A function stands below its callers; its width is the number of bytes allocated in it and in what it called. Orange is memory that is accessed often, blue is memory that is rarely accessed and lives long.",
         });
+        page.allocating = allocating(view, &contexts);
         if contexts.len() > MOST_CONTEXTS {
             page.left_out.push(format!(
                 "the {} contexts with the fewest bytes (they are in the flame graph)",
@@ -75,8 +80,39 @@ impl Page {
     }
 }
 
+/// Adds up contexts by the function that allocates.
+fn allocating(view: &HeapView<'_>, contexts: &[Allocations]) -> Vec<Allocating> {
+    let mut sums: FxHashMap<String, Allocating> = FxHashMap::default();
+    for context in contexts {
+        let Some(frame) = view.heap.frames(context.stack).next() else {
+            continue;
+        };
+        let sum = sums.entry(name(&frame)).or_default();
+        let field = |field| context.block.get(field);
+        sum.bytes = sum.bytes.saturating_add(field(Field::TotalSize));
+        sum.allocations = sum.allocations.saturating_add(field(Field::AllocCount));
+    }
+    let sums = sums.into_iter();
+    let mut list: Vec<_> = sums
+        .map(|(function, sum)| Allocating { function, ..sum })
+        .collect();
+    list.sort_unstable_by(|one, other| {
+        let by_bytes = other.bytes.cmp(&one.bytes);
+        by_bytes.then_with(|| one.function.cmp(&other.function))
+    });
+    list
+}
+
+fn name(frame: &HeapFrame<'_>) -> String {
+    match frame.name {
+        Some(name) => names::display(name).into_owned(),
+        None => format!("{:#018x}", frame.frame.function),
+    }
+}
+
 /// Encodes contexts with their call stacks.
 fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds) -> Contexts {
+    let histograms = view.heap.profile.histograms();
     let mut names = Interner::default();
     let mut bytes = Vec::new();
     for context in contexts {
@@ -97,10 +133,22 @@ fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds
             },
             &mut bytes,
         );
+        index(view.heap.site(context.stack, view.whole_stacks), &mut bytes);
         let frames: Vec<_> = view.heap.frames(context.stack).collect();
         index(frames.len(), &mut bytes);
         for frame in frames {
             index(names.number(&text(&frame)) - 1, &mut bytes);
+        }
+        let histogram = histograms.get(&context.stack);
+        let histogram = histogram.map_or(&[][..], Vec::as_slice);
+        let width = histogram.len().div_ceil(MOST_BARS).max(1);
+        index(8 * width, &mut bytes);
+        index(histogram.chunks(width).len(), &mut bytes);
+        for part in histogram.chunks(width) {
+            number(
+                part.iter().map(|&accesses| u128::from(accesses)).sum(),
+                &mut bytes,
+            );
         }
     }
     Contexts {
@@ -112,15 +160,18 @@ fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds
 
 /// Returns a frame as text: the function, and the line in the source file or relative to the function's beginning.
 fn text(frame: &HeapFrame<'_>) -> String {
-    let name = match frame.name {
-        Some(name) => names::display(name).into_owned(),
-        None => format!("{:#018x}", frame.frame.function),
-    };
+    let name = name(frame);
     match frame.location {
         Some(place) => format!("{name}  {}:{}", names::printable(&place.file), place.line),
-        None => format!(
-            "{name}  +{}:{}",
-            frame.frame.line_offset, frame.frame.column
-        ),
+        None => match frame.binary {
+            Some(binary) => match binary_note(binary, frame.name) {
+                Some(note) => format!("{name}  {note}"),
+                None => name,
+            },
+            None => format!(
+                "{name}  +{}:{}",
+                frame.frame.line_offset, frame.frame.column
+            ),
+        },
     }
 }

@@ -17,6 +17,9 @@ const STYLE: &str = include_str!("assets/page.css");
 /// The number of functions in the table that the page shows without its script.
 const WITHOUT_SCRIPT: usize = 200;
 
+/// The number of functions in the table on the first view.
+const FIRST: usize = 10;
+
 /// An upper bound in bytes for the parts of a page other than its data blocks: the text around the blocks, and the
 /// sentence about what was left out.
 const MARGIN: usize = 3000;
@@ -209,6 +212,7 @@ impl Page {
     fn drawn(&self, functions: &[&PageFunction]) -> Drawn {
         let mut drawn = Drawn::default();
         super::curve::draw(functions, self.total, self.unit, &mut drawn.curve);
+        self.first_functions(functions, &mut drawn.first);
         self.hottest(functions, &mut drawn.hottest);
         drawn
     }
@@ -231,7 +235,7 @@ impl Page {
                 &self.file
             }),
         );
-        self.summary(&drawn.curve, left_out, &mut out);
+        self.summary(drawn, left_out, &mut out);
         out.push_str(&drawn.hottest);
         out.push_str("</main>\n<div id=\"live\" role=\"status\" aria-live=\"polite\"></div>\n<footer>Made by profkit. The page needs no network and sends nothing. Press / to search.</footer>\n");
         for (name, text) in blocks {
@@ -245,7 +249,7 @@ impl Page {
     }
 
     /// Writes the summary of the profile, which is readable without the script.
-    fn summary(&self, curve: &str, left_out: &[String], out: &mut String) {
+    fn summary(&self, drawn: &Drawn, left_out: &[String], out: &mut String) {
         out.push_str("<section id=\"overview\">\n<h2 tabindex=\"-1\">Summary</h2>\n");
         if !self.notes.is_empty() {
             out.push_str("<div class=\"notes\" role=\"note\">\n");
@@ -266,8 +270,9 @@ impl Page {
             let _ = writeln!(out, "<dd>{}</dd>", with_code(value));
         }
         out.push_str("</dl>\n<div>\n");
-        out.push_str(curve);
+        out.push_str(&drawn.curve);
         out.push_str("</div>\n</div>\n");
+        out.push_str(&drawn.first);
         if !self.cutoffs.is_empty() {
             let rows = self.cutoffs.iter().filter(|row| {
                 [
@@ -321,6 +326,40 @@ impl Page {
         out.push_str("</section>\n");
     }
 
+    /// Writes the few hottest functions, or those that allocate most, for the first view.
+    fn first_functions(&self, functions: &[&PageFunction], out: &mut String) {
+        let hottest = FunctionList::hottest(functions, FIRST);
+        if !hottest.is_empty() {
+            let rows = hottest.into_iter().map(|(name, text, sum)| {
+                let link = format!(
+                    "<a href=\"#function/{}\">{}</a>",
+                    in_address(&name),
+                    escaped(&text)
+                );
+                [link, grouped(sum), percent(sum, self.total)]
+            });
+            let columns = ["Function", self.titles[1], "Share"];
+            html_table("Hottest functions", &columns, rows, out);
+        }
+        if !self.allocating.is_empty() {
+            let total = self
+                .allocating
+                .iter()
+                .map(|one| u128::from(one.bytes))
+                .sum();
+            let rows = self.allocating.iter().take(FIRST).map(|one| {
+                [
+                    escaped(&one.function),
+                    grouped(one.bytes),
+                    percent(one.bytes.into(), total),
+                    grouped(one.allocations),
+                ]
+            });
+            let columns = ["Function", "Bytes", "Share", "Allocations"];
+            html_table("Functions that allocate most", &columns, rows, out);
+        }
+    }
+
     /// Writes the hottest functions as a table, for readers without the script.
     fn hottest(&self, functions: &[&PageFunction], out: &mut String) {
         if functions.is_empty() {
@@ -355,6 +394,7 @@ impl Page {
 #[derive(Debug, Default)]
 struct Drawn {
     curve: String,
+    first: String,
     hottest: String,
 }
 
@@ -371,6 +411,17 @@ fn all_packed(blocks: Blocks) -> Packed {
 
 /// Writes a table with a heading. The first column has text, the others have numbers.
 fn table<const N: usize>(
+    title: &str,
+    columns: &[&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+    out: &mut String,
+) {
+    let rows = rows.map(|row| row.map(|cell| escaped(&cell)));
+    html_table(title, columns, rows, out);
+}
+
+/// Writes a table as [`table`] does; the cells are HTML.
+fn html_table<const N: usize>(
     title: &str,
     columns: &[&str; N],
     rows: impl Iterator<Item = [String; N]>,
@@ -394,7 +445,7 @@ fn table<const N: usize>(
     for row in rows {
         out.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
-            let _ = write!(out, "<td class=\"{}\">{}</td>", class(at), escaped(cell));
+            let _ = write!(out, "<td class=\"{}\">{cell}</td>", class(at));
         }
         out.push_str("</tr>\n");
     }
@@ -418,6 +469,19 @@ pub(super) fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Encodes a text for the part of an address after `#`.
+fn in_address(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(byte.into());
+        } else {
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out

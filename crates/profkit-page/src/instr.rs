@@ -96,9 +96,12 @@ impl Page {
                 percent(part.into(), whole.into())
             )
         };
-        self.fact("Functions", counted(entered, summary.functions, "entered"));
-        self.fact("Counters", counted(above, summary.blocks, "above 0"));
-        self.fact("Sum of counters", grouped(summary.total_count));
+        let second = cs.as_ref().map_or((0, 0), |cs| (cs.functions, cs.blocks));
+        let functions = summary.functions + second.0;
+        self.fact("Functions", counted(entered, functions, "entered"));
+        let counters = summary.blocks + second.1;
+        self.fact("Counters", counted(above, counters, "above 0"));
+        self.fact("Sum of counters", grouped(self.total));
         if let Some(cs) = &cs {
             self.fact("Context-sensitive functions", grouped(cs.functions));
         }

@@ -85,6 +85,8 @@ pub struct Page {
     functions: FunctionList,
     flame: Option<Flame>,
     contexts: Option<Contexts>,
+    /// The functions that allocate in a heap profile, those with the most bytes first.
+    allocating: Vec<Allocating>,
     traces: Vec<Trace>,
     /// For each function in traces, the index of its name in [`FunctionList::targets`], counted from 1.
     first_calls: FxHashMap<NameRef, usize>,
@@ -123,6 +125,13 @@ struct Flame {
     unit: &'static str,
     by_temperature: bool,
     note: &'static str,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Allocating {
+    function: String,
+    bytes: u64,
+    allocations: u64,
 }
 
 #[derive(Clone, Debug)]

@@ -49,4 +49,4 @@ pub(crate) use loss::numbered;
 pub use numbers::{grouped, percent, percent_beside, plural, quoted, share_percent, size, tenths};
 pub use rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
 pub use steps::{read_step, seconds};
-pub use table::{Cell, Table, cut_middle};
+pub use table::{Cell, Table, cut_middle, shortened};

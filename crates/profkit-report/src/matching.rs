@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 
 /// Version of the JSON. It is raised when a member is renamed or removed, or changes its meaning.
-const SCHEMA_VERSION: u32 = 4;
+const SCHEMA_VERSION: u32 = 5;
 
 /// The result of a comparison, in the form in which it is printed.
 #[derive(Clone, Debug, Serialize)]
@@ -27,9 +27,9 @@ pub struct MatchReport {
     profile: String,
     /// The build ids of the programs from which the profile was collected; empty if the profile does not state them.
     build_ids: Vec<String>,
-    /// The stage of instrumentation, `ir` or `front-end`; `None` if the profile does not state it.
+    /// The stage of instrumentation, `IR` or `front-end`; `None` if the profile does not state it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    instrumentation: Option<&'static str>,
+    instrumentation: Option<[&'static str; 1]>,
     /// The name of what the profile counts: `counters`, `calls` or `samples`.
     unit: &'static str,
     binaries: Vec<BinaryReport>,
@@ -63,9 +63,9 @@ struct BinaryReport {
     debug_info: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     debug_info_error: Option<String>,
-    /// The stage of instrumentation, `ir` or `front-end`; `None` if the binary shows none.
+    /// The stage of instrumentation, `IR` or `front-end`; `None` if the binary shows none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    instrumentation: Option<&'static str>,
+    instrumentation: Option<[&'static str; 1]>,
     /// Whether the counters were placed in different stages of the compiler, so that no hash can agree.
     other_instrumentation: bool,
 }
@@ -80,8 +80,8 @@ struct Skipped {
 struct WithShare<T> {
     #[serde(flatten)]
     of: T,
-    /// The matched share, in percent; `None` if the whole is 0.
-    matched_percent: Option<f64>,
+    /// The matched share, from 0 to 1; `None` if the whole is 0.
+    matched_share: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -89,7 +89,7 @@ struct Lost {
     function: String,
     demangled: String,
     count: u64,
-    percent: Option<f64>,
+    share: Option<f64>,
     outcome: Outcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     successor: Option<Succeeding>,
@@ -123,7 +123,7 @@ impl MatchReport {
             function: String::from_utf8_lossy(&lost.name).into_owned(),
             demangled: names::display(&lost.name).into_owned(),
             count: lost.count,
-            percent: counts.percent(lost.count.into()),
+            share: counts.percent(lost.count.into()).map(|one| one / 100.0),
             outcome: lost.outcome,
             is_name_hash: lost.is_name_hash,
             successor: lost.successor.map(|successor| Succeeding {
@@ -187,11 +187,11 @@ impl MatchReport {
                 .collect(),
             functions: WithShare {
                 of: functions,
-                matched_percent: functions.matched_percent(),
+                matched_share: functions.matched_percent().map(|one| one / 100.0),
             },
             counts: WithShare {
                 of: counts,
-                matched_percent: counts.matched_percent(),
+                matched_share: counts.matched_percent().map(|one| one / 100.0),
             },
             hot_lost: lost.collect(),
             hot_lost_more,
@@ -313,13 +313,13 @@ impl MatchReport {
     }
 }
 
-fn stage(kind: InstrKind) -> &'static str {
-    if kind.is_ir() { "ir" } else { "front-end" }
+fn stage(kind: InstrKind) -> [&'static str; 1] {
+    [if kind.is_ir() { "IR" } else { "front-end" }]
 }
 
-fn words(stage: Option<&str>) -> &'static str {
+fn words(stage: Option<[&str; 1]>) -> &'static str {
     match stage {
-        Some("ir") => "counters of LLVM IR (-fprofile-generate)",
+        Some(["IR"]) => "counters of LLVM IR (-fprofile-generate)",
         _ => "counters of the front end (-fprofile-instr-generate)",
     }
 }
@@ -581,7 +581,7 @@ impl MatchList {
     pub fn new(from: String) -> Self {
         MatchList {
             schema: "profkit-match-list",
-            schema_version: 1,
+            schema_version: 2,
             from,
             profiles: Vec::new(),
             unreadable: Vec::new(),
@@ -632,7 +632,7 @@ impl Answer for MatchList {
     fn document(&self) -> Document {
         let mut document = Document::default();
         let mut reports: Vec<&MatchReport> = self.profiles.iter().collect();
-        let share = |report: &&MatchReport| report.counts.matched_percent.unwrap_or(-1.0);
+        let share = |report: &&MatchReport| report.counts.matched_share.unwrap_or(-1.0);
         reports.sort_by(|one, two| share(one).total_cmp(&share(two)));
         let Some(first) = reports.first() else {
             return document;

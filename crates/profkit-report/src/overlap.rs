@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// The comparison of several profiles, in the form in which it is printed. Each pair of profiles is compared.
 ///
@@ -56,14 +56,14 @@ struct PairRow {
     base: usize,
     test: usize,
     /// The overlap of the two profiles; `None` if one of them counted nothing.
-    overlap_percent: Option<f64>,
+    overlap_share: Option<f64>,
     common: u64,
     mismatched: u64,
-    mismatched_percent: f64,
+    mismatched_share: f64,
     base_only: u64,
-    base_only_percent: f64,
+    base_only_share: f64,
     test_only: u64,
-    test_only_percent: f64,
+    test_only_share: f64,
     details: Vec<Detail>,
     functions: Vec<FunctionRow>,
     notes: Vec<String>,
@@ -72,19 +72,19 @@ struct PairRow {
 #[derive(Clone, Debug, Serialize)]
 struct Detail {
     what: &'static str,
-    overlap_percent: f64,
+    overlap_share: f64,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct FunctionRow {
     function: String,
     demangled: String,
-    base_percent: Option<f64>,
-    test_percent: Option<f64>,
+    base_share: Option<f64>,
+    test_share: Option<f64>,
     /// How alike the counts inside the function are, whatever its share of each profile.
-    inner_percent: Option<f64>,
-    /// By how many percentage points the function lowers the overlap of the profiles.
-    lost_percent: f64,
+    inner_share: Option<f64>,
+    /// By which share the function lowers the overlap of the profiles.
+    lost_share: f64,
 }
 
 impl FunctionRow {
@@ -92,10 +92,10 @@ impl FunctionRow {
         FunctionRow {
             function: String::from_utf8_lossy(&function.name).into_owned(),
             demangled: names::display(&function.name).into_owned(),
-            base_percent: function.base_share.map(percent),
-            test_percent: function.test_share.map(percent),
-            inner_percent: function.inner.map(percent),
-            lost_percent: percent(function.loss),
+            base_share: function.base_share,
+            test_share: function.test_share,
+            inner_share: function.inner,
+            lost_share: function.loss,
         }
     }
 }
@@ -103,10 +103,6 @@ impl FunctionRow {
 /// The largest error of an overlap in percent: it is a sum of many shares, each of which is rounded. A profile overlaps
 /// with itself by 100 % only within this error.
 const ROUNDING: f64 = 1e-6;
-
-fn percent(share: f64) -> f64 {
-    share * 100.0
-}
 
 /// A profile with the name of its file.
 pub type Named<'p> = (&'p str, &'p ComparedProfile);
@@ -154,14 +150,14 @@ impl OverlapReport {
 
     /// Returns a message if two profiles overlap by less than `least` percent; otherwise `None`.
     pub fn gate(&self, least: f64) -> Option<String> {
-        let pairs = self.pairs.iter().map(|pair| pair.overlap_percent);
+        let pairs = self.pairs.iter().map(|pair| pair.overlap_share);
         let found = pairs.min_by(|one, two| one.unwrap_or(-1.0).total_cmp(&two.unwrap_or(-1.0)))?;
-        if found.is_some_and(|found| found >= least - ROUNDING) {
+        if found.is_some_and(|found| found * 100.0 >= least - ROUNDING) {
             return None;
         }
         let found = found.map_or_else(
             || "not known".to_owned(),
-            |found| percent_beside(found, least),
+            |found| percent_beside(found * 100.0, least),
         );
         Some(format!(
             "the smallest overlap of two profiles is {found}, but --fail-under requires {least}%"
@@ -190,19 +186,19 @@ impl PairRow {
     fn new(base: usize, test: usize, pair: &PairOverlap, notes: Vec<String>) -> Self {
         let details = pair.details.iter().map(|&(what, share)| Detail {
             what,
-            overlap_percent: percent(share),
+            overlap_share: share,
         });
         PairRow {
             base,
             test,
-            overlap_percent: pair.overlap.map(percent),
+            overlap_share: pair.overlap,
             common: pair.common,
             mismatched: pair.mismatched,
-            mismatched_percent: percent(pair.mismatched_share),
+            mismatched_share: pair.mismatched_share,
             base_only: pair.base_only,
-            base_only_percent: percent(pair.base_only_share),
+            base_only_share: pair.base_only_share,
             test_only: pair.test_only,
-            test_only_percent: percent(pair.test_only_share),
+            test_only_share: pair.test_only_share,
             details: details.collect(),
             functions: pair.functions.iter().map(FunctionRow::new).collect(),
             notes,
@@ -240,8 +236,8 @@ fn notes(pair: &PairOverlap, one: Named<'_>, two: Named<'_>) -> Vec<String> {
 }
 
 /// Returns a percentage with one decimal; a dash for `None`.
-fn cell(percent: Option<f64>) -> String {
-    percent.map_or_else(|| "-".to_owned(), |percent| share_percent(percent / 100.0))
+fn cell(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), share_percent)
 }
 
 impl Answer for OverlapReport {
@@ -294,8 +290,8 @@ impl OverlapReport {
             let cells = (0..self.profiles.len()).map(|column| {
                 let pair = (row.min(column), row.max(column));
                 let found = self.pairs.iter().find(|it| (it.base, it.test) == pair);
-                let whole = (profile.total > 0).then_some(100.0);
-                let text = cell(found.map_or(whole, |pair| pair.overlap_percent));
+                let whole = (profile.total > 0).then_some(1.0);
+                let text = cell(found.map_or(whole, |pair| pair.overlap_share));
                 format!(" {text:>7}")
             });
             document.line(format_args!("{:>7}{}", row + 1, cells.collect::<String>()));
@@ -303,9 +299,9 @@ impl OverlapReport {
     }
 
     fn add_pair(&self, document: &mut Document, pair: &PairRow) {
-        document.line(format_args!("\nOverlap{:>37}", cell(pair.overlap_percent)));
+        document.line(format_args!("\nOverlap{:>37}", cell(pair.overlap_share)));
         for detail in &pair.details {
-            let share = cell(Some(detail.overlap_percent));
+            let share = cell(Some(detail.overlap_share));
             document.line(format_args!("  of {:<30} {share:>8}", detail.what));
         }
         let noun = self.functions();
@@ -317,10 +313,10 @@ impl OverlapReport {
         };
         row(&format!("{noun}s in both"), pair.common, None);
         if pair.mismatched > 0 {
-            let share = Some((pair.mismatched_percent, "the second"));
+            let share = Some((pair.mismatched_share, "the second"));
             row("with other code", pair.mismatched, share);
         }
-        let [first, second] = [pair.base_only_percent, pair.test_only_percent];
+        let [first, second] = [pair.base_only_share, pair.test_only_share];
         row("only in the first", pair.base_only, Some((first, "it")));
         row("only in the second", pair.test_only, Some((second, "it")));
         self.add_differences(document, pair);
@@ -331,11 +327,11 @@ impl OverlapReport {
             return;
         }
         let function = match self.functions() {
-            "context" => "Allocated in",
-            _ => "Function",
+            "context" => "allocated in",
+            _ => "function",
         };
         document.line(format_args!(
-            "\n    Lost   First  Second  Inside  {function}"
+            "\n    lost   first  second  inside  {function}"
         ));
         for row in &pair.functions {
             let name = match self.mangled {
@@ -343,10 +339,10 @@ impl OverlapReport {
                 false => Cow::Borrowed(row.demangled.as_str()),
             };
             let [lost, first, second, inner] = [
-                Some(row.lost_percent),
-                row.base_percent,
-                row.test_percent,
-                row.inner_percent,
+                Some(row.lost_share),
+                row.base_share,
+                row.test_share,
+                row.inner_share,
             ]
             .map(cell);
             document.line(format_args!(

@@ -20,10 +20,10 @@ pub enum RowForm {
 /// use serde_json::json;
 ///
 /// let mut bytes = Vec::new();
-/// let mut rows = RowWriter::new(&mut bytes, RowForm::Csv, &["name", "sum"]);
-/// rows.row(&json!({ "sum": 7, "name": "f(int, char)", "guid": "0x1" }))?;
+/// let mut rows = RowWriter::new(&mut bytes, RowForm::Csv, &["function", "sum"]);
+/// rows.row(&json!({ "sum": 7, "function": "f(int, char)", "guid": "0x1" }))?;
 /// rows.end()?;
-/// assert_eq!(bytes, b"name,sum\n\"f(int, char)\",7\n");
+/// assert_eq!(bytes, b"function,sum\n\"f(int, char)\",7\n");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]

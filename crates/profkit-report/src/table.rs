@@ -99,8 +99,7 @@ impl From<u128> for Cell {
     }
 }
 
-/// A table of rows and columns. The last column holds the names, which are cut in the middle if the terminal is too
-/// narrow.
+/// A table of rows and columns. The last column holds the names, which are shortened if the terminal is too narrow.
 ///
 /// ```
 /// use profkit_report::{Console, Look, Table};
@@ -249,7 +248,7 @@ fn print_row<W: Write>(
             continue;
         };
         let text = if index == last {
-            cut_middle(&cell.text, room)
+            shortened(&cell.text, room)
         } else {
             Cow::Borrowed(cell.text.as_str())
         };
@@ -264,6 +263,73 @@ fn print_row<W: Write>(
         spaces += after + GAP;
     }
     writeln!(out)
+}
+
+/// Shortens the name of a function to at most `columns` columns. Parameters are left out first, then template
+/// arguments, those of the last function first; what is still too long is cut in the middle.
+///
+/// ```
+/// use profkit_report::shortened;
+///
+/// let name = "bool re2::DFA::Search<false, true>(re2::DFA::SearchParams*)";
+/// assert_eq!(shortened(name, 40), "bool re2::DFA::Search<false, true>(…)");
+/// assert_eq!(shortened(name, 30), "bool re2::DFA::Search<…>(…)");
+/// assert_eq!(shortened(name, 20), "bool re2::…ch<…>(…)");
+/// ```
+pub fn shortened(name: &str, columns: usize) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(name);
+    for open in ['(', '<'] {
+        for place in bracketed(&text, open).into_iter().rev() {
+            if text.width() <= columns {
+                return text;
+            }
+            let mut shorter = text.into_owned();
+            shorter.replace_range(place, "…");
+            text = Cow::Owned(shorter);
+        }
+    }
+    match cut_middle(&text, columns) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(cut) => Cow::Owned(cut),
+    }
+}
+
+/// The places inside those brackets of a name that are in no other bracket and hold parameters (`(`) or template
+/// arguments (`<`).
+fn bracketed(name: &str, wanted: char) -> Vec<std::ops::Range<usize>> {
+    const ANONYMOUS: &str = "(anonymous namespace)";
+    let mut found = Vec::new();
+    let mut stack: Vec<(char, usize)> = Vec::new();
+    let mut before = ' ';
+    for (at, one) in name.char_indices() {
+        // The brackets of `operator<`, `operator>>` and `->` enclose nothing.
+        let text = name.get(..at).unwrap_or_default();
+        let of_operator = text.trim_end_matches(['<', '>', '-']).ends_with("operator");
+        let is_angle = matches!(one, '<' | '>');
+        let plain = is_angle && (of_operator || one == '>' && before == '-');
+        match one {
+            _ if plain => {}
+            '(' | '<' | '{' | '[' => stack.push((one, at + one.len_utf8())),
+            ')' | '>' | '}' | ']' => {
+                let Some((open, start)) = stack.pop() else {
+                    continue;
+                };
+                // A remark such as `(3 instances)` follows a space.
+                let lead = name.get(..start - open.len_utf8()).unwrap_or_default();
+                let is_remark = open == '(' && lead.ends_with(' ');
+                let is_namespace = name
+                    .get(start - open.len_utf8()..)
+                    .is_some_and(|rest| rest.starts_with(ANONYMOUS));
+                let outermost = stack.is_empty() && open == wanted && !lead.is_empty();
+                if outermost && !is_remark && !is_namespace && at > start {
+                    found.push(start..at);
+                }
+            }
+            _ => {}
+        }
+        before = one;
+    }
+    found
 }
 
 /// Cuts a text in the middle, so that it has at most `columns` columns. `…` takes the place of the part that is left
@@ -310,6 +376,33 @@ mod tests {
         let mut console = Console::text(Vec::new(), look);
         table.print(&mut console).unwrap();
         String::from_utf8(std::mem::take(console.get_mut())).unwrap()
+    }
+
+    #[test]
+    fn names_that_differ_in_template_arguments_stay_apart() {
+        let names = ["true, false", "true, true"].map(|what| {
+            format!("bool re2::DFA::InlinedSearchLoop<{what}>(re2::DFA::SearchParams*)")
+        });
+        let [one, two] = names.each_ref().map(|name| shortened(name, 50));
+        assert_eq!(one, "bool re2::DFA::InlinedSearchLoop<true, false>(…)");
+        assert_ne!(one, two);
+        assert_eq!(shortened("f() (3 instances)", 40), "f() (3 instances)");
+        let anonymous = "a::(anonymous namespace)::work(std::vector<int>, char)";
+        assert_eq!(
+            shortened(anonymous, 40),
+            "a::(anonymous namespace)::work(…)"
+        );
+        let operator = "operator<<(std::ostream&, Number const&)";
+        assert_eq!(shortened(operator, 20), "operator<<(…)");
+        assert_eq!(
+            shortened("<alpha::Type as beta::Trait>::call", 20).width(),
+            20
+        );
+        let rust = "core::ptr::drop_in_place::<alloc::vec::Vec<u8>> (3 instances)";
+        assert_eq!(
+            shortened(rust, 48),
+            "core::ptr::drop_in_place::<…> (3 instances)"
+        );
     }
 
     #[test]

@@ -128,6 +128,10 @@ pub fn contexts_of_profkit(text: &str) -> Result<BTreeSet<HeapContext>> {
     for context in contexts {
         let mut one = HeapContext::default();
         for frame in context["stack"].as_array().context("a stack")? {
+            // Debug info does not cover these frames, and LLVM leaves them out.
+            if !frame["binary"].is_null() {
+                continue;
+            }
             let guid = frame["guid"].as_str().context("a function")?;
             one.stack.push((
                 u64::from_str_radix(guid.trim_start_matches("0x"), 16)?,
@@ -135,6 +139,9 @@ pub fn contexts_of_profkit(text: &str) -> Result<BTreeSet<HeapContext>> {
                 small(&frame["column"])?,
                 frame["inlined"].as_bool().context("inlined")?,
             ));
+        }
+        if one.stack.is_empty() {
+            continue;
         }
         for (field, value) in context["fields"].as_object().context("fields")? {
             one.fields

@@ -5,7 +5,7 @@
 //! A raw profile (`.memprofraw`) holds addresses: it needs the programs and libraries that ran.
 use profkit::analysis::correlate::Binaries;
 use profkit::analysis::heap::{
-    ContextOrder, HeapProfile, IndexedBinaries, load_heap, top_contexts,
+    ContextOrder, FrameRule, HeapProfile, IndexedBinaries, load_heap, top_contexts,
 };
 use profkit::analysis::names;
 use profkit::data::detect::{FileKind, detect};
@@ -23,7 +23,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         let binaries = Binaries::open(&arguments.map(PathBuf::from).collect::<Vec<_>>())?;
         let source = IndexedBinaries::of(&binaries);
-        let loaded = load_heap(&SingleInput(&input), &RunOptions::new(), &source)?;
+        let loaded = load_heap(
+            &SingleInput(&input),
+            &RunOptions::new(),
+            &source,
+            FrameRule::All,
+        )?;
         for event in &loaded.report.events {
             eprintln!("{event}");
         }
@@ -34,10 +39,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 eprintln!("no binary was given for {:?}", module.module);
             }
         }
-        if loaded.contexts_dropped > 0 {
+        let (unknown, total) = (loaded.unknown, loaded.total);
+        if unknown.contexts > 0 {
             eprintln!(
-                "{} of {} contexts were dropped: none of their functions is known",
-                loaded.contexts_dropped, loaded.contexts
+                "debug info covers no frame of {} of {} contexts, with {} of {} bytes",
+                unknown.contexts, total.contexts, unknown.bytes, total.bytes
             );
         }
         HeapProfile::from_loaded(loaded)

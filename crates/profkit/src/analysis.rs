@@ -57,8 +57,9 @@
 //! # }
 //! ```
 //!
-//! Raw dumps contain addresses, so they need the binaries that ran. A context is dropped if no function of it is known.
-//! [`contexts_dropped`](heap::LoadedHeap::contexts_dropped) is the number of these contexts;
+//! Raw dumps contain addresses, so they need the binaries that ran. [`FrameRule`](heap::FrameRule) decides what becomes of
+//! contexts of which debug info covers no frame: compilers cannot use them, so that a profile for compilers leaves them
+//! out; for people they have symbols or addresses. [`unknown`](heap::LoadedHeap::unknown) has the sum of these contexts;
 //! [`modules`](heap::LoadedHeap::modules) has a [`ModuleReport`](heap::ModuleReport) for each
 //! binary that the dumps name. The `ModuleReport` shows the reason: its field `binary` is `None` if the binary was not
 //! found.
@@ -67,14 +68,14 @@
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
 //! # #[cfg(feature = "analysis")] fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use profkit::analysis::correlate::Binaries;
-//! use profkit::analysis::heap::{HeapProfile, IndexedBinaries, load_heap};
+//! use profkit::analysis::heap::{FrameRule, HeapProfile, IndexedBinaries, load_heap};
 //! use profkit::merge::RunOptions;
 //!
 //! let dump = std::fs::read("app.memprofraw")?;
 //! let binaries = Binaries::open(&["build/".into()])?;
 //! // The source borrows the binaries: it cannot be made in the same expression as they are.
 //! let source = IndexedBinaries::of(&binaries);
-//! let loaded = load_heap(&[dump.as_slice()], &RunOptions::new(), &source)?;
+//! let loaded = load_heap(&[dump.as_slice()], &RunOptions::new(), &source, FrameRule::All)?;
 //! for module in &loaded.modules {
 //!     if module.binary.is_none() && module.contexts > 0 {
 //!         eprintln!("no binary for {}: {} contexts have addresses in it", module.module, module.contexts);
@@ -91,7 +92,7 @@
 //! ```
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
 //! # #[cfg(feature = "analysis")] fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use profkit::analysis::heap::{ContextOrder, HeapProfile, NoBinaries, load_heap, top_contexts};
+//! use profkit::analysis::heap::{ContextOrder, FrameRule, HeapProfile, NoBinaries, load_heap, top_contexts};
 //! use profkit::analysis::names;
 //! use profkit::data::memprof::{Field, Thresholds};
 //! use profkit::merge::RunOptions;
@@ -105,12 +106,9 @@
 //!     MemInfoBlock: { AllocCount: 3, TotalSize: 96 }
 //!   CallSites: []
 //! ";
-//! let loaded = load_heap(&[yaml.as_slice()], &RunOptions::new(), &NoBinaries::default())?;
+//! let loaded = load_heap(&[yaml.as_slice()], &RunOptions::new(), &NoBinaries::default(), FrameRule::All)?;
 //! for event in &loaded.report.events {
 //!     eprintln!("{event}");
-//! }
-//! if loaded.contexts_dropped > 0 {
-//!     eprintln!("{} contexts have no known function", loaded.contexts_dropped);
 //! }
 //! let heap = HeapProfile::from_loaded(loaded);
 //! // Compilers use the hints for hot contexts only with `-memprof-use-hot-hints`.
@@ -233,10 +231,10 @@ pub mod heat {
 pub mod heap {
     pub use profkit_analysis::heap::{
         BinarySource, Completed, ContextOrder, ContextState, ContextSum, DumpLayout, DumpModule,
-        FrameLoss, HeapDumps, HeapForm, HeapFrame, HeapMatch, HeapProfile, IndexedBinaries,
-        LoadedHeap, LocationSizes, LostContext, LostFrame, ModuleReport, NoBinaries, OneBinary,
-        ProgramFrames, ProgramOfFrames, SourceLocation, complete, is_heap_alone, load_heap,
-        top_contexts,
+        FrameLoss, FrameRule, HeapDumps, HeapForm, HeapFrame, HeapMatch, HeapProfile,
+        IndexedBinaries, LoadedHeap, LocationSizes, LostContext, LostFrame, ModuleReport,
+        NoBinaries, OneBinary, ProgramFrames, ProgramOfFrames, SourceLocation, complete,
+        is_heap_alone, load_heap, top_contexts,
     };
 }
 

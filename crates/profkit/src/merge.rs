@@ -139,7 +139,7 @@ pub mod mip {
 pub mod report {
     pub use profkit_merge::report::{
         Cancellation, DropLimit, EVENTS_PER_REASON, HeapDetails, MipDetails, REPORT_VERSION,
-        Shortfall, TargetReport, Tolerance,
+        SharedFunctions, Shortfall, TargetReport, Tolerance,
     };
 }
 

@@ -31,7 +31,7 @@ fn of_profile(profkit: &Path, profile: &Path) -> Result<(BTreeMap<String, u64>, 
     let functions = json["functions"].as_array().context("functions")?;
     let (mut calls, mut edges) = (BTreeMap::new(), Edges::new());
     for function in functions {
-        let name = function["name"].as_str().context("a name")?.to_owned();
+        let name = function["function"].as_str().context("a name")?.to_owned();
         *calls.entry(name.clone()).or_default() += function["calls"].as_u64().context("calls")?;
         for edge in function["callers"].as_array().context("callers")? {
             let weight = edge["weight"].as_u64().context("a weight")?;

@@ -212,7 +212,7 @@ fn ran(profkit: &Path, mode: MipMode, folder: &Path) -> Result<Vec<(String, bool
     let functions = json["functions"].as_array();
     let mut all = Vec::new();
     for function in functions.context("mip show's JSON has no functions")? {
-        let name = function["name"].as_str().context("a function's name")?;
+        let name = function["function"].as_str().context("a function's name")?;
         let ran = |json: &serde_json::Value, key: &str| {
             let runs = json[key].as_u64();
             runs.map(|runs| runs > 0)

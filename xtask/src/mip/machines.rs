@@ -127,7 +127,7 @@ fn seen(profkit: &Path, program: &Path, raw: PathBuf, profile: &Path) -> Result<
     let json: serde_json::Value = serde_json::from_str(&text).context("mip show's JSON")?;
     let mut seen = Seen::default();
     for function in json["functions"].as_array().context("functions")? {
-        let name = function["name"].as_str().context("a name")?.to_owned();
+        let name = function["function"].as_str().context("a name")?.to_owned();
         if let Some(calls) = function["calls"].as_u64() {
             seen.calls.entry(name.clone()).or_default().push(calls);
         }

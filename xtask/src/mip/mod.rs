@@ -91,7 +91,7 @@ fn mip_counts(profkit: &Path, profile: &Path, covered: bool) -> Result<Counts> {
         .context("mip show's JSON has no functions")?;
     let mut made = Counts::new();
     for function in functions {
-        let name = function["name"].as_str().context("a function's name")?;
+        let name = function["function"].as_str().context("a function's name")?;
         let key = if covered { "called_runs" } else { "calls" };
         let count = function[key]
             .as_u64()

@@ -157,44 +157,56 @@ fn pages(profkit: &Path, folder: &Path) -> Result<Vec<Page>> {
         (
             "instr",
             vec!["new.proftext"],
-            &["summary", "functions", "map", "start", "function/main"],
+            &["summary", "functions", "map", "start-up", "function/main"],
         ),
         (
             "diff",
             vec!["new.proftext", "old.proftext"],
             &[
                 "summary",
-                "diff",
+                "what-changed",
                 "functions",
                 "map",
-                "start",
+                "start-up",
                 "function/ns::parse(int)",
             ],
         ),
         (
             "sample",
             vec!["flat.prof"],
-            &["summary", "functions", "map", "flame", "function/main"],
+            &[
+                "summary",
+                "functions",
+                "map",
+                "flame-graph",
+                "function/main",
+            ],
         ),
         (
             "contexts",
             vec!["contexts.prof"],
-            &["summary", "functions", "map", "flame"],
+            &["summary", "functions", "map", "flame-graph"],
         ),
         (
             "heap",
             vec![&dump, "--binaries", &debug],
-            &["summary", "flame"],
+            &["summary", "heap"],
         ),
         (
             "mip",
             vec!["runs.mip"],
-            &["summary", "functions", "map", "start"],
+            &["summary", "functions", "map", "start-up"],
         ),
         (
             "source",
             with_source("source.prof"),
-            &["summary", "functions", "map", "flame", "function/work"],
+            &[
+                "summary",
+                "functions",
+                "map",
+                "flame-graph",
+                "function/work",
+            ],
         ),
         (
             "counted",
@@ -424,7 +436,11 @@ fn pictures(browser: &Browser, pages: &[Page]) -> Result<()> {
     browser.press(&[RIGHT])?;
     let said = browser.text(live)?;
     ensure!(said.contains("% of counts"), "the map said {said:?}");
-    for page in pages.iter().filter(|page| page.views.contains(&"flame")) {
+    for page in pages.iter().filter(|page| {
+        page.views
+            .iter()
+            .any(|view| ["flame-graph", "heap"].contains(view))
+    }) {
         browser.open(&page.file, "#flame")?;
         browser.run("document.querySelector('canvas').focus();")?;
         browser.press(&[DOWN, ENTER])?;
@@ -481,7 +497,7 @@ fn documented(browser: &Browser, profkit: &Path, folder: &Path) -> Result<()> {
     }
     let views = [
         ("page-functions", "lua", "#functions", false),
-        ("page-changes", "lua", "#diff", false),
+        ("page-changes", "lua", "#what-changed", false),
         ("page-map", "lua", "#map", true),
         ("page-heap", "heap", "#flame", false),
     ];

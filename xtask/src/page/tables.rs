@@ -35,8 +35,8 @@ const CHECKS: &[Check] = &[
         "counts.proftext",
         &[],
         "functions",
-        "SELECT demangled, entry, sum, hot_percentile FROM TABLE ORDER BY sum DESC",
-        "[('ns::parse(int)', 400, 400, 1.0), ('main', 9, 14, 99.0), ('idle', 0, 0, None)]",
+        "SELECT demangled, entry, sum, cutoff FROM TABLE ORDER BY sum DESC",
+        "[('ns::parse(int)', 400, 400, 0.01), ('main', 9, 14, 0.99), ('idle', 0, 0, None)]",
     ),
     (
         "counts.proftext",

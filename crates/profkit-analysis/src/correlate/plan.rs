@@ -363,7 +363,11 @@ impl Search<'_> {
             }))),
             count => error.found(format_args!("{count} others")),
         };
-        error.with_hint("give the binary that wrote the profile, or a folder that contains it; a rebuilt binary has another build id")
+        error.with_hint(if self.0.index.from_cache > 0 {
+            "give the binary that wrote the profile, or a folder that contains it; a rebuilt binary has another build id; --no-index-cache reads all files again"
+        } else {
+            "give the binary that wrote the profile, or a folder that contains it; a rebuilt binary has another build id"
+        })
     }
 }
 

@@ -208,7 +208,9 @@ impl HeapChanges {
             .chain(gone)
             .chain(appeared)
             .map(|amounts| totals.distance(amounts));
-        let [old_sum, new_sum] = contexts.each_ref().map(ContextSum::of);
+        // Contexts of one call stack are compared as one, but counted as everywhere else.
+        let sum = |heap: &HeapProfile| ContextSum::of(&heap.profile.contexts());
+        let (old_sum, new_sum) = (sum(old), sum(new));
         HeapChanges {
             moved_share: (!totals.is_any_zero()).then(|| (moved.sum::<f64>() / 2.0).min(1.0)),
             missing: missing(selection, |one| {

@@ -349,10 +349,10 @@ impl<'p> Comparison<'p> {
         let mut targets = Vec::new();
         if let (Some(old), Some(new)) = (old.values, new.values) {
             for kind in [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET] {
-                targets.extend(
-                    self.values(kind, old, new)
-                        .changes(|value| self.target(value)),
-                );
+                targets.extend(self.values(kind, old, new).changes(|value| match value {
+                    0 if kind == value_kind::VTABLE_TARGET => Target::UnknownVTable,
+                    value => self.target(value),
+                }));
             }
             let sizes = self.values(value_kind::MEM_OP_SIZE, old, new);
             targets.extend(sizes.changes(Target::Size));

@@ -71,6 +71,8 @@ pub enum Target {
     Name(Vec<u8>),
     /// The hash of a name that neither profile has.
     Hash(u64),
+    /// No virtual table that the program knows: the value 0 in a value site for virtual tables.
+    UnknownVTable,
     /// A size in bytes.
     Size(u64),
 }

@@ -61,6 +61,8 @@ pub enum ContextOrder {
     /// Most bytes first.
     #[default]
     Bytes,
+    /// Most allocations first.
+    Allocations,
     /// The context with the shortest average lifetime comes first.
     ShortLife,
     /// The context with the fewest accesses per byte and second comes first. If several contexts have the same number,
@@ -101,6 +103,9 @@ pub fn top_contexts(
     let density = |context: &Allocations| access_density(&context.block).unwrap_or(f64::INFINITY);
     match order {
         ContextOrder::Bytes => all.sort_by_key(|context| std::cmp::Reverse(bytes(context))),
+        ContextOrder::Allocations => all.sort_by_key(|context| {
+            std::cmp::Reverse((context.block.get(Field::AllocCount), bytes(context)))
+        }),
         ContextOrder::ShortLife => all.sort_by(|one, two| {
             let by_life = life(one).total_cmp(&life(two));
             by_life.then(bytes(two).cmp(&bytes(one)))

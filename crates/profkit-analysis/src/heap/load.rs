@@ -1,10 +1,12 @@
 //! Turns raw dumps and YAML profiles into one profile.
-use super::symbolize::{BinarySource, ModuleReport, symbolize};
+use super::figures::ContextSum;
+use super::symbolize::{BinarySource, FrameRule, ModuleReport, symbolize};
 use profkit_data::Error;
-use profkit_data::memprof::MemProfile;
+use profkit_data::memprof::{Frame, MemProfile};
 use profkit_merge::memprof::{HeapOutcome, HeapParts, merge_heap};
 use profkit_merge::report::HeapDetails;
 use profkit_merge::{Inputs, MergeError, Report, RunOptions, Threads};
+use rustc_hash::FxHashMap;
 
 /// The sum of heap profiles, and the report of the merge.
 #[derive(Debug, Default)]
@@ -15,10 +17,14 @@ pub struct LoadedHeap {
     pub report: Report,
     /// A report about each module that the raw dumps name.
     pub modules: Vec<ModuleReport>,
-    /// The number of contexts in the raw dumps.
-    pub contexts: usize,
-    /// The number of contexts without any known frame.
-    pub contexts_dropped: usize,
+    /// Which frames and contexts of the raw dumps the profile has.
+    pub rule: FrameRule,
+    /// All contexts of the raw dumps.
+    pub total: ContextSum,
+    /// The contexts of the raw dumps without any frame that debug info covers. [`FrameRule::Compiler`] leaves them out.
+    pub unknown: ContextSum,
+    /// For each frame that comes from no debug info: the binary that contains it.
+    pub binaries: FxHashMap<Frame, String>,
 }
 
 impl LoadedHeap {
@@ -29,17 +35,20 @@ impl LoadedHeap {
         report: Report,
         threads: &Threads,
         source: &dyn BinarySource,
+        rule: FrameRule,
     ) -> Self {
         let mut loaded = LoadedHeap {
             report,
+            rule,
             ..LoadedHeap::default()
         };
         if parts.contexts.dumps() > 0 {
-            let symbolized = threads.install(|| symbolize(&parts.contexts, source));
+            let symbolized = threads.install(|| symbolize(&parts.contexts, source, rule));
             loaded.profile = symbolized.profile;
             loaded.modules = symbolized.modules;
-            loaded.contexts = symbolized.contexts;
-            loaded.contexts_dropped = symbolized.contexts_dropped;
+            loaded.total = symbolized.total;
+            loaded.unknown = symbolized.unknown;
+            loaded.binaries = symbolized.binaries;
         }
         loaded.profile = parts.sum(loaded.profile);
         loaded
@@ -75,7 +84,7 @@ impl LoadedHeap {
 /// heap profile of an indexed profile.
 ///
 /// ```
-/// use profkit_analysis::heap::{NoBinaries, load_heap};
+/// use profkit_analysis::heap::{FrameRule, NoBinaries, load_heap};
 /// use profkit_data::memprof::Field;
 /// use profkit_merge::RunOptions;
 ///
@@ -90,7 +99,7 @@ impl LoadedHeap {
 /// ";
 /// // YAML names its functions; raw dumps need a source of binaries, such as `IndexedBinaries`.
 /// let inputs = [yaml.as_slice(), yaml.as_slice()];
-/// let loaded = load_heap(&inputs, &RunOptions::new(), &NoBinaries::default())?;
+/// let loaded = load_heap(&inputs, &RunOptions::new(), &NoBinaries::default(), FrameRule::All)?;
 /// assert_eq!(loaded.kept(), 2);
 /// // Both inputs have the same call stack: its figures are added.
 /// let contexts = loaded.profile.contexts();
@@ -106,6 +115,7 @@ pub fn load_heap(
     inputs: &(impl Inputs + ?Sized),
     run: &RunOptions,
     source: &dyn BinarySource,
+    rule: FrameRule,
 ) -> Result<LoadedHeap, MergeError> {
     let HeapOutcome { parts, report } = merge_heap(inputs, run)?;
     let totals = &report.totals;
@@ -115,5 +125,5 @@ pub fn load_heap(
     if totals.files_kept + totals.files_repaired == 0 {
         return Err(MergeError::NothingLeft(Box::new(report)));
     }
-    Ok(LoadedHeap::new(&parts, report, &run.threads, source))
+    Ok(LoadedHeap::new(&parts, report, &run.threads, source, rule))
 }

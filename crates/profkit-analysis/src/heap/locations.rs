@@ -47,7 +47,12 @@ fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
         let mut frames = Vec::with_capacity(stack.len());
         for &id in stack.iter() {
             let frame = &profile.frames()[id];
-            let place = locations.get(frame)?;
+            let Some(place) = locations.get(frame) else {
+                if heap.binaries.contains_key(frame) {
+                    continue;
+                }
+                return None;
+            };
             let function = heap.name(frame.function).unwrap_or_default();
             plain += text(id)?;
             frames.push(TableFrame {

@@ -6,7 +6,9 @@ mod locations;
 mod matching;
 mod profile;
 mod program;
+mod site;
 mod symbolize;
+mod unknown;
 
 pub use crate::diff::{ContextChange, HeapChanges, Measure, Moved};
 pub use dumps::{DumpLayout, DumpModule, HeapDumps};
@@ -20,5 +22,6 @@ pub use program::{
     Completed, ProgramFrames, ProgramOfFrames, complete, complete_section, is_incomplete,
 };
 pub use symbolize::{
-    BinarySource, IndexedBinaries, ModuleReport, NoBinaries, OneBinary, Symbolized, symbolize,
+    BinarySource, FrameRule, IndexedBinaries, ModuleReport, NoBinaries, OneBinary, Symbolized,
+    symbolize,
 };

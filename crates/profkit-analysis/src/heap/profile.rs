@@ -9,9 +9,9 @@ use profkit_data::memprof::indexed::IndexedMemProf;
 use profkit_data::memprof::{
     Frame, FrameId, MemProfile, SourceLocation, StackId, canonical_name, guid,
 };
-use profkit_data::releases::Release;
+use profkit_data::releases::{RELEASES, Release, indexed_writers};
 use profkit_data::{ErrorKind, Result};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -79,10 +79,14 @@ pub struct HeapProfile {
     pub profile: MemProfile,
     /// The form of the file.
     pub form: HeapForm,
-    /// The version of a raw or indexed profile; `None` for YAML.
+    /// The version of a raw profile, or of the MemProf section of an indexed one; `None` for YAML.
     pub version: Option<u32>,
+    /// The version of an indexed profile; `None` for other forms.
+    pub indexed_version: Option<u32>,
     /// Whether the file has a portable section, with names, source lines and histograms.
     pub portable: bool,
+    /// For each frame of a raw dump that no debug info covers: the binary that contains it.
+    pub binaries: FxHashMap<Frame, String>,
     /// The faults of the file.
     pub damage: Faults,
 }
@@ -96,6 +100,9 @@ pub struct HeapFrame<'p> {
     pub name: Option<&'p [u8]>,
     /// The source location of the frame, if the file has it.
     pub location: Option<&'p SourceLocation>,
+    /// The binary that contains the frame, if no debug info covers it. The name is then a symbol, or the binary and an
+    /// address in it.
+    pub binary: Option<&'p str>,
 }
 
 impl HeapProfile {
@@ -127,6 +134,8 @@ impl HeapProfile {
             profile: heap,
             form: HeapForm::Indexed,
             version: Some(section.version()),
+            indexed_version: Some(profile.header().version()),
+            binaries: FxHashMap::default(),
             portable: section.portable().is_ok_and(|found| found.is_some()),
             damage,
         })
@@ -142,27 +151,52 @@ impl HeapProfile {
         HeapProfile {
             form: if raw { HeapForm::Raw } else { HeapForm::Yaml },
             version: raw.then_some(loaded.details().newest_raw_version),
+            indexed_version: None,
             portable: false,
+            binaries: loaded.binaries,
             profile: loaded.profile,
             damage,
         }
     }
 
-    /// The LLVM releases that write this version of the profile, and therefore can read it; `None` for YAML, which has
-    /// no version. The versions are those of [docs/formats/memprof.md].
-    ///
-    /// [docs/formats/memprof.md]: https://github.com/profkit/profkit/blob/main/docs/formats/memprof.md
+    /// The LLVM releases that write this version of the file; `None` for YAML, which has no version.
     pub fn writers(&self) -> Option<RangeInclusive<Release>> {
-        self.form.writers(self.version?)
+        match self.indexed_version {
+            Some(version) => indexed_writers(version),
+            None => self.form.writers(self.version?),
+        }
     }
 
-    /// The LLVM releases that read the profile: those that write its version. `None` if no release is known to write
-    /// this version. Compilers read only indexed profiles.
+    /// The LLVM releases that read the profile; `None` if no release is known that writes its version. Compilers read only
+    /// indexed profiles, of which they must know both the version of the file and that of the MemProf section. The
+    /// versions are those of [docs/formats/memprof.md].
+    ///
+    /// [docs/formats/memprof.md]: https://github.com/profkit/profkit/blob/main/docs/formats/memprof.md
     pub fn readers(&self) -> Option<Readers> {
-        let tool = self.writers()?;
+        let known = self.form.writers(self.version?)?;
+        let Some(indexed) = self.indexed_version else {
+            return Some(Readers {
+                compilers: None,
+                tool: Some(known),
+            });
+        };
+        // What the newest release writes, later ones read.
+        let newest = HeapForm::Indexed
+            .writers(4)
+            .is_some_and(|newest| known.end() == newest.end());
+        let mut readers = RELEASES.iter().filter(|facts| {
+            facts.reads_indexed(indexed)
+                && facts.release >= *known.start()
+                && (newest || facts.release <= *known.end())
+        });
+        let first = readers.next().map(|facts| facts.release);
+        let range = first.map(|first| {
+            let last = readers.next_back().map_or(first, |facts| facts.release);
+            first..=last
+        });
         Some(Readers {
-            compilers: (self.form == HeapForm::Indexed).then(|| tool.clone()),
-            tool: Some(tool),
+            compilers: range.clone(),
+            tool: range,
         })
     }
 
@@ -210,6 +244,7 @@ impl HeapProfile {
             frame,
             name: self.name(frame.function),
             location: location.filter(|place| !place.file.is_empty()),
+            binary: self.binaries.get(frame).map(String::as_str),
         }
     }
 }

@@ -1,4 +1,6 @@
 //! Symbolises the contexts of raw dumps: replaces addresses by functions, one module after the other.
+use super::figures::ContextSum;
+use super::unknown::{Shown, UnknownAddress};
 use crate::correlate::{Artifact, Binaries, BinaryServers};
 use crate::names;
 use profkit_data::ids::BuildId;
@@ -47,13 +49,14 @@ pub trait BinarySource: Sync {
 ///
 /// ```
 /// use profkit_analysis::correlate::Binaries;
-/// use profkit_analysis::heap::{IndexedBinaries, load_heap};
+/// use profkit_analysis::heap::{FrameRule, IndexedBinaries, load_heap};
 /// use profkit_merge::{MergeError, RunOptions};
 ///
 /// let binaries = Binaries::open(&[std::env::current_exe()?])?;
 /// let source = IndexedBinaries::of(&binaries);
 /// // A file that is no heap profile is an error, not an empty profile.
-/// let error = load_heap(&[b"\x7fELF".as_slice()], &RunOptions::new(), &source).unwrap_err();
+/// let inputs = [b"\x7fELF".as_slice()];
+/// let error = load_heap(&inputs, &RunOptions::new(), &source, FrameRule::All).unwrap_err();
 /// assert!(matches!(error, MergeError::NothingLeft(_)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -178,8 +181,8 @@ impl BinarySource for OneBinary {
     }
 }
 
-/// A source without binaries, for profiles that do not need any. With this source, raw dumps lose all contexts; only
-/// [`LoadedHeap::contexts_dropped`](super::LoadedHeap::contexts_dropped) shows this.
+/// A source without binaries, for profiles that do not need any. With this source and [`FrameRule::Compiler`], raw dumps
+/// lose all contexts; [`LoadedHeap::unknown`](super::LoadedHeap::unknown) has their sum.
 #[derive(Debug, Default)]
 pub struct NoBinaries(DebugFolders);
 
@@ -218,23 +221,38 @@ pub struct ModuleReport {
     pub warnings: Vec<Error>,
 }
 
+/// Which frames and contexts of raw dumps a profile gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FrameRule {
+    /// The frames that compilers can use, by LLVM's rules: those that debug info covers. A context without such a frame
+    /// is left out.
+    #[default]
+    Compiler,
+    /// All contexts, for people. An address without debug info has one frame: the symbol that contains it, or else its
+    /// module and the address in it. Callers of `main` and what starts a thread are left out.
+    All,
+}
+
 /// A symbolised profile, with a report about the modules.
 #[derive(Debug)]
 pub struct Symbolized {
     /// The profile, with the names and source locations of its frames.
     pub profile: MemProfile,
+    /// For each frame that comes from no debug info: the binary that contains it. Only [`FrameRule::All`] has such
+    /// frames.
+    pub binaries: FxHashMap<Frame, String>,
     /// The modules, in the order in which they were first seen.
     pub modules: Vec<ModuleReport>,
-    /// The number of contexts without any known frame. They are left out.
-    pub contexts_dropped: usize,
-    /// The number of all contexts.
-    pub contexts: usize,
+    /// The contexts without any frame that debug info covers. [`FrameRule::Compiler`] leaves them out.
+    pub unknown: ContextSum,
+    /// All contexts of the dumps.
+    pub total: ContextSum,
     /// The number of call stacks with a known frame, including call stacks without allocations.
     pub known_stacks: usize,
 }
 
-/// Symbolises contexts by LLVM's rules.
-pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolized {
+/// Symbolises contexts. Where debug info covers an address, its frames are those of LLVM's rules.
+pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource, rule: FrameRule) -> Symbolized {
     let mut of_module = AddressesOf::parallel_to(contexts.modules(), Vec::new());
     for (id, &(module, _)) in contexts.addresses().entries() {
         of_module[module].push(id);
@@ -299,7 +317,8 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         }
         report.more_functions = functions.len() - report.functions.len();
     }
-    let mut dropped = 0;
+    let mut without_frames = ContextSum::default();
+    let mut total = ContextSum::default();
     // For each module, the index of the last context that was counted in its report. Thus a context with several
     // unknown addresses in a module is counted once.
     let mut counted = IndexVec::parallel_to(&reports, usize::MAX);
@@ -313,9 +332,29 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
                 reports[module].contexts += 1;
             }
         }
-        dropped += usize::from(!any);
+        let one = ContextSum::of_block(context.block);
+        total.add(one);
+        if !any {
+            without_frames.add(one);
+        }
     }
-    let joined = join_builds(contexts, &frames);
+    let known_stacks = contexts
+        .stacks()
+        .filter(|stack| stack.iter().any(|&address| !frames[address].is_empty()))
+        .count();
+    let mut shown = Shown::default();
+    if rule == FrameRule::All {
+        shown = Shown::add(contexts, &mut profile, &mut frames, |address| {
+            let symbol = answered(address).and_then(|(answered, place)| answered.symbol(place));
+            let (module, _) = contexts.addresses()[address];
+            UnknownAddress {
+                is_runtime: !unknown[address],
+                symbol,
+                binary: reports[module].binary.as_deref(),
+            }
+        });
+    }
+    let joined = join_builds(contexts, &frames, &shown);
     build(
         &mut profile,
         &frames,
@@ -327,13 +366,11 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
     );
     Symbolized {
         profile,
+        binaries: shown.binaries,
         modules: reports.into_iter().collect(),
-        contexts_dropped: dropped,
-        contexts: contexts.contexts().len(),
-        known_stacks: contexts
-            .stacks()
-            .filter(|stack| stack.iter().any(|&address| !frames[address].is_empty()))
-            .count(),
+        unknown: without_frames,
+        total,
+        known_stacks,
     }
 }
 
@@ -350,6 +387,7 @@ struct Joined<'a> {
 fn join_builds<'a>(
     contexts: &'a RawContexts,
     frames: &IndexVec<AddressId, FrameList>,
+    shown: &'a Shown,
 ) -> Vec<Joined<'a>> {
     let mut joined: Vec<Joined<'a>> = Vec::with_capacity(contexts.contexts().len());
     // How many contexts a build, which its modules stand for, has with a call stack.
@@ -358,10 +396,11 @@ fn join_builds<'a>(
     let mut places: FxHashMap<(Vec<FrameId>, usize), usize> = FxHashMap::default();
     let builds = contexts.modules().iter();
     let several = builds.filter(|module| **module != Module::None).count() > 1;
-    for context in contexts.contexts() {
+    for (number, context) in contexts.contexts().enumerate() {
         let mut place = joined.len();
+        let shown_addresses = shown.addresses(number, context.addresses);
         if several {
-            let addresses = context.addresses.iter();
+            let addresses = shown_addresses.iter();
             let stack: Vec<FrameId> = addresses
                 .flat_map(|&address| frames[address].iter().copied())
                 .collect();
@@ -380,7 +419,7 @@ fn join_builds<'a>(
                 add_histogram(own.histogram.to_mut(), context.histogram);
             }
             None => joined.push(Joined {
-                addresses: context.addresses,
+                addresses: shown_addresses,
                 block: *context.block,
                 histogram: Cow::Borrowed(context.histogram),
             }),
@@ -510,7 +549,10 @@ fn answer(
     let mut all = Vec::with_capacity(groups.len());
     for (group, answered) in groups.into_iter().zip(answered) {
         let frames = match answered {
-            Ok(frames) => {
+            Ok((frames, error)) => {
+                for &module in &group.modules {
+                    reports[module].error.clone_from(&error);
+                }
                 // Warnings are reported once for the binary, not for each of its mappings.
                 if let Some(&first) = group.modules.first() {
                     reports[first].warnings = frames.locations().warnings().to_vec();
@@ -529,12 +571,13 @@ fn answer(
     (reports, all)
 }
 
+/// The frames of the addresses of a binary, and why debug info covers none of them, if the binary has none.
 fn frames_of(
     contexts: &RawContexts,
     of_module: &AddressesOf,
     group: &Group,
     source: &dyn BinarySource,
-) -> Result<ModuleFrames> {
+) -> Result<(ModuleFrames, Option<Error>)> {
     let mut addresses = Vec::new();
     let mut offsets = Vec::new();
     for &module in &group.modules {
@@ -565,16 +608,17 @@ fn frames_of(
         let error = ErrorKind::CannotCorrelate
             .error("the binary has no debug info and no debug file")
             .with_hint(FLAGS_HINT);
-        return Err(match files.rejected().first() {
+        let error = match files.rejected().first() {
             Some(rejected) => error.found(format_args!(
                 "{}, which belongs to another build: {}",
                 profkit_data::path_text(&rejected.path),
                 rejected.reason
             )),
             None => error,
-        });
+        };
+        return Ok((frames, Some(error)));
     }
-    Ok(frames)
+    Ok((frames, None))
 }
 
 #[cfg(test)]

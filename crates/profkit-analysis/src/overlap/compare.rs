@@ -1,7 +1,7 @@
 //! Compares profiles of any family, two at a time.
 use crate::any::AnyProfile;
 use crate::faults::Faults;
-use crate::heap::{HeapProfile, NoBinaries, is_heap_alone, load_heap};
+use crate::heap::{FrameRule, HeapProfile, NoBinaries, is_heap_alone, load_heap};
 use profkit_abi::value_kind;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::overlap::{
@@ -60,7 +60,12 @@ impl ComparedProfile {
                 );
             }
             Some(Family::MemProf) => {
-                let loaded = load_heap(&[data][..], &RunOptions::default(), &NoBinaries::default());
+                let loaded = load_heap(
+                    &[data][..],
+                    &RunOptions::default(),
+                    &NoBinaries::default(),
+                    FrameRule::Compiler,
+                );
                 let loaded = loaded.map_err(|error| match error {
                     MergeError::NothingLeft(report) => {
                         report.events.into_iter().find_map(|event| event.error)

@@ -179,7 +179,13 @@ fn combined(
         {
             print::tell(MergeReport::new(report).document());
         }
-        Failure::input(format_args!("{name}: {error}")).with_hints(error.hint())
+        let failure = Failure::input(format_args!("{name}: {error}")).with_hints(error.hint());
+        match &error {
+            CombineError::Merge(MergeError::Groups(conflict, _)) => {
+                failure.with_hint(conflict.hint)
+            }
+            _ => failure,
+        }
     })?;
     for assignment in &combined.assignments {
         match &assignment.outcome {

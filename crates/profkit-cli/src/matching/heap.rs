@@ -3,7 +3,7 @@ use super::MatchArgs;
 use crate::exit::{self, Failure, must_exist};
 use crate::memprof::heap::Heap;
 use crate::print;
-use profkit_analysis::heap::{HeapMatch, ProgramFrames, is_heap_alone};
+use profkit_analysis::heap::{FrameRule, HeapMatch, ProgramFrames, is_heap_alone};
 use profkit_analysis::names::Spelling;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
@@ -33,7 +33,7 @@ pub fn compare(args: &MatchArgs, input: &Input) -> exit::Result {
             "write a profile with functions first: `profkit merge {profile} --binaries PROGRAM --portable -o heap.profdata`"
         )));
     }
-    let shown = Heap::open(&Default::default(), input)?;
+    let shown = Heap::open(&Default::default(), input, FrameRule::Compiler)?;
     let folders = DebugFolders {
         folders: args.debug_file_directory.clone(),
     };

@@ -3,7 +3,9 @@ use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure};
 use crate::io::add_binaries;
 use clap::Args;
-use profkit_analysis::heap::{HeapProfile, IndexedBinaries, LoadedHeap, ProgramFrames, load_heap};
+use profkit_analysis::heap::{
+    FrameRule, HeapProfile, IndexedBinaries, LoadedHeap, ProgramFrames, load_heap,
+};
 use profkit_analysis::matching::BinaryFunctions;
 use profkit_analysis::names::Spelling;
 use profkit_data::ErrorKind;
@@ -48,7 +50,8 @@ pub struct Heap {
 }
 
 impl Heap {
-    pub fn open(binaries: &BinaryArgs, input: &Input) -> Result<Self, Failure> {
+    /// Opens a heap profile. `rule` says which contexts of a raw dump are read.
+    pub fn open(binaries: &BinaryArgs, input: &Input, rule: FrameRule) -> Result<Self, Failure> {
         if detect(input.bytes()) == FileKind::InstrIndexed {
             let mut heap = Self::open_indexed(input)?;
             heap.add_names(binaries)?;
@@ -57,7 +60,7 @@ impl Heap {
         let mut notes = Vec::new();
         let found = binaries.index(&mut notes, false)?;
         let source = IndexedBinaries::of(&found);
-        let loaded = load_heap(&SingleInput(input), &RunOptions::new(), &source);
+        let loaded = load_heap(&SingleInput(input), &RunOptions::new(), &source, rule);
         let loaded = match loaded {
             Err(MergeError::NothingLeft(report)) => LoadedHeap {
                 report: *report,
@@ -87,6 +90,21 @@ impl Heap {
             heap.add_names(binaries)?;
         }
         Ok(heap)
+    }
+
+    /// Opens two heap profiles that are compared. A raw dump has all its contexts if the other profile is one too; a
+    /// profile for compilers has none without debug info.
+    pub fn open_both(binaries: &BinaryArgs, inputs: [&Input; 2]) -> Result<[Self; 2], Failure> {
+        let raw = |input: &&Input| detect(input.bytes()) == FileKind::MemProfRaw;
+        let rule = match inputs.iter().all(raw) {
+            true => FrameRule::All,
+            false => FrameRule::Compiler,
+        };
+        let [old, new] = inputs;
+        Ok([
+            Self::open(binaries, old, rule)?,
+            Self::open(binaries, new, rule)?,
+        ])
     }
 
     /// Gives names and source lines to frames that have none. They come from the binaries that the user named: from the
@@ -138,6 +156,7 @@ impl Heap {
             heap: &self.heap,
             notes: &self.notes,
             spelling,
+            whole_stacks: false,
         }
     }
 

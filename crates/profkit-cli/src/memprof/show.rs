@@ -7,11 +7,11 @@ use crate::print::{self, Format};
 use crate::show::files::Groups;
 use crate::show::{ShowArgs, Sort};
 use clap::Args;
-use profkit_analysis::heap::{ContextOrder, HeapDumps};
+use profkit_analysis::heap::{ContextOrder, FrameRule, HeapDumps};
 use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::Input;
 use profkit_report::flame::{HeapWeight, of_heap, print_folded, unit};
-use profkit_report::heap::{DumpsShow, HeapShow};
+use profkit_report::heap::{DumpsShow, HeapShow, HeapView};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -47,6 +47,13 @@ pub struct HeapArgs {
     )]
     pub flamegraph_weight: Weight,
 
+    /// Show call stacks whole, and name contexts after the innermost function
+    ///
+    /// Without this option, frames of standard libraries are counted and not listed, and a context is named after the
+    /// first function that belongs to no standard library and is no allocator.
+    #[arg(long)]
+    pub whole_stacks: bool,
+
     #[command(flatten)]
     pub thresholds: ThresholdArgs,
 }
@@ -78,11 +85,17 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         return dumps(show, input);
     }
     let (args, format, mangled) = (&show.heap, show.format, show.mangled);
-    let shown = Heap::open(&show.correlation, input)?;
-    let groups = Groups::of(show)?;
+    let shown = Heap::open(&show.correlation, input, FrameRule::All)?;
+    let groups = match is_raw {
+        true => Groups::of_located(show),
+        false => Groups::of(show)?,
+    };
     let thresholds = args.thresholds.thresholds();
     let view = HeapShow {
-        view: shown.view(input, show.spelling()),
+        view: HeapView {
+            whole_stacks: args.whole_stacks,
+            ..shown.view(input, show.spelling())
+        },
         contexts: &shown.heap.profile.contexts(),
         thresholds,
         order: match show.sort {

@@ -6,6 +6,8 @@ use crate::print::{AnnotateArgs, plural};
 use clap::{Args, ValueEnum};
 use profkit_data::detect::Family;
 use profkit_data::releases::Release;
+use profkit_merge::families::{keep_family, keep_level};
+use profkit_merge::files::InputList;
 use profkit_merge::report::{DropLimit, Tolerance};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -181,20 +183,34 @@ pub enum Only {
     Sample,
     /// Heap profiles: raw dumps, MemProf YAML
     Heap,
+    /// Instrumentation profiles of IR: -fprofile-generate of clang, -Cprofile-generate of rustc
+    Ir,
+    /// Instrumentation profiles of the front end: -fprofile-instr-generate of clang, -Cinstrument-coverage of rustc
+    FrontEnd,
 }
 
 impl Only {
-    pub(super) fn family(self) -> Family {
+    /// Leaves out the inputs of other kinds, and returns their number.
+    pub(super) fn keep(self, inputs: &mut InputList) -> u64 {
         match self {
-            Only::Instr => Family::Instr,
-            Only::Sample => Family::Sample,
-            Only::Heap => Family::MemProf,
+            Only::Instr => keep_family(inputs, Family::Instr),
+            Only::Sample => keep_family(inputs, Family::Sample),
+            Only::Heap => keep_family(inputs, Family::MemProf),
+            Only::Ir => keep_level(inputs, true),
+            Only::FrontEnd => keep_level(inputs, false),
         }
     }
 
     pub(super) fn note(self, others: u64) -> String {
-        let (others, family) = (plural(others, "profile"), self.family().profile());
-        format!("{others} left out, because --only selects {family}s")
+        let others = plural(others, "profile");
+        let selected = match self {
+            Only::Instr => "instrumentation profiles",
+            Only::Sample => "sample profiles",
+            Only::Heap => "heap profiles",
+            Only::Ir => "IR profiles",
+            Only::FrontEnd => "front-end profiles",
+        };
+        format!("{others} left out, because --only selects {selected}")
     }
 }
 

@@ -8,7 +8,7 @@ use crate::correlate::args::BinaryArgs;
 use crate::exit::{Failure, Result, Status};
 use crate::io::Opened;
 use clap::Args;
-use profkit_analysis::heap::{LoadedHeap, NoBinaries};
+use profkit_analysis::heap::{FrameRule, LoadedHeap, NoBinaries};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
 use profkit_merge::files::{Input, InputNote, SingleInput, check_outputs, same_file};
@@ -94,7 +94,10 @@ pub fn convert(args: ConvertArgs) -> Result {
         section: SectionChoice::new(),
         symbolize: &|parts, report, _| {
             let none = NoBinaries::default();
-            Ok(LoadedHeap::new(parts, report.clone(), &threads, &none).profile)
+            Ok(
+                LoadedHeap::new(parts, report.clone(), &threads, &none, FrameRule::Compiler)
+                    .profile,
+            )
         },
         programs: None,
         supplement: None,
@@ -103,6 +106,7 @@ pub fn convert(args: ConvertArgs) -> Result {
         destination: Destination::File(args.output.clone()),
         report: None,
         strict: args.report.strict,
+        names: Vec::new(),
     };
     Run::new(&args.report, replaced(&args)).merge(job, &one)
 }

@@ -4,6 +4,7 @@ use super::run::{MergeJob, NoResult, Remarks, StagedProfile};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
+use crate::print::grouped;
 use profkit_analysis::heap::{ProgramFrames, complete_section};
 use profkit_analysis::instr::fit_to_release;
 use profkit_data::ids::program_name;
@@ -22,6 +23,8 @@ use std::path::{Path, PathBuf};
 
 /// The oldest indexed version that can be written (LLVM 3.8).
 const OLDEST_WRITTEN: u32 = 3;
+/// The largest number of inputs that a note names.
+const MOST_NAMED: usize = 5;
 
 pub struct Job<'a> {
     pub options: MergeOptions,
@@ -38,6 +41,8 @@ pub struct Job<'a> {
     pub destination: Destination,
     pub report: Option<PathBuf>,
     pub strict: bool,
+    /// The names of the inputs.
+    pub names: Vec<String>,
 }
 
 pub type FindFrames<'a> = dyn Fn(&MemProfile) -> ProgramFrames + 'a;
@@ -197,6 +202,7 @@ impl MergeJob for Job<'_> {
                 let fitted = fit_to_release(&mut one.profile, release, report.oldest_ir_scheme);
                 notes.extend(fitted_notes(&fitted, release));
             }
+            notes.extend(self.note_without_build_id(&one));
             let encoding = self.encoding(report, &one.profile, notes);
             if self.section.portable {
                 self.check_portable(&one.profile, merged.heap.as_ref())?;
@@ -254,6 +260,26 @@ impl Job<'_> {
                 Output::new(&path, content)?
             }
         })
+    }
+
+    /// Says which inputs of `--by-build-id` have no build id: they may be of several programs.
+    fn note_without_build_id(&self, one: &MergedProfile) -> Option<String> {
+        let is_folder = matches!(self.destination, Destination::Folder(_));
+        if !is_folder || !one.build_ids.is_empty() || one.inputs.len() < 2 {
+            return None;
+        }
+        let first = one.inputs.iter().take(MOST_NAMED);
+        let first: Vec<_> = first.filter_map(|&index| self.names.get(index)).collect();
+        let first: Vec<_> = first.into_iter().map(String::as_str).collect();
+        let more = match one.inputs.len() - first.len() {
+            0 => String::new(),
+            more => format!(" and {} more", grouped(more)),
+        };
+        Some(format!(
+            "{} of the inputs have no build id, and are in one profile even if they are of several programs: {}{more}; link with -Wl,--build-id",
+            grouped(one.inputs.len()),
+            first.join(", ")
+        ))
     }
 
     /// Refuses `--portable` for a result that cannot have a portable section.

@@ -21,11 +21,11 @@ use crate::spelling::pattern;
 use args::Format;
 use job::{Destination, FindFrames, Form, Job};
 use profkit_analysis::correlate::{Binaries, Plan};
-use profkit_analysis::heap::{IndexedBinaries, LoadedHeap, ProgramFrames};
+use profkit_analysis::heap::{FrameRule, IndexedBinaries, LoadedHeap, ProgramFrames};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
 use profkit_merge::families::{
-    are_samples, keep_family, not_heap_profiles, program_among, weighted_heap_profile,
+    are_samples, not_heap_profiles, program_among, weighted_heap_profile,
 };
 use profkit_merge::files::{InputList, InputNote, Subset, check_outputs, may_become_report};
 use profkit_merge::files::{is_stdio, read_into};
@@ -202,7 +202,7 @@ fn inputs(
     }
     let mut notes: Vec<_> = inputs.notes.iter().map(ToString::to_string).collect();
     if let Some(only) = args.only {
-        let others = keep_family(&mut inputs, only.family());
+        let others = only.keep(&mut inputs);
         notes.extend((others > 0).then(|| only.note(others)));
     }
     if !inputs.files.is_empty() {
@@ -292,6 +292,12 @@ impl InstrMerge<'_, '_> {
             destination,
             report: args.report.report.clone(),
             strict: args.report.strict,
+            names: self
+                .inputs
+                .files
+                .iter()
+                .map(|file| file.name.clone())
+                .collect(),
         };
         run.merge(job, self.opened)
     }
@@ -368,7 +374,7 @@ fn symbolize(
 ) -> Result<MemProfile> {
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
     let source = IndexedBinaries::of(found);
-    let loaded = LoadedHeap::new(parts, report.clone(), threads, &source);
+    let loaded = LoadedHeap::new(parts, report.clone(), threads, &source, FrameRule::Compiler);
     if loaded.dumps() > 0 && !binaries.is_used() {
         let ids: Vec<_> = loaded.modules.iter().filter_map(module_name).collect();
         return Err(Failure::usage(

@@ -2,6 +2,7 @@
 use super::run::{StagedProfile, refuse_losses};
 use crate::exit::{Failure, Result};
 use crate::print::plural;
+use profkit_data::HeapSection;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{FunctionRef, InstrProfile};
@@ -36,6 +37,10 @@ pub fn write_profile(
         build_ids: profile.binary_ids.iter().map(ToString::to_string).collect(),
         ..Written::default()
     };
+    let heap_contexts = |section: &HeapSection| {
+        let heap = section.profile().ok()?;
+        Some(heap.contexts().len() as u64)
+    };
     let file = match encoding {
         Encoding::Text(options) => {
             let mut tables = profile.tables.iter();
@@ -65,6 +70,7 @@ pub fn write_profile(
                 .map_err(|error| Failure::file(&name, &error))?;
             written.format = "memprof-yaml";
             written.functions = heap.records().len() as u64;
+            written.contexts = Some(heap.contexts().len() as u64);
             let functions = profile
                 .tables
                 .iter()
@@ -84,6 +90,7 @@ pub fn write_profile(
                 IndexedPlan::new(profile, options).map_err(|error| Failure::file(&name, &error))?;
             written.format = "indexed";
             written.functions = plan.record_count();
+            written.contexts = profile.memprof.as_ref().and_then(heap_contexts);
             written.indexed_version = Some(options.version);
             written.losses = indexed_losses(plan.losses(), options.version);
             refuse_losses(&name, &written.losses, strict)?;

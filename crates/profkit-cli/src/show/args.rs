@@ -55,6 +55,7 @@ choices! {
             "Functions: the largest first counter (calls, if the profile counts them), or samples of the entry, first";
         "name" => Sort::Functions(FunctionOrder::Name), "Functions: by name";
         "bytes" => Sort::Contexts(ContextOrder::Bytes), "Contexts: most bytes first";
+        "allocations" => Sort::Contexts(ContextOrder::Allocations), "Contexts: most allocations first";
         "short-life" => Sort::Contexts(ContextOrder::ShortLife), "Contexts: shortest average lifetime first";
         "cold" => Sort::Contexts(ContextOrder::Cold), "Contexts: fewest accesses per byte and second first";
 }

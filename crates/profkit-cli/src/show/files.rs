@@ -33,6 +33,12 @@ impl Groups {
         Ok(Some(Groups { by, declarations }))
     }
 
+    /// The grouping that `--by` asks for, of a profile that has the source files itself.
+    pub fn of_located(args: &ShowArgs) -> Option<Self> {
+        let declarations = None;
+        args.by.map(|by| Groups { by, declarations })
+    }
+
     pub fn grouping(&self) -> Grouping<'_> {
         Grouping {
             by: self.by,

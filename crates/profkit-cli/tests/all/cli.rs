@@ -21,6 +21,7 @@
 //! To write a test, write its `$` lines and run `cargo xtask bless` (`BLESS=1 cargo test -p profkit-cli cli::`),
 //! which fills in or rewrites everything else; then read the diff. `CLI_TEST=words` runs only the files whose path
 //! contains the words.
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -169,6 +170,15 @@ fn run(line: &str, folder: &Path, bin: &Path, actual: &mut String) -> std::io::R
     Ok(())
 }
 
+/// The size of a page changes with each word of its program, and says nothing about the command.
+fn without_page_size(line: &str) -> Cow<'_, str> {
+    let page = line
+        .starts_with("wrote ")
+        .then(|| line.split_once(".html ("))
+        .flatten();
+    page.map_or(line.into(), |(name, _)| format!("{name}.html (…)").into())
+}
+
 fn append(actual: &mut String, mark: &str, bytes: &[u8], folder: &Path) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         writeln!(actual, "{mark}[{} bytes]", bytes.len()).expect("a string");
@@ -181,7 +191,7 @@ fn append(actual: &mut String, mark: &str, bytes: &[u8], folder: &Path) {
         .replace(&*folder.to_string_lossy(), "[TMP]")
         .replace(&*repo_root().to_string_lossy(), "[ROOT]");
     for line in text.lines() {
-        let line = format!("{mark}{line}");
+        let line = format!("{mark}{}", without_page_size(line));
         let line = if line == mark { mark.trim_end() } else { &line };
         writeln!(actual, "{line}").expect("a string");
     }

@@ -691,7 +691,7 @@ fn show_takes_functions_from_binaries() {
         fs::write(folder.join("merged.profdata"), merged).unwrap();
         let by_name = |functions: serde_json::Value| {
             let mut functions = functions.as_array().unwrap().clone();
-            functions.sort_by_key(|function| function["name"].to_string());
+            functions.sort_by_key(|function| function["function"].to_string());
             functions
         };
         let (_, expected, _) = show(&["merged.profdata"]);

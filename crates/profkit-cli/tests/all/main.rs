@@ -30,6 +30,7 @@ mod mip_programs;
 mod mip_runtime;
 mod mip_use;
 mod mip_variants;
+mod one_meaning;
 mod personality;
 mod readme;
 mod recording_messages;

@@ -13,6 +13,7 @@ use std::process::{Command, Output};
 mod builds;
 mod damage;
 mod more_programs;
+mod totals;
 
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs")
@@ -731,10 +732,10 @@ fn heap_profiles_are_shown_for_people_and_programs() {
         );
         String::from_utf8(output.stdout).unwrap()
     };
-    let text = show(&["--top", "2"]);
+    let text = show(&["--top", "3"]);
     assert!(text.contains("heap profile, raw version 5"), "{text}");
     assert!(
-        text.contains("Top 2 contexts with the most bytes\n"),
+        text.contains("Top 3 contexts with the most bytes\n"),
         "{text}"
     );
     assert!(text.contains("heap_contexts.cpp:"), "{text}");
@@ -756,17 +757,15 @@ fn heap_profiles_are_shown_for_people_and_programs() {
         .lines()
         .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
     assert_eq!(sum.sum::<u64>(), total);
-    assert!(
-        folded.lines().all(|line| line.starts_with("main;")),
-        "{folded}"
-    );
-    // Without the binary there are totals, and what is needed; rows are of functions.
+    let ours = folded.lines().filter(|line| line.starts_with("main;"));
+    assert!(ours.count() >= 5, "{folded}");
+    // Without the binary there are totals, and what is needed; rows have addresses.
     let output = profkit(folder, &["show", "one.memprofraw", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(json["total"]["bytes"].as_u64().unwrap() >= total);
+    assert_eq!(json["total"]["bytes"].as_u64().unwrap(), total);
     assert!(json["modules"][0]["module"].is_string(), "{json}");
     let output = profkit(folder, &["show", "one.memprofraw", "--format", "csv"]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(0));
     // Indexed and YAML.
     profkit_ok(
         folder,
@@ -804,7 +803,8 @@ fn heap_profiles_are_shown_for_people_and_programs() {
             .chars()
             .filter(char::is_ascii_digit)
             .collect();
-        assert_eq!(digits, total.to_string(), "{text}");
+        // A profile for compilers lacks the contexts that debug info does not cover.
+        assert!(digits.parse::<u64>().unwrap() < total, "{text}");
         assert!(output.status.success());
     }
 }

@@ -50,7 +50,7 @@ fn profile(
 
 fn function<'j>(profile: &'j Value, name: &str) -> &'j Value {
     let functions = profile["functions"].as_array().unwrap();
-    functions.iter().find(|it| it["name"] == name).unwrap()
+    functions.iter().find(|it| it["function"] == name).unwrap()
 }
 
 /// The calls of `f` from `first` and from `second`, as samples tell.

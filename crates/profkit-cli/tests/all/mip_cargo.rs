@@ -141,7 +141,9 @@ impl Workspace {
         let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
         let mut calls = BTreeMap::new();
         for function in json["functions"].as_array().expect("functions") {
-            let name = function["demangled"].as_str().or(function["name"].as_str());
+            let name = function["demangled"]
+                .as_str()
+                .or(function["function"].as_str());
             *calls.entry(name.expect("a name").to_owned()).or_default() +=
                 function["calls"].as_u64().expect("calls");
         }
@@ -208,7 +210,9 @@ fn covered_by_rustc(workspace: &Workspace) -> Option<BTreeMap<String, bool>> {
     let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
     let mut covered = BTreeMap::new();
     for function in json["functions"].as_array().expect("functions") {
-        let name = function["demangled"].as_str().or(function["name"].as_str());
+        let name = function["demangled"]
+            .as_str()
+            .or(function["function"].as_str());
         let ran = function["max"].as_u64().expect("a count") > 0;
         *covered
             .entry(name.expect("a name").to_owned())

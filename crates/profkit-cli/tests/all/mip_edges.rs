@@ -82,7 +82,7 @@ impl Profile {
         let functions = self.0["functions"].as_array().unwrap();
         functions
             .iter()
-            .find(|function| function["name"] == name)
+            .find(|function| function["function"] == name)
             .unwrap_or_else(|| panic!("no function {name}"))
     }
 

@@ -103,7 +103,7 @@ fn counted(folder: &Path) -> (String, BTreeMap<String, u64>) {
     let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
     let mut calls = BTreeMap::new();
     for function in json["functions"].as_array().expect("functions") {
-        let name = function["name"].as_str().expect("a name");
+        let name = function["function"].as_str().expect("a name");
         let name = name.split('.').next().unwrap_or(name);
         *calls.entry(name.to_owned()).or_default() += function["calls"].as_u64().expect("calls");
     }

@@ -177,7 +177,7 @@ fn gnu_ld_drops_sections_of_all_images() {
         let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
         let functions = json["functions"].as_array().expect("functions").iter();
         functions
-            .map(|function| function["name"].as_str().expect("a name").to_owned())
+            .map(|function| function["function"].as_str().expect("a name").to_owned())
             .collect::<Vec<_>>()
     };
     compile("library.c", &["-fPIC"]);
@@ -306,7 +306,7 @@ fn a_linked_mach_o_file() {
             let functions = json["functions"].as_array().expect("functions");
             let names: Vec<&str> = functions
                 .iter()
-                .filter_map(|function| function["name"].as_str())
+                .filter_map(|function| function["function"].as_str())
                 .collect();
             assert_eq!(names, expected, "{arch} {options:?}");
             // The addresses in the map are those of the symbols. This shows that the chained fixups of the file were
@@ -314,7 +314,7 @@ fn a_linked_mach_o_file() {
             let bytes = std::fs::read(folder.join("program")).expect("the program");
             let file = object::File::parse(&*bytes).expect("an object file");
             for function in functions {
-                let name = function["name"].as_str();
+                let name = function["function"].as_str();
                 let symbol = file
                     .symbols()
                     .find(|symbol| symbol.name().ok() == name)

@@ -111,7 +111,7 @@ fn mip_counts(folder: &Path, binary: &Path, raw: &Path) -> Counts {
     let json: serde_json::Value = serde_json::from_str(&shown).expect("it is JSON");
     let mut made = Counts::new();
     for function in json["functions"].as_array().expect("functions") {
-        let name = function["name"].as_str().expect("a name");
+        let name = function["function"].as_str().expect("a name");
         let calls = function["calls"].as_u64().expect("calls");
         made.entry(name.to_owned()).or_default().push(calls);
     }

@@ -418,7 +418,7 @@ fn linkers_take_the_order_and_profiles_are_compared() {
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
     let first = &json["functions"][0];
     assert_eq!(
-        (&first["change"], &first["name"]),
+        (&first["change"], &first["function"]),
         (&"newly_called".into(), &"hot_space".into())
     );
 

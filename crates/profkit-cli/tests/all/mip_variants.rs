@@ -234,7 +234,7 @@ fn a_program_without_files_asks_for_the_bytes() {
         .unwrap()
         .iter()
         .filter(|function| function["calls"].as_u64() > Some(0))
-        .map(|function| (function["name"].clone(), function["calls"].clone()))
+        .map(|function| (function["function"].clone(), function["calls"].clone()))
         .collect();
     let expected = [("main", 1), ("used", 3), ("collect", 2)];
     for (name, calls) in expected {
@@ -264,7 +264,7 @@ fn a_program_without_libc_and_constructors_has_a_profile() {
     let functions = profile(folder, "alone", "alone.raw");
     let covered = |name: &str| {
         let mut all = functions.as_array().unwrap().iter();
-        all.find(|function| function["name"] == name).unwrap()["called_runs"].as_u64()
+        all.find(|function| function["function"] == name).unwrap()["called_runs"].as_u64()
     };
     assert_eq!(covered("used"), Some(1));
     assert_eq!(covered("never"), Some(0));
@@ -306,7 +306,7 @@ fn called(folder: &Path, raw: &str) -> Vec<(String, u64)> {
         .unwrap()
         .iter()
         .map(|function| {
-            let name = function["name"].as_str().unwrap().to_owned();
+            let name = function["function"].as_str().unwrap().to_owned();
             (name, function["calls"].as_u64().unwrap())
         })
         .filter(|(_, calls)| *calls > 0)

@@ -7,7 +7,7 @@ use super::path_from_bytes;
 use crate::command_line::Parsed;
 use crate::lines::Lines;
 use crate::messages::{Fault, Session};
-use profkit_analysis::heap::{OneBinary, symbolize};
+use profkit_analysis::heap::{FrameRule, OneBinary, symbolize};
 use profkit_data::bytes::{Cursor, Endian, Sink};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::HeapSection;
@@ -134,7 +134,7 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, HeapFault>
             folders: Vec::new(),
         },
     };
-    let symbolized = symbolize(&contexts, &source);
+    let symbolized = symbolize(&contexts, &source, FrameRule::Compiler);
     if symbolized.known_stacks == 0 {
         return Err(malformed("no entries in callstack map after symbolization"));
     }

@@ -20,7 +20,7 @@ use hashbrown::HashTable;
 use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
-    FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, ValueData,
+    FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
 };
 use profkit_data::llvm_order::record_order;
 pub(crate) use sites::{
@@ -559,8 +559,27 @@ impl Accumulator {
             finished.collisions += u64::from(stats.collided);
             finished.overflowed += u64::from(stats.overflowed);
         }
+        if finished.collisions > 0 {
+            self.find_shared(&mut finished);
+        }
         finished.table = self.table;
         finished
+    }
+
+    fn find_shared(&self, finished: &mut Finished) {
+        for id in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
+            let id = FunctionId(id);
+            let collided = |record: &RecordId| {
+                let stats = self.stats.get(record.0 as usize);
+                stats.is_some_and(|stats| stats.collided)
+            };
+            let records = self.table.record_ids(id).filter(collided);
+            let sums = records.filter_map(|record| self.table.record(record).map(sum_of));
+            let sums: Vec<u128> = sums.collect();
+            if !sums.is_empty() {
+                finished.shared.push((sums.iter().sum(), id));
+            }
+        }
     }
 
     /// Merges records of one name and hash into the first. Returns those that were merged, and how many inputs were
@@ -725,6 +744,13 @@ pub(crate) struct Finished {
     pub(crate) refused: u64,
     pub(crate) overflowed: u64,
     pub(crate) collisions: u64,
+    /// The functions that programs of different build ids have in common, each with the sum of its counters.
+    pub(crate) shared: Vec<(u128, FunctionId)>,
+}
+
+/// The sum of the counters of a record.
+pub(crate) fn sum_of(record: RecordRef<'_>) -> u128 {
+    record.counts.iter().map(|&count| u128::from(count)).sum()
 }
 
 pub(crate) fn order_of(input: usize, record: u64) -> u64 {

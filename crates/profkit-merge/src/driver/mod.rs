@@ -7,7 +7,7 @@ pub use store::InputStore;
 pub use threads::Threads;
 
 use crate::error::Members;
-use crate::report::{Action, Event, EventLog, Reason, Report, Totals};
+use crate::report::{Action, Event, EventLog, Reason, Report, SharedFunctions, Totals};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::sound_family;
 use profkit_data::stored::StoredError;
@@ -218,6 +218,8 @@ pub(crate) struct ReportPart {
     pub(crate) totals: Totals,
     /// The inputs by family. Inputs from which nothing can be read are left out.
     pub(crate) families: BTreeMap<Family, Members>,
+    /// What the programs of the inputs have in common; filled at the end of the merge.
+    pub(crate) shared: SharedFunctions,
 }
 
 impl ReportPart {
@@ -294,6 +296,7 @@ impl ReportPart {
             events,
             omitted,
             totals: self.totals,
+            shared: Some(self.shared).filter(|shared| shared.functions > 0),
             ..Report::new()
         }
     }

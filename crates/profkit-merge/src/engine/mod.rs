@@ -11,19 +11,20 @@ mod vtables;
 mod worker;
 
 use crate::Weight;
-use crate::accumulate::{Accumulator, Keep};
+use crate::accumulate::{Accumulator, Finished, Keep, sum_of};
 use crate::driver::{Cancelled, Driver, MergeKind, ReportPart};
 use crate::error::{GroupConflict, MergeError};
 use crate::kinds;
 use crate::layout::Layouts;
 use crate::memprof::{Heap, HeapParts};
 use crate::options::{MergeOptions, Policy};
-use crate::report::{Event, EventLog, HeapDetails, Reason, Report};
+use crate::report::{Event, EventLog, HeapDetails, Reason, Report, SharedFunctions};
 use profkit_data::detect::Family;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use profkit_files::Inputs;
+use std::cmp::Reverse;
 use std::sync::Mutex;
 use strategy::{Instr, Strategy};
 use trace_queue::TraceQueue;
@@ -48,6 +49,8 @@ pub struct MergeOutcome {
 pub struct MergedProfile {
     /// The build ids of the inputs. Empty if the profile is the sum of all inputs, or if its inputs have no build ids.
     pub build_ids: Vec<BuildId>,
+    /// The indexes of the inputs with counters that were merged, in order.
+    pub inputs: Vec<usize>,
     /// The merged profile.
     pub profile: InstrProfile,
 }
@@ -309,6 +312,8 @@ fn finish_group(
     traces: TemporalTraces,
     part: &mut ReportPart,
 ) -> Result<MergedProfile, Cancelled> {
+    let mut inputs: Vec<usize> = group.inputs.iter().map(|one| one.input).collect();
+    inputs.sort_unstable();
     let filter = context.options.filter.clone();
     let keep = filter.as_ref().map(|filter| &**filter as Keep<'_>);
     let finish = |acc: Accumulator| {
@@ -318,7 +323,12 @@ fn finish_group(
     let mut accumulators = vec![group.acc];
     accumulators.extend(group.disjoint);
     let parts = context.options.run.threads.map(accumulators, finish);
-    let ReportPart { log, totals, .. } = part;
+    let ReportPart {
+        log,
+        totals,
+        shared,
+        ..
+    } = part;
     let mut tables = Vec::new();
     let mut refused = 0;
     for (finished, events) in parts {
@@ -330,7 +340,13 @@ fn finish_group(
         totals.records_overflowed += finished.overflowed;
         totals.collisions += finished.collisions;
         refused += finished.refused;
+        note_shared(shared, &finished);
         tables.push(finished.table);
+    }
+    if totals.collisions > 0 {
+        let functions = tables.iter().flat_map(|table| table.functions());
+        let records = functions.flat_map(|function| function.records());
+        shared.all_counts += records.map(sum_of).sum::<u128>();
     }
     if refused > 0 {
         log.push(Event::new(
@@ -361,8 +377,22 @@ fn finish_group(
     }
     Ok(MergedProfile {
         build_ids: group.ids,
+        inputs,
         profile,
     })
+}
+
+fn note_shared(shared: &mut SharedFunctions, finished: &Finished) {
+    let mut largest = finished.shared.clone();
+    largest.sort_by_key(|&(sum, function)| (Reverse(sum), function));
+    shared.functions += largest.len() as u64;
+    shared.counts += largest.iter().map(|(sum, _)| sum).sum::<u128>();
+    let left = SharedFunctions::MOST_SHARED.saturating_sub(shared.first.len());
+    let names = largest.iter().take(left);
+    let names = names.filter_map(|&(_, function)| finished.table.function(function));
+    shared
+        .first
+        .extend(names.map(|function| function.name().to_vec()));
 }
 
 /// The names of all functions that were merged, for raw profiles whose names are cut off.

@@ -1,6 +1,10 @@
 //! Demangles symbols of C++ and Rust: converts them to names as people write them.
+mod itanium;
 #[cfg(test)]
 mod tests;
+mod v0;
+
+pub(crate) use v0::crate_of as crate_of_v0;
 
 use std::fmt::{self, Write};
 
@@ -21,7 +25,11 @@ pub fn symbol(symbol: &str, hashes: bool) -> Option<String> {
     if symbol.len() > MOST {
         return None;
     }
-    if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
+    // Without a hash, a name in the older scheme of Rust is one of C++.
+    if let Some(rust) = rustc_demangle::try_demangle(symbol)
+        .ok()
+        .filter(|_| is_rust(symbol))
+    {
         let mut out = Capped(String::with_capacity(2 * symbol.len()));
         // The alternate form `{:#}` of a demangled Rust name has no hash at its end.
         let written = if hashes {
@@ -32,20 +40,50 @@ pub fn symbol(symbol: &str, hashes: bool) -> Option<String> {
         written.ok()?;
         return Some(out.0);
     }
-    if !symbol.starts_with("_Z") && !symbol.starts_with("__Z") {
-        return None;
-    }
-    // Compiler passes append suffixes (.llvm.123, .part.0), which are not part of the mangled name.
-    let (stem, suffix) = match symbol.find('.') {
+    itanium_symbol(symbol, itanium::Style::Gnu)
+}
+
+/// Returns the demangled form of a C++ symbol with the words of LLVM's tools: `'lambda'(int)` where GNU's and
+/// [`symbol`] have `{lambda(int)#1}`. `None` if it is no symbol of C++, or is too long ([`MOST`]).
+///
+/// ```
+/// use profkit_object::demangle;
+///
+/// let text = demangle::as_llvm("_ZZ3runvENKUlvE_clEv");
+/// assert_eq!(text.as_deref(), Some("run()::'lambda'()::operator()() const"));
+/// ```
+pub fn as_llvm(symbol: &str) -> Option<String> {
+    let is_short = symbol.len() <= MOST;
+    is_short
+        .then(|| itanium_symbol(symbol, itanium::Style::Llvm))
+        .flatten()
+}
+
+fn itanium_symbol(symbol: &str, style: itanium::Style) -> Option<String> {
+    // Mach-O puts an underscore before each symbol.
+    let symbol = match symbol.starts_with("__Z") {
+        true => symbol.get(1..)?,
+        false => symbol,
+    };
+    // Compiler passes append suffixes (.llvm.123, .part.0), and symbol tables versions (@GLIBCXX_3.4), which are not part of the mangled name.
+    let (stem, suffix) = match symbol.find(['.', '@']) {
         Some(end) => symbol.split_at(end),
         None => (symbol, ""),
     };
     let mut out = Capped(String::with_capacity(2 * stem.len()));
-    let cpp = cpp_demangle::Symbol::new(stem).ok()?;
-    cpp.structured_demangle(&mut out, &cpp_demangle::DemangleOptions::default())
-        .ok()?;
+    itanium::demangle(stem, style, &mut out)?;
     out.write_str(suffix).ok()?;
     Some(out.0)
+}
+
+/// Whether a mangled name is a Rust name: in Rust's own scheme, or in the C++ scheme with the hash that rustc appends.
+pub(crate) fn is_rust(symbol: &str) -> bool {
+    let hash_at_end = || {
+        let (_, hash) = symbol.rsplit_once("17h")?;
+        let (hash, rest) = hash.split_at_checked(16)?;
+        Some(rest.starts_with('E') && hash.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    symbol.starts_with("_R") || symbol.starts_with("_ZN") && hash_at_end() == Some(true)
 }
 
 /// A text of at most [`MOST`] bytes. Writing more is an error.

@@ -2,7 +2,7 @@
 use super::*;
 
 /// Symbols of many forms, and their texts.
-const SYMBOLS: [(&str, &str); 12] = [
+const SYMBOLS: [(&str, &str); 16] = [
     ("_Z3foov", "foo()"),
     ("_ZN2ns5countE", "ns::count"),
     (
@@ -25,11 +25,16 @@ const SYMBOLS: [(&str, &str); 12] = [
         "run()::{lambda()#1}::operator()() const",
     ),
     ("_ZN1A1gB5cxx11Ev", "A::g[abi:cxx11]()"),
-    ("_ZTV1A", "{vtable(A)}"),
+    // `std::make_unique`, whose second pack is empty.
     (
-        "_ZThn8_N1AD1Ev",
-        "{virtual override thunk({offset(-8)}, A::~A())}",
+        "_ZSt11make_uniqueI4NodeJEENSt9_MakeUniqIT_E15__single_objectEDpOT0_",
+        "std::_MakeUniq<Node>::__single_object std::make_unique<Node>()",
     ),
+    ("_Z1fIJicEEvDpOT_", "void f<int, char>(int&&, char&&)"),
+    ("_ZN1AcvT_IiEEv", "A::operator int<int>()"),
+    ("_Z1fILj8EEvv", "void f<8u>()"),
+    ("_ZTV1A", "vtable for A"),
+    ("_ZThn8_N1AD1Ev", "non-virtual thunk to A::~A()"),
 ];
 
 #[test]

@@ -1,4 +1,5 @@
-//! Stores an index of binaries on disk, as text. Each file has one line `SIZE MTIME CONTENTS IDS PATH`. CONTENTS is the
+//! Stores an index of binaries on disk, as text. Each file has one line `SIZE MTIME IDENTITY CONTENTS IDS PATH`. IDENTITY
+//! tells a file from another one that took its place with the same size and time. CONTENTS is the
 //! number in [`Contents`], or `-` if the file is not a binary. IDS are separated by commas, or are `-` if there are
 //! none. PATH is absolute and extends to the end of the line. A path that contains a line feed or a carriage return is
 //! not stored.
@@ -15,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Characters that a stored path must not contain, because a reader of the cache file would take them for the end of
 /// the line.
 const LINE_BREAKS: [char; 2] = ['\n', '\r'];
-const FIRST_LINE: &str = "profkit binaries 1";
+const FIRST_LINE: &str = "profkit binaries 2";
 /// The largest size in bytes of a cache file. Larger files are neither read nor written.
 const MOST_BYTES: u64 = 256 << 20;
 /// The largest number of files in the cache.
@@ -47,6 +48,7 @@ pub struct IndexCache {
 struct Entry {
     size: u64,
     modified: u64,
+    identity: u64,
     contents: Option<Contents>,
     ids: Vec<BuildId>,
 }
@@ -105,8 +107,8 @@ impl IndexCache {
             // Writing to a `String` never fails.
             let _ = writeln!(
                 text,
-                "{} {} {contents} {ids} {path}",
-                entry.size, entry.modified
+                "{} {} {} {contents} {ids} {path}",
+                entry.size, entry.modified, entry.identity
             );
         }
         text
@@ -120,7 +122,9 @@ impl IndexCache {
         metadata: &Metadata,
     ) -> Option<(Vec<BuildId>, Option<Contents>)> {
         let entry = self.entries.get(&std::path::absolute(path).ok()?)?;
-        let same = entry.size == metadata.len() && entry.modified == modified(metadata);
+        let same = entry.size == metadata.len()
+            && entry.modified == modified(metadata)
+            && entry.identity == identity(metadata);
         same.then(|| (entry.ids.clone(), entry.contents))
     }
 
@@ -150,6 +154,7 @@ impl IndexCache {
             Entry {
                 size: metadata.len(),
                 modified: time,
+                identity: identity(metadata),
                 contents,
                 ids: ids.to_vec(),
             },
@@ -184,13 +189,29 @@ impl IndexCache {
     }
 }
 
+/// Build systems may set the time of every file to the same value, so the time of change, which only the system sets,
+/// and the number of the file count too.
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let changed = metadata.ctime().wrapping_mul(1_000_000_000);
+    let changed = changed.wrapping_add(metadata.ctime_nsec());
+    changed.cast_unsigned() ^ metadata.ino().rotate_left(40)
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> u64 {
+    0
+}
+
 fn parse_line(line: &str) -> Option<(PathBuf, Entry)> {
     if line.contains(LINE_BREAKS) {
         return None;
     }
-    let mut parts = line.splitn(5, ' ');
+    let mut parts = line.splitn(6, ' ');
     let size = parts.next()?.parse().ok()?;
     let modified = parts.next()?.parse().ok()?;
+    let identity = parts.next()?.parse().ok()?;
     let contents = match parts.next()? {
         "-" => None,
         bits => Some(Contents(bits.parse().ok()?)),
@@ -205,6 +226,7 @@ fn parse_line(line: &str) -> Option<(PathBuf, Entry)> {
         Entry {
             size,
             modified,
+            identity,
             contents,
             ids,
         },

@@ -65,24 +65,42 @@ fn files_are_read_again_when_size_or_time_change() {
     assert_eq!(index(&folder, &cache), (second[1..].to_vec(), 2, 1));
 }
 
+/// As an update of a package does it where all files get the same time.
+#[test]
+#[cfg(unix)]
+fn an_exchanged_file_with_the_same_size_and_time_is_read_again() {
+    let (_place, folder, cache) = place();
+    let (first, ..) = index(&folder, &cache);
+    let a = folder.join("a");
+    let metadata = fs::metadata(&a).unwrap();
+    let mut bytes = fs::read(&a).unwrap();
+    bytes.fill(b'x');
+    let other = folder.join("other");
+    fs::write(&other, bytes).unwrap();
+    let file = File::options().append(true).open(&other).unwrap();
+    file.set_modified(metadata.modified().unwrap()).unwrap();
+    fs::rename(&other, &a).unwrap();
+    assert_eq!(index(&folder, &cache).0, first[1..]);
+}
+
 #[test]
 fn a_damaged_cache_is_as_good_as_none() {
     let (_place, folder, cache) = place();
     let (ids, ..) = index(&folder, &cache);
     let text = fs::read_to_string(&cache).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!((lines[0], lines.len()), ("profkit binaries 1", 3));
+    assert_eq!((lines[0], lines.len()), ("profkit binaries 2", 3));
     for (damaged, known) in [
         (String::new(), 0),
         ("\0\0\0".to_owned(), 0),
-        (text.replace("binaries 1", "binaries 2"), 0),
+        (text.replace("binaries 2", "binaries 1"), 0),
         // Each of the following texts has one wrong line: a second entry that is cut off, a line that is no entry, a
         // build id that is not valid, an empty build id, and a number that is too large.
         (text[..text.len() - lines[2].len() + 3].to_owned(), 1),
         (text.replacen(lines[1], "x y z", 1), 1),
         (text.replacen(&ids[0], "0123456789abcdefg", 1), 1),
         (text.replacen(&ids[0], "", 1), 1),
-        (format!("{text}99999999999999999999 1 - - /x\n"), 2),
+        (format!("{text}99999999999999999999 1 1 - - /x\n"), 2),
     ] {
         fs::write(&cache, &damaged).unwrap();
         assert_eq!(
@@ -111,8 +129,8 @@ fn a_cache_without_room_changes_nothing_else() {
 /// Such a path cannot be stored, and must never be written.
 #[test]
 fn what_was_read_is_written_and_read_again() {
-    let text = "profkit binaries 1\r\n1 2 3 - /a\r\n1 2 3 - /b\r";
+    let text = "profkit binaries 2\r\n1 2 7 3 - /a\r\n1 2 7 3 - /b\r";
     let written = IndexCache::parse(text).to_text();
-    assert_eq!(written, "profkit binaries 1\n1 2 3 - /a\n");
+    assert_eq!(written, "profkit binaries 2\n1 2 7 3 - /a\n");
     assert_eq!(IndexCache::parse(&written).to_text(), written);
 }

@@ -10,4 +10,5 @@ mod correlate_bad;
 mod debug_files;
 mod declarations;
 mod index;
+mod names;
 mod symbolize;

@@ -198,7 +198,7 @@ const baseName = (path) => path.split(/[/\\]/).pop() || path;
  */
 function pathOf(name) {
   const local = /^([^\s<>(;:]+\.\w+)[;:](?!:)/.exec(name);
-  if (local) return [local[1], ...pathOf(name.slice(local[0].length))];
+  if (local) return pathOf(name.slice(local[0].length));
   const parts = [];
   let depth = 0, start = 0;
   if (name.startsWith("<")) {
@@ -237,6 +237,9 @@ class Profile {
     this.entry = this.sum = this.max = new Float64Array(0);
     /** @type {Uint8Array} */
     this.flags = new Uint8Array(0);
+    /** The numbers of rows: the instances of a Rust function are one row, that of the first. @type {Map<number, {sum: number, entry: number, max: number, band: number, count: number}>} */
+    this.united = new Map();
+    this.rows = new Uint32Array(0);
   }
   /**
    * @template T
@@ -261,6 +264,34 @@ class Profile {
     this.flags = flags;
     this.lower = this.names.text.toLowerCase();
     if (this.lower.length !== this.names.text.length) this.lower = this.names.text;
+    const rows = [];
+    for (let i = 0, to = 0; i < this.count; i = to) {
+      rows.push(i);
+      to = i + 1;
+      if (!(flags[i] & 32)) continue;
+      const name = this.name(i), all = { sum: this.sum[i], entry: this.entry[i], max: this.max[i], band: this.band(i), count: 1 };
+      for (; to < this.count && flags[to] & 32 && this.name(to) === name; to++) {
+        all.sum += this.sum[to];
+        all.entry += this.entry[to];
+        all.max = max(all.max, this.max[to]);
+        all.band = max(all.band, this.band(to));
+        all.count++;
+      }
+      if (all.count > 1) this.united.set(i, all);
+    }
+    this.rows = Uint32Array.from(rows);
+  }
+  /**
+   * A number of a row.
+   * @param {number} i
+   * @param {"sum" | "entry" | "max"} key
+   */
+  of(i, key) {
+    return this.united.get(i)?.[key] ?? this[key][i];
+  }
+  /** @param {number} i */
+  instances(i) {
+    return this.united.get(i)?.count ?? 1;
   }
   /** @param {number} i */
   name(i) {
@@ -274,7 +305,7 @@ class Profile {
     return (this.flags[i] >> 3) & 3;
   }
   /**
-   * All functions in an order.
+   * All rows in an order.
    * @param {string} key
    * @param {boolean} up
    * @returns {Uint32Array}
@@ -283,10 +314,9 @@ class Profile {
     const id = key + up;
     let order = this.orders.get(id);
     if (order) return order;
-    order = Uint32Array.from({ length: this.count }, (_, i) => i);
+    order = this.rows.slice();
     if (key !== "name") {
-      const column = /** @type {Float64Array} */ (/** @type {any} */ (this)[key]);
-      sorted(order, (i) => column[i], up);
+      sorted(order, (i) => this.of(i, /** @type {any} */ (key)), up);
     } else if (!up) order.reverse();
     this.orders.set(id, order);
     return order;
@@ -490,7 +520,7 @@ function virtualTable(spec) {
     const height = frame.clientHeight || 600;
     const first = max(0, floor(frame.scrollTop / ROW) - 10);
     const last = min(list.length, first + Math.ceil(height / ROW) + 20);
-    const rows = [space(first)];
+    const rows = first ? [space(first)] : [];
     for (let at = first; at < last; at++) {
       const cells = spec.row(list[at]);
       const row = h("tr", { "aria-rowindex": String(at + 2), className: at === active ? "active" : "" });
@@ -504,7 +534,7 @@ function virtualTable(spec) {
       });
       rows.push(row);
     }
-    rows.push(space(list.length - last));
+    if (last < list.length) rows.push(space(list.length - last));
     body.replaceChildren(...rows);
   }
   /** @param {number} to */
@@ -574,12 +604,13 @@ async function functionsView(hash) {
   const { facts } = profile;
   const [files, fileOf] = await profile.places();
   const given = new URLSearchParams(hash.split("?")[1] || "");
-  let query = given.get("q") || "", file = given.get("file") || "", band = given.get("band") || "";
+  let query = given.get("q") || "", file = given.get("file") || "", heat = given.get("band") || "";
+  const band = (/** @type {number} */ i) => profile.united.get(i)?.band ?? profile.band(i);
   let key = given.get("sort") || "sum", up = given.get("up") === "1";
   const input = search("Search functions", "Name, or /pattern/", (text) => ((query = text), update()), query);
   const inFile = files.count ? search("Only functions of files whose path contains", "File, or /pattern/", (text) => ((file = text), update()), file) : null;
   const select = choice("How often the functions ran", [["", "all functions"], ...(facts.heat ? [["3", "hot"], ["2", "warm"], ["1", "cold"]] : [["2", "ran"]]), ["0", "never ran"]],
-    (value) => ((band = value), update()), band);
+    (value) => ((heat = value), update()), heat);
   const status = note();
   /** @type {Map<number, number>} */
   let ranks = new Map();
@@ -588,19 +619,20 @@ async function functionsView(hash) {
     { key: "band", title: "Heat", as: "slim" },
     { key: "entry", title: facts.titles.entry, as: "minor sort" },
     { key: "sum", title: facts.titles.sum, as: "minor sort" },
-    { key: "share", title: "Share" },
+    { key: "share", title: "Share", as: "roomy" },
     { key: "until", title: "Until here", as: "minor" },
     { key: "max", title: facts.titles.max, as: "minor sort" },
   ].filter(({ key }) => (key !== "band" || facts.heat) && /** @type {any} */ (facts.titles)[key] !== "");
   const table = virtualTable({
     label: "Functions", key, up, columns,
     row: (i) => {
-      const name = profile.name(i), until = ranks.get(i), { entry, sum, max } = profile;
+      const name = profile.name(i), until = ranks.get(i), many = profile.instances(i);
+      const [entry, sum, max] = /** @type {("entry" | "sum" | "max")[]} */ (["entry", "sum", "max"]).map((key) => profile.of(i, key));
       /** @type {Record<string, Node | string>} */
       const cells = {
-        name: h("a", { href: linkTo(name), title: name, tabIndex: -1 }, name), band: badge(profile.band(i)),
-        entry: grouped(entry[i]), sum: grouped(sum[i]), max: grouped(max[i]),
-        share: share(sum[i], facts.total, sum[profile.order("sum", false)[0]]), until: until === undefined ? "" : percent(until, facts.total),
+        name: h("a", { href: linkTo(name), title: name, tabIndex: -1 }, name + (many > 1 ? ` (${grouped(many)} instances)` : "")),
+        band: badge(band(i)), entry: grouped(entry), sum: grouped(sum), max: grouped(max),
+        share: share(sum, facts.total, profile.of(profile.order("sum", false)[0], "sum")), until: until === undefined ? "" : percent(until, facts.total),
       };
       return columns.map((column) => cells[column.key]);
     },
@@ -612,19 +644,19 @@ async function functionsView(hash) {
     const paths = inFile ? searched(inFile, file, status, files) : null;
     if (mask === undefined || paths === undefined) return;
     const order = profile.order(key, up);
-    const list = !mask && !band && !paths ? order
-      : order.filter((i) => (!mask || mask[i]) && (!band || profile.band(i) === +band) && (!paths || paths[fileOf[i] - 1]));
+    const list = !mask && !heat && !paths ? order
+      : order.filter((i) => (!mask || mask[i]) && (!heat || band(i) === +heat) && (!paths || paths[fileOf[i] - 1]));
     ranks = new Map();
     if (key === "sum" && !up) {
       let until = 0;
-      for (let at = 0; at < list.length && at < 20000; at++) ranks.set(list[at], (until += profile.sum[list[at]]));
+      for (let at = 0; at < list.length && at < 20000; at++) ranks.set(list[at], (until += profile.of(list[at], "sum")));
     }
-    let sum = 0;
-    for (let at = 0; at < list.length; at++) sum += profile.sum[list[at]];
-    status.textContent = `${grouped(list.length)} of ${grouped(profile.count)} functions, ${percent(sum, facts.total)} of all ${facts.unit}`;
+    let sum = 0, count = 0;
+    for (let at = 0; at < list.length; at++) (sum += profile.of(list[at], "sum")), (count += profile.instances(list[at]));
+    status.textContent = `${grouped(count)} of ${grouped(profile.count)} functions, ${percent(sum, facts.total)} of all ${facts.unit}`;
     table.show(list);
     const state = new URLSearchParams();
-    for (const [name, value] of Object.entries({ q: query, file, band, sort: key !== "sum" || up ? key : "", up: up ? "1" : "" }))
+    for (const [name, value] of Object.entries({ q: query, file, band: heat, sort: key !== "sum" || up ? key : "", up: up ? "1" : "" }))
       if (value) state.set(name, value);
     const text = state.toString();
     history.replaceState(null, "", "#functions" + (text ? "?" + text : ""));
@@ -866,7 +898,9 @@ async function mapView() {
   const { facts } = profile;
   const [files, fileOf] = await profile.places();
   const both = facts.diff?.shares ? await changes() : null;
-  let diff = both, by = files.count ? "file" : "name", area = "sum";
+  // By file only if the files of most counts are known.
+  const known = upTo(profile.count).reduce((sum, i) => sum + (fileOf[i] ? profile.sum[i] : 0), 0);
+  let diff = both, by = 2 * known > facts.total ? "file" : "name", area = "sum";
   const nameOf = (/** @type {number} */ i) => (diff ? string(diff.names, i) : profile.name(i));
   /** @type {Area[]} */
   let trail = [];
@@ -999,7 +1033,7 @@ async function mapView() {
   if (both) areas.unshift(["moved", "area: what moved"]);
   main.replaceChildren(heading("Map"), tools(
     choice("Area", areas, (to) => ((area = to), (diff = to === "moved" ? both : null), again())),
-    files.count ? choice("Group by", [["file", "by file"], ["name", "by namespace or crate"]], (to) => ((by = to), again())) : null, path),
+    files.count ? choice("Group by", [["file", "by file"], ["name", "by namespace or crate"]], (to) => ((by = to), again()), by) : null, path),
     canvas.box, legend, part("The same as a table"), table);
   show();
 }
@@ -1256,11 +1290,11 @@ async function flameView() {
 async function contextsOf() {
   const names = await profile.strings("stack-names");
   const reader = new Reader(await profile.once("contexts", () => block("contexts")));
-  /** @type {{bytes: number, count: number, life: number, density: number, heat: number, stack: number[]}[]} */
+  /** @type {{bytes: number, count: number, life: number, density: number, heat: number, site: number, stack: number[], width: number, accesses: number[]}[]} */
   const list = [];
   while (!reader.done()) {
     const next = () => reader.next();
-    list.push({ bytes: next(), count: next(), life: next(), density: next() - 1, heat: next(), stack: reader.list(next) });
+    list.push({ bytes: next(), count: next(), life: next(), density: next() - 1, heat: next(), site: next(), stack: reader.list(next), width: next(), accesses: reader.list(next) });
   }
   let key = "bytes", up = false;
   const stack = h("div.stack", { "aria-live": "polite" }, "Choose a context to see its call stack.");
@@ -1270,10 +1304,10 @@ async function contextsOf() {
       { key: "count", title: "Allocations", as: "minor sort" }, { key: "life", title: "Lifetime (ms)", as: "minor sort" },
       { key: "density", title: "Accesses per byte and s", as: "minor sort" }],
     row: (i) => {
-      const one = list[i], name = string(names, one.stack[0] ?? 0);
+      const one = list[i], name = string(names, one.stack[one.site] ?? 0);
       return [h("span", { title: name }, name), badge(one.heat), grouped(one.bytes), grouped(one.count), grouped(one.life), one.density < 0 ? "unknown" : (one.density / 100).toFixed(2)];
     },
-    open: (i) => stack.replaceChildren(h("h4", {}, "Call stack, the allocation first"), h("ol", {}, ...list[i].stack.map((id) => h("li", {}, string(names, id))))),
+    open: (i) => stack.replaceChildren(h("h4", {}, "Call stack, the allocation first"), h("ol", {}, ...list[i].stack.map((id) => h("li", {}, string(names, id)))), ...accessesOf(list[i])),
     sorted: (by, upward) => ((key = by), (up = upward), update()),
   });
   function update() {
@@ -1281,6 +1315,21 @@ async function contextsOf() {
   }
   setTimeout(update);
   return h("div", {}, table.element, stack);
+}
+
+/** How often each part of the allocations of a context was accessed. @param {{width: number, accesses: number[]}} one */
+function accessesOf({ width, accesses }) {
+  if (!accesses.length) return [];
+  const highest = max(1, ...accesses), label = `Accesses by offset: a bar for each ${grouped(width)} bytes of an allocation; the highest is ${grouped(highest)}`;
+  const canvas = picture(label, 90, (context, size) => {
+    const step = size / accesses.length;
+    context.fillStyle = colour("accent");
+    accesses.forEach((count, at) => {
+      const height = count && max(1, (count / highest) * 88);
+      context.fillRect(at * step, 90 - height, max(1, step - 1), height);
+    });
+  });
+  return [h("h4", {}, label), canvas.box];
 }
 
 async function startView() {
@@ -1405,27 +1454,32 @@ async function diffView() {
 const views = [["summary", "Summary", () => main.replaceChildren(summary)]];
 const summary = $("overview");
 
+/** @type {Record<string, string>} */
+const LINKED = { diff: "what-changed", start: "start-up", flame: "flame-graph" };
 let drawn = 0;
 async function route() {
-  const hash = location.hash || "#summary";
-  const name = hash.slice(1).split(/[/?]/)[0];
-  const view = name === "function" ? functionView : (views.find(([id]) => id === name) || views[0])[2];
+  const { hash } = location;
+  const asked = hash.slice(1).split(/[/?]/)[0];
+  // Names of views in older links.
+  const [name, , show] = views.find(([id]) => id === asked || id === LINKED[asked] || (asked === "flame" && id === "heap")) || views[0];
+  const view = asked === "function" ? functionView : show;
+  const tab = asked === "function" ? "functions" : name;
   for (const link of doc.querySelectorAll("#views a"))
-    set(link, "aria-current", link.getAttribute("href") === "#" + name ? "page" : null);
+    set(link, "aria-current", link.getAttribute("href") === "#" + tab ? "page" : null);
   tip.hidden = true;
   await view(hash);
   if (drawn++) /** @type {HTMLElement | null} */ (main.querySelector("h2"))?.focus({ preventScroll: true }), scrollTo(0, 0);
-  doc.documentElement.dataset.view = name;
+  doc.documentElement.dataset.view = asked === "function" ? asked : name;
 }
 
 async function start() {
   const facts = /** @type {Facts} */ (JSON.parse(new TextDecoder().decode(await block("facts"))));
   profile = new Profile(facts);
   await profile.load();
-  if (facts.diff) views.push(["diff", "What changed", diffView]);
+  if (facts.diff) views.push(["what-changed", "What changed", diffView]);
   if (profile.count) views.push(["functions", "Functions", functionsView], ["map", "Map", mapView]);
-  if (facts.flame) views.push(["flame", facts.flame.temperature ? "Heap" : "Flame graph", flameView]);
-  if (facts.traces) views.push(["start", "Start-up", startView]);
+  if (facts.flame) views.push(facts.flame.temperature ? ["heap", "Heap", flameView] : ["flame-graph", "Flame graph", flameView]);
+  if (facts.traces) views.push(["start-up", "Start-up", startView]);
   $("views").replaceChildren(...views.map(([id, title]) => h("a", { href: "#" + id }, title)));
   doc.body.append(tip);
   $("plain")?.remove();

@@ -20,6 +20,8 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+/// The most lines between the head of an inlined function and its first line with samples, with which the head is shown.
+const NEAR_HEAD: u32 = 6;
 /// The largest number of functions whose source is on the page.
 const MOST_FUNCTIONS: usize = 500;
 
@@ -489,8 +491,8 @@ impl<'d, 'f> Writer<'d, 'f> {
         lines.get(next).map_or(u32::MAX, |next| next - 1)
     }
 
-    /// Makes a [`Part`]: takes its lines from the file, up to the line `last`. If `inlined` is `None`, the part begins
-    /// at the function's declaration.
+    /// Makes a [`Part`]: takes its lines from the file, up to the line `last`. The part begins at the function's
+    /// declaration; that of an inlined function only if its first line with samples is near.
     fn part(
         &mut self,
         declaration: Declaration<'d>,
@@ -518,7 +520,12 @@ impl<'d, 'f> Writer<'d, 'f> {
         };
         let of_counts = counts.keys().next().copied();
         let first = match inlined {
-            Some(_) => of_counts?,
+            Some(_) => {
+                let counted = of_counts?;
+                let is_near = counted.saturating_sub(declaration.line) <= NEAR_HEAD;
+                let head = Some(declaration.line).filter(|line| *line < counted && is_near);
+                head.unwrap_or(counted)
+            }
             None => of_counts.map_or(declaration.line, |line| line.min(declaration.line)),
         };
         let most = u32::try_from(lines.len()).unwrap_or(u32::MAX);

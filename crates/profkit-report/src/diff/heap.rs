@@ -130,7 +130,7 @@ impl HeapDiff<'_> {
             bytes: context.block.get(Field::TotalSize),
             average_lifetime_ms: average(&context.block, Field::TotalLifetime),
             lifetime_access_density: access_density(&context.block),
-            kind: self.hotness(context),
+            heat: self.hotness(context),
         };
         let stack = |(view, stack): (&HeapView<'_>, StackId)| view.json_stack(stack);
         let old_stack = change.old.as_ref().filter(|_| change.moved == Moved::Yes);
@@ -216,6 +216,7 @@ impl Answer for HeapDiff<'_> {
                 size: view.size,
                 form: view.heap.form.to_string(),
                 version: view.heap.version,
+                indexed_version: view.heap.indexed_version,
                 notes: view.notes,
                 share,
                 errors: view.heap.damage.first.iter().map(json_error).collect(),
@@ -276,6 +277,8 @@ struct JsonSide<'a> {
     form: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indexed_version: Option<u32>,
     notes: &'a [String],
     #[serde(flatten)]
     share: ContextSum,
@@ -303,5 +306,5 @@ struct JsonFigures {
     average_lifetime_ms: f64,
     /// `None` if it is not known.
     lifetime_access_density: Option<f64>,
-    kind: &'static str,
+    heat: &'static str,
 }

@@ -19,12 +19,12 @@ use profkit_analysis::diff::{
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_data::detect::Family;
-use profkit_data::ids::NameRef;
+use profkit_data::ids::{FuncHash, NameRef};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// The version of the JSON, which new members do not raise.
-pub const DIFF_SCHEMA_VERSION: u32 = 1;
+pub const DIFF_SCHEMA_VERSION: u32 = 2;
 
 const COLUMNS: [&str; 13] = [
     "change",
@@ -38,7 +38,7 @@ const COLUMNS: [&str; 13] = [
     "old_hash",
     "new_hash",
     "context",
-    "name",
+    "function",
     "demangled",
 ];
 
@@ -51,7 +51,7 @@ const COLUMNS_OF_MIP: [&str; 10] = [
     "new_position",
     "old_hash",
     "new_hash",
-    "name",
+    "function",
     "demangled",
 ];
 
@@ -165,6 +165,7 @@ impl DiffReport<'_> {
         match target {
             Target::Name(name) => names::spelled(name, self.spelling).into_owned(),
             Target::Hash(0) => "(outside the profiled program)".to_owned(),
+            Target::UnknownVTable => "(no known vtable)".to_owned(),
             Target::Hash(hash) => format!("(unknown name {})", NameRef(*hash)),
             Target::Size(1) => "1 byte".to_owned(),
             Target::Size(size) => format!("{} bytes", grouped(size)),
@@ -321,6 +322,7 @@ impl DiffReport<'_> {
                 Target::Hash(hash) => {
                     json!({ "target": { "guid": NameRef(*hash).to_string() } })
                 }
+                Target::UnknownVTable => json!({ "target": { "guid": NameRef(0).to_string() } }),
                 Target::Size(size) => json!({ "size": size }),
             };
             with(part(target.counts, target.shares, target.site), what)
@@ -349,7 +351,7 @@ impl DiffReport<'_> {
             .zip(function.ranks);
         for ((side, hash), ((sum, share), ranked)) in sides.zip(numbers) {
             for (name, value) in [
-                ("hash", hash.map(|hash| format!("{hash:#x}")).into()),
+                ("hash", hash.map(|hash| FuncHash(hash).to_string()).into()),
                 (count, sum.map_or(Value::Null, number)),
                 ("share", share.into()),
                 (rank, ranked.into()),
@@ -393,7 +395,7 @@ impl Answer for DiffReport<'_> {
             let (size, damage) = (profile.size(), &profile.damage);
             json!({
                 "path": path,
-                "kind": profile.describe(),
+                "description": profile.describe(),
                 "functions": size.functions,
                 "total": number(size.total),
                 "errors": damage.first.iter().map(json_error).collect::<Vec<_>>(),

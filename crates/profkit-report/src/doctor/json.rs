@@ -16,13 +16,13 @@ pub const SCHEMA_VERSION: u32 = 5;
 pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     write!(
         out,
-        "{{\"schema\":\"profkit-doctor\",\"schema_version\":{SCHEMA_VERSION},\n\"files\":["
+        "{{\n  \"schema\": \"profkit-doctor\",\n  \"schema_version\": {SCHEMA_VERSION},\n  \"files\": ["
     )
 }
 
 /// Writes the diagnosis of one file. `first` says that no file was written before.
 pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool) -> io::Result<()> {
-    out.write_all(if first { b"\n" } else { b",\n" })?;
+    out.write_all(if first { b"\n    " } else { b",\n    " })?;
     let head = match (diagnosis.facts(), diagnosis.size) {
         (Some(facts), Some(size)) => json::file(name, size, facts),
         (_, Some(size)) => json!({ "path": name, "size": size }),
@@ -65,8 +65,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
         "damage_count": diagnosis.damage.count,
         "next": next.collect::<Vec<_>>(),
     });
-    serde_json::to_writer(out, &json::with(head, more))?;
-    Ok(())
+    write!(out, "{}", json::indented(&json::with(head, more), 2)?)
 }
 
 /// Writes the totals and the end of the document.
@@ -80,5 +79,6 @@ pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
         "unreadable": counts.unreadable,
         "passed_over": counts.passed_over,
     });
-    writeln!(out, "\n],\n\"totals\":{counts}}}")
+    let counts = json::indented(&counts, 1)?;
+    writeln!(out, "\n  ],\n  \"totals\": {counts}\n}}")
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 
 /// Version of the JSON. It is raised when a member is renamed or removed, or changes its meaning.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// The comparison of a heap profile with programs, in the form in which it is printed.
 #[derive(Debug)]
@@ -247,6 +247,7 @@ impl Answer for HeapMatchReport<'_> {
             profile: self.view.path,
             form: self.view.heap.form.to_string(),
             version: self.view.heap.version,
+            indexed_version: self.view.heap.indexed_version,
             notes: self.view.notes,
             binaries: programs
                 .map(|program| JsonBinary {
@@ -270,7 +271,7 @@ impl Answer for HeapMatchReport<'_> {
             kept: *kept,
             callers_gone: *callers_gone,
             gone: *gone,
-            matched_percent: self.result.matched_percent(),
+            matched_share: self.result.matched_percent().map(|one| one / 100.0),
             frames: *frames,
             frames_lost: lost_frames.len() as u64,
             lost_frames: self
@@ -307,6 +308,8 @@ struct JsonMatch<'a> {
     form: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indexed_version: Option<u32>,
     notes: &'a [String],
     binaries: Vec<JsonBinary<'a>>,
     skipped: Vec<JsonSkipped<'a>>,
@@ -314,7 +317,7 @@ struct JsonMatch<'a> {
     kept: ContextSum,
     callers_gone: ContextSum,
     gone: ContextSum,
-    matched_percent: Option<f64>,
+    matched_share: Option<f64>,
     frames: u64,
     frames_lost: u64,
     lost_frames: Vec<JsonLostFrame>,

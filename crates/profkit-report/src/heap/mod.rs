@@ -9,7 +9,7 @@ pub use matching::HeapMatchReport;
 pub use notes::{completed_notes, module_name, modules, notes};
 pub use show::HeapShow;
 
-use crate::{Document, Style};
+use crate::{Document, Style, plural};
 use profkit_analysis::heap::{HeapFrame, HeapProfile};
 use profkit_analysis::names::{self, Spelling};
 use profkit_data::memprof::{FrameId, Hotness, StackId};
@@ -30,6 +30,9 @@ pub struct HeapView<'a> {
     pub notes: &'a [String],
     /// How names are printed.
     pub spelling: Spelling,
+    /// Whether call stacks are shown whole, and whether a context is named after its innermost function. Otherwise it is
+    /// named after the first function that belongs to no standard library, and the frames of such libraries are counted.
+    pub whole_stacks: bool,
 }
 
 /// The word for contexts of this hotness.
@@ -50,14 +53,22 @@ fn hotness_style(hotness: Hotness) -> Style {
 }
 
 impl HeapView<'_> {
-    /// Describes the file, for example "heap profile, indexed version 4 (LLVM 21 to 22)".
+    /// Describes the file, for example "heap profile, indexed version 13 (LLVM 22), MemProf section version 4".
     pub fn describe(&self) -> String {
         let mut text = format!("heap profile, {}", self.heap.form);
-        if let Some(version) = self.heap.version {
+        let HeapProfile {
+            version,
+            indexed_version,
+            ..
+        } = self.heap;
+        if let Some(version) = indexed_version.or(*version) {
             text += &format!(" version {version}");
         }
         if let Some(writers) = self.heap.writers() {
             text += &format!(" ({})", display_range(&writers));
+        }
+        if let (Some(_), Some(version)) = (indexed_version, version) {
+            text += &format!(", MemProf section version {version}");
         }
         if self.heap.portable {
             text += ", with names and source lines";
@@ -81,19 +92,42 @@ impl HeapView<'_> {
             .collect()
     }
 
+    /// The name of the function that stands for a context in a table.
+    pub(crate) fn site(&self, stack: StackId) -> String {
+        let site = self.heap.site(stack, self.whole_stacks);
+        let frame = self.heap.frames(stack).nth(site);
+        frame.map_or_else(String::new, |known| {
+            self.name(known.frame.function).into_owned()
+        })
+    }
+
     /// Adds a call stack, one line per frame. The frame that allocates comes first.
     pub(crate) fn add_stack(&self, stack: StackId, document: &mut Document) {
-        for HeapFrame {
-            frame, location, ..
-        } in self.heap.frames(stack)
-        {
+        let frames: Vec<_> = self.heap.frames(stack).collect();
+        let folded = |frame: &HeapFrame<'_>| !self.whole_stacks && frame.is_of_standard_library();
+        // If all frames are of libraries, there is nothing else to show.
+        let all = frames.iter().all(folded);
+        for run in frames.chunk_by(|one, other| !all && folded(one) && folded(other)) {
+            let known = match run {
+                [one] => one,
+                run => {
+                    let frames = plural(run.len() as u64, "frame");
+                    document.line(format_args!("        … {frames} of standard libraries"));
+                    continue;
+                }
+            };
+            let frame = known.frame;
             let inlined = if frame.is_inline { " (inlined)" } else { "" };
-            let place = match location {
-                Some(place) => {
+            let place = match (known.location, known.binary) {
+                (Some(place), _) => {
                     let file = names::printable(&place.file);
                     format!(" {file}:{}:{}", place.line, place.column)
                 }
-                None => format!(" +{}:{}", frame.line_offset.cast_signed(), frame.column),
+                (None, Some(binary)) => binary_note(binary, known.name)
+                    .map_or_else(String::new, |note| format!(" {note}")),
+                (None, None) => {
+                    format!(" +{}:{}", frame.line_offset.cast_signed(), frame.column)
+                }
             };
             document.frame(self.name(frame.function).into_owned(), inlined, place);
         }
@@ -110,10 +144,16 @@ impl HeapView<'_> {
     }
 }
 
+/// The binary of a frame that no debug info covers, as `(libc.so.6)`; `None` if the name of the frame begins with it.
+pub fn binary_note(binary: &str, name: Option<&[u8]>) -> Option<String> {
+    let is_named = name.is_some_and(|name| name.starts_with(binary.as_bytes()));
+    (!is_named).then(|| format!("({})", names::printable(binary.as_bytes())))
+}
+
 fn json_frame(known: HeapFrame<'_>) -> JsonFrame {
     JsonFrame {
         guid: format!("{:#018x}", known.frame.function),
-        name: known.name.map(|name| names::printable(name).into_owned()),
+        function: known.name.map(|name| names::printable(name).into_owned()),
         demangled: known.name.and_then(names::demangle),
         line_offset: known.frame.line_offset,
         column: known.frame.column,
@@ -121,6 +161,9 @@ fn json_frame(known: HeapFrame<'_>) -> JsonFrame {
         file: known
             .location
             .map(|place| names::printable(&place.file).into_owned()),
+        binary: known
+            .binary
+            .map(|binary| names::printable(binary.as_bytes()).into_owned()),
         line: known.location.map(|place| place.line),
         discriminator: known.location.map(|place| place.discriminator),
     }
@@ -133,7 +176,7 @@ fn json_frame(known: HeapFrame<'_>) -> JsonFrame {
 pub(crate) struct JsonFrame {
     guid: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    function: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     demangled: Option<String>,
     line_offset: u32,
@@ -141,6 +184,9 @@ pub(crate) struct JsonFrame {
     inlined: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// The binary of a frame that no debug info covers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    binary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

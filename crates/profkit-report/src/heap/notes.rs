@@ -1,19 +1,19 @@
 //! Notes about heap profiles that were read: what could not be symbolised, and what is left out.
 use crate::merge::HeapModule;
-use crate::{grouped, plural};
-use profkit_analysis::heap::{Completed, LoadedHeap, ModuleReport};
+use crate::{grouped, percent, plural};
+use profkit_analysis::heap::{Completed, FrameRule, LoadedHeap, ModuleReport};
 use profkit_data::Error;
 use profkit_merge::memprof::Module;
 
 const MOST_NAMED: usize = 8;
 
-/// Notes about addresses that could not be symbolised, and about contexts that are left out for that reason.
+/// Notes about addresses that could not be symbolised, and about contexts that have no other addresses.
 pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     let mut notes = Vec::new();
     if loaded.dumps() > 1 {
         notes.push(format!(
             "{} read from {} of raw heap profiles",
-            plural(loaded.contexts as u64, "context"),
+            plural(loaded.total.contexts, "context"),
             plural(loaded.dumps(), "dump"),
         ));
     }
@@ -29,7 +29,7 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
             grouped(module.unknown as u64),
             addresses(module.addresses as u64),
             grouped(module.contexts as u64),
-            plural(loaded.contexts as u64, "context"),
+            plural(loaded.total.contexts, "context"),
         );
         let place = module_name(module).map_or_else(String::new, |name| format!(" ({name})"));
         let why = match (&module.error, &module.binary) {
@@ -62,14 +62,33 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     // Users seldom give the libraries of the system, so all of these that are missing share one note.
     let missing = unknown().filter_map(|module| Some((missing_id(module)?, module.unknown)));
     notes.extend(note_of_missing(missing.collect()));
-    if loaded.contexts_dropped > 0 {
-        notes.push(format!(
-            "left out {} of {}: no frame is known, or all frames are in the run-time library",
-            grouped(loaded.contexts_dropped as u64),
-            plural(loaded.contexts as u64, "context"),
-        ));
-    }
+    notes.extend(note_of_unknown(loaded));
     notes
+}
+
+/// The note about contexts without any frame that debug info covers, with their share of the allocations and bytes.
+fn note_of_unknown(loaded: &LoadedHeap) -> Option<String> {
+    let LoadedHeap { unknown, total, .. } = loaded;
+    if unknown.contexts == 0 {
+        return None;
+    }
+    let contexts = format!(
+        "{} of {}, with {} ({}) and {} ({})",
+        grouped(unknown.contexts),
+        plural(total.contexts, "context"),
+        plural(unknown.allocations, "allocation"),
+        percent(unknown.allocations.into(), total.allocations.into()),
+        plural(unknown.bytes, "byte"),
+        percent(unknown.bytes.into(), total.bytes.into()),
+    );
+    Some(match loaded.rule {
+        FrameRule::Compiler => format!(
+            "left out {contexts}: debug info covers none of their frames, so compilers cannot use them"
+        ),
+        FrameRule::All => format!(
+            "debug info covers no frame of {contexts}: they are shown with symbols or addresses, and a merged profile for compilers does not have them"
+        ),
+    })
 }
 
 /// The build id of a module for which no binary was given.

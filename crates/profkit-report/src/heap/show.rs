@@ -48,11 +48,12 @@ const MOST_PARTS: usize = 16;
 
 const CONTEXT_TITLES: GroupTitles = ["Contexts", "contexts", "allocations", "bytes"];
 
-const COLUMNS: [&str; 7] = [
-    "kind",
+const COLUMNS: [&str; 8] = [
+    "heat",
     "bytes",
     "allocations",
     "average_lifetime_ms",
+    "accesses",
     "lifetime_access_density",
     "function",
     "stack",
@@ -80,9 +81,14 @@ impl HeapShow<'_> {
     fn groups(&self, by: Grouping<'_>) -> Vec<Group> {
         let mut groups = Groups::default();
         for context in self.contexts {
-            let site = self.view.heap.frames(context.stack).next();
+            let heap = self.view.heap;
+            let site = heap.site(context.stack, self.view.whole_stacks);
+            let site = heap.frames(context.stack).nth(site);
             let name = site.and_then(|site| match (by.by, site.location) {
                 (GroupBy::File, Some(place)) => Some(names::printable(&place.file).into_owned()),
+                (GroupBy::File, None) if site.binary.is_some() => site
+                    .binary
+                    .map(|binary| names::printable(binary.as_bytes()).into_owned()),
                 _ => match site.name {
                     Some(name) => by.of(name),
                     None => by.of_hash(NameRef(site.frame.function)),
@@ -98,12 +104,21 @@ impl HeapShow<'_> {
     fn add_top(&self, document: &mut Document, top: &[&Allocations], all: ContextSum) {
         let by = match self.order {
             ContextOrder::Bytes => "with the most bytes",
+            ContextOrder::Allocations => "with the most allocations",
             ContextOrder::ShortLife => "with the shortest lifetimes",
             ContextOrder::Cold => "with the fewest accesses",
         };
         let count = plural(top.len() as u64, "context");
         document.section(format_args!("Top {count} {by}"));
-        let columns = [">bytes", ">share", ">together?", "<?", "<", "<allocated in"];
+        let columns = [
+            ">bytes",
+            ">share",
+            ">together?",
+            ">allocations",
+            "<?",
+            "<",
+            "<allocated in",
+        ];
         let mut table = Table::new(columns);
         let bytes = |context: &Allocations| context.block.get(Field::TotalSize);
         let largest = top.iter().map(|context| bytes(context)).max().unwrap_or(0);
@@ -112,14 +127,15 @@ impl HeapShow<'_> {
             let own = bytes(context);
             together += u128::from(own);
             let hotness = self.hotness(context);
-            let site = self.view.names(context.stack).into_iter().next();
+            let site = self.view.site(context.stack);
             table.row([
                 own.into(),
                 percent(own.into(), all.bytes.into()).into(),
                 percent(together, all.bytes.into()).into(),
+                context.block.get(Field::AllocCount).into(),
                 Cell::bar(Style::Bar, own, largest),
                 Cell::styled(hotness_style(hotness), hotness_name(hotness)),
-                site.unwrap_or_default().into(),
+                site.into(),
             ]);
         }
         document.table(table);
@@ -152,7 +168,7 @@ impl HeapShow<'_> {
     fn json_context(&self, context: &Allocations, histograms: &Histograms) -> JsonContext {
         let block = &context.block;
         JsonContext {
-            kind: hotness_name(self.hotness(context)),
+            heat: hotness_name(self.hotness(context)),
             fields: block
                 .fields()
                 .map(|field| (field.name(), block.get(field)))
@@ -243,8 +259,9 @@ impl Answer for HeapShow<'_> {
             if form == RowForm::Csv {
                 let names = self.view.names(context.stack);
                 row["bytes"] = context.block.get(Field::TotalSize).into();
+                row["accesses"] = context.block.known(Field::TotalAccessCount).into();
                 row["allocations"] = context.block.get(Field::AllocCount).into();
-                row["function"] = names.first().map(String::as_str).into();
+                row["function"] = self.view.site(context.stack).into();
                 row["stack"] = names.join(" < ").into();
             }
             row
@@ -268,6 +285,7 @@ impl Answer for HeapShow<'_> {
                 kind: "heap",
                 form: self.view.heap.form.to_string(),
                 version: self.view.heap.version,
+                indexed_version: self.view.heap.indexed_version,
             },
             notes: self.view.notes,
             total: ContextSum::of(self.contexts),
@@ -346,11 +364,13 @@ struct JsonFile<'a> {
     form: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indexed_version: Option<u32>,
 }
 
 #[derive(Serialize)]
 struct JsonContext {
-    kind: &'static str,
+    heat: &'static str,
     fields: std::collections::BTreeMap<&'static str, u64>,
     average_lifetime_ms: f64,
     /// `None` if it is not known.

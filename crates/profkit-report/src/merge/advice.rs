@@ -48,7 +48,12 @@ fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
 pub fn way_out(conflict: &GroupConflict) -> String {
     let families = || conflict.groups.iter().filter_map(|group| group.family);
     match conflict.difference {
-        Difference::Kind => conflict.hint.to_owned(),
+        Difference::Level => {
+            "`--only ir` or `--only front-end` merges one of the two kinds; --by-build-id DIR makes one profile for each program".to_owned()
+        }
+        Difference::Kind => {
+            format!("{}; --by-build-id DIR makes one profile for each program", conflict.hint)
+        }
         Difference::Hashes => format!(
             "{}; to merge them anyway, add --mixed-hashes",
             conflict.hint

@@ -23,8 +23,11 @@ pub struct Written {
     /// The version of an indexed profile; `None` for other formats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_version: Option<u32>,
-    /// The number of functions in the profile.
+    /// The number of functions in the profile; of a heap profile those with a record.
     pub functions: u64,
+    /// The number of contexts of the heap profile; `None` if the profile has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contexts: Option<u64>,
     /// The number of functions that at least one run entered; `None` if the profile is not a MIP profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covered: Option<u64>,

@@ -2,13 +2,17 @@
 //! deserve attention.
 use super::MergeReport;
 use crate::{Cell, Document, Style, grouped, percent, plural, size};
+use profkit_data::printable;
 use profkit_merge::report::MipDetails;
+use profkit_merge::report::SharedFunctions;
 use profkit_merge::{Event, Reason, Report, Totals};
 use std::collections::BTreeMap;
 
 /// The largest number of events per reason in the text. The JSON of `--report` has up to a hundred times as many.
 const LINES_PER_REASON: usize = 10;
 const LINES_PER_FILE: usize = 3;
+/// The largest number of inputs whose lines stand together.
+const FILES_WITH_BLOCKS: usize = 10;
 
 impl MergeReport<'_> {
     /// The text for people: messages, what was written, and tables unless all was merged unchanged.
@@ -21,6 +25,15 @@ impl MergeReport<'_> {
         for written in self.outputs {
             for loss in &written.losses {
                 document.line(format_args!("warning: {}: {loss}", written.name()));
+            }
+        }
+        if let Some(shared) = &self.report.shared {
+            // Two builds of one program have nearly all functions in common, and are often merged.
+            let are_builds = shared.functions * 10 >= self.report.totals.functions * 9;
+            match (are_builds, self.quiet) {
+                (false, _) => add_shared(&mut document, "warning", shared),
+                (true, false) => add_shared(&mut document, "note", shared),
+                (true, true) => {}
             }
         }
         let mip = self.report.mip.as_ref();
@@ -78,9 +91,18 @@ impl MergeReport<'_> {
                 vec![format!("wrote {profiles} ({})", size(bytes)).into()]
             }
         };
-        let functions = plural(self.function_count(), "function");
-        let (files, size) = (used_files(totals), size(totals.bytes));
-        pieces.push(format!(": {functions} from {files} ({size})").into());
+        let contexts = self.outputs.iter().filter_map(|written| written.contexts);
+        let contexts: u64 = contexts.sum();
+        let mut what = Vec::new();
+        // A profile that is a heap profile alone has no functions with counters; YAML has functions with contexts.
+        if contexts == 0 || self.function_count() > 0 {
+            what.push(plural(self.function_count(), "function"));
+        }
+        if contexts > 0 {
+            what.push(plural(contexts, "heap context"));
+        }
+        let (what, files, size) = (what.join(" and "), used_files(totals), size(totals.bytes));
+        pieces.push(format!(": {what} from {files} ({size})").into());
         document.pieces(pieces);
     }
 
@@ -177,23 +199,97 @@ fn add_numbers(
     }
 }
 
-/// Adds a line per event, by reason and then by hint, which follows its lines. `quiet` leaves notes out.
+/// Names the functions of several programs that were added to each other.
+fn add_shared(document: &mut Document, label: &str, shared: &SharedFunctions) {
+    let names = shared.first.iter();
+    let names: Vec<_> = names.map(|name| printable(name).to_string()).collect();
+    let more = shared.functions.saturating_sub(names.len() as u64);
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {} more", grouped(more)),
+    };
+    let (functions, are) = match shared.functions {
+        1 => ("1 function", "is"),
+        _ => (&*plural(shared.functions, "function"), "are"),
+    };
+    document.line(format_args!(
+        "{label}: {functions} with the same name and hash {are} in programs of different build ids, and added up, with {} of all counts: {}{more}",
+        percent(shared.counts, shared.all_counts),
+        names.join(", "),
+    ));
+    document.line(
+        "hint: that is right for code that the programs share; --by-build-id DIR keeps the programs apart",
+    );
+}
+
+/// Adds a line per event. Inputs with events of several reasons come first, each with its lines together; the other
+/// events stand by reason and then by hint, which follows its lines. `quiet` leaves notes out.
 fn add_events(document: &mut Document, report: &Report, quiet: bool) {
+    // Events with the reason `HashGenerationUnknown` are left out of the text: the version of a raw profile does not
+    // tell how function hashes were computed. Nearly every coverage profile has such an event, and there it is harmless.
+    let is_idle = |event: &Event| {
+        event.reason == Reason::HashGenerationUnknown || quiet && event.reason.is_note()
+    };
+    let mut by_input: BTreeMap<usize, Vec<&Event>> = BTreeMap::new();
+    for event in report.events.iter().filter(|event| !is_idle(event)) {
+        by_input.entry(event.input).or_default().push(event);
+    }
+    by_input.retain(|_, events| {
+        let first = events.first().map(|event| event.reason);
+        events.iter().any(|event| Some(event.reason) != first)
+    });
+    while by_input.len() > FILES_WITH_BLOCKS {
+        by_input.pop_last();
+    }
+    for events in by_input.values() {
+        add_events_of_input(document, events);
+    }
+    let rest = || {
+        let events = report.events.iter();
+        events.filter(|event| !is_idle(event) && !by_input.contains_key(&event.input))
+    };
     let mut reasons: Vec<Reason> = Vec::new();
-    for event in &report.events {
-        // Events with the reason `HashGenerationUnknown` are left out of the text: the version of a raw profile does
-        // not tell how function hashes were computed. Nearly every coverage profile has such an event, and there it is
-        // harmless.
-        let idle = event.reason == Reason::HashGenerationUnknown || quiet && event.reason.is_note();
-        if !idle && !reasons.contains(&event.reason) {
+    for event in rest() {
+        if !reasons.contains(&event.reason) {
             reasons.push(event.reason);
         }
     }
+    let more = report.omitted.keys().copied();
+    let more = more
+        .filter(|&reason| reason != Reason::HashGenerationUnknown && !(quiet && reason.is_note()));
+    let more: Vec<Reason> = more.filter(|reason| !reasons.contains(reason)).collect();
+    reasons.extend(more);
     let mut lines: BTreeMap<usize, usize> = BTreeMap::new();
     for &reason in &reasons {
-        let events = report.events.iter().filter(|event| event.reason == reason);
+        let events = rest().filter(|event| event.reason == reason);
         let omitted = report.omitted.get(&reason).copied().unwrap_or(0);
         add_events_of(document, events.collect(), omitted, &mut lines);
+    }
+}
+
+/// Adds the lines about one input, and then their hints.
+fn add_events_of_input(document: &mut Document, events: &[&Event]) {
+    let label = |event: &Event| match event.reason.is_note() {
+        true => "note",
+        false => "warning",
+    };
+    let mut hints: Vec<&str> = Vec::new();
+    for event in events.iter().take(LINES_PER_FILE) {
+        document.line(format_args!("{}: {event}", label(event)));
+        let hint = event.hint.as_deref();
+        hints.extend(hint.filter(|hint| !hints.contains(hint)));
+    }
+    let more = events.len().saturating_sub(LINES_PER_FILE);
+    if let (Some(first), 1..) = (events.first(), more) {
+        let more = grouped(more);
+        let label = label(first);
+        document.line(format_args!(
+            "{label}: … and {more} more about {}",
+            first.file
+        ));
+    }
+    for hint in hints {
+        document.line(format_args!("hint: {hint}"));
     }
 }
 

@@ -6,6 +6,7 @@ use crate::show::text::add_groups;
 use crate::{Answer, Cell, Document, Grouping, RowForm, Rows, Style, grouped, percent};
 use profkit_analysis::names::{self, printable, spelled};
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
+use profkit_data::ids::FuncHash;
 use profkit_data::mip::{
     CallEdge, EntryKind, Function, FunctionId, MipProfile, Modes, ProfileVersion,
 };
@@ -145,12 +146,12 @@ impl MipFunctions<'_> {
         });
         let has_calls = function.modes.entry() != Some(EntryKind::Coverage);
         json!({
-            "name": text(&function.name),
+            "function": text(&function.name),
             "demangled": names::demangle(&function.name),
             "address": function.address,
             "address_is_relative": self.profile.section_address.is_none(),
             "size": function.size,
-            "signature": function.signature,
+            "hash": FuncHash(function.signature.into()).to_string(),
             "modes": function.modes.names().collect::<Vec<_>>(),
             "raw_runs": function.raw_runs,
             "called_runs": function.called_runs,
@@ -218,7 +219,7 @@ impl Answer for MipFunctions<'_> {
         let (build_id, module_hash) = image(&profile.identity);
         let mut json = json!({
             "schema": "profkit-mip-show",
-            "schema_version": 2,
+            "schema_version": 3,
             "file": self.path,
             "form": self.form.word(),
             "format_version": self.form.version().map(ProfileVersion::number),

@@ -64,7 +64,7 @@ pub struct MipShow<'a> {
 }
 
 const COLUMNS: [&str; 9] = [
-    "name",
+    "function",
     "demangled",
     "called_runs",
     "raw_runs",
@@ -146,12 +146,12 @@ impl MipShow<'_> {
             "share": profkit_data::share(all.count(function), all.total),
             "heat": all.heat(function).map(|heat| heat.to_string()),
         });
-        with(self.row(function), more)
+        with(self.row(function, all), more)
     }
 
-    fn row(&self, function: &Function) -> Value {
+    fn row(&self, function: &Function, all: &MipNumbers) -> Value {
         let covered = function.blocks.iter().filter(|block| block.runs > 0);
-        let counts_calls = function.modes.entry() != Some(EntryKind::Coverage);
+        let (calls, at_least) = all.calls(function).unzip();
         let spelling = match self.spelling {
             Spelling::Mangled => Spelling::Mangled,
             _ => Spelling::Demangled,
@@ -163,8 +163,8 @@ impl MipShow<'_> {
                 "raw_runs": function.raw_runs,
                 "blocks": function.blocks.len(),
                 "covered_blocks": covered.count(),
-                "calls": counts_calls.then_some(function.calls),
-                "calls_at_least": counts_calls.then(|| function.has_more_calls()),
+                "calls": calls,
+                "calls_at_least": at_least,
                 "order_min": function.order_min,
             }),
         )
@@ -282,6 +282,9 @@ impl Answer for MipShow<'_> {
         let all = MipNumbers::of(self.profile);
         let functions = self.sorted(&all).into_iter().map(|(_, function)| function);
         let functions = functions.take(self.top.unwrap_or(usize::MAX));
-        Rows::new(&COLUMNS, functions.map(|function| self.row(function)))
+        Rows::new(
+            &COLUMNS,
+            functions.map(move |function| self.row(function, &all)),
+        )
     }
 }

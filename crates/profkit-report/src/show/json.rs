@@ -21,9 +21,9 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
 /// The version of the JSON, which new members do not raise.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
-/// A JSON object that is written member by member, each on a line of its own.
+/// A JSON object that is written member by member, with line breaks as all documents of profkit.
 #[derive(Debug)]
 pub(crate) struct Members<W> {
     out: W,
@@ -37,22 +37,20 @@ impl<W: Write> Members<W> {
     }
 
     pub(crate) fn begin(&mut self, head: &Value) -> io::Result<()> {
-        let head = head.to_string();
-        write!(self.out, "{}", head.strip_suffix('}').unwrap_or(&head))
+        let head = indented(head, 0)?;
+        write!(self.out, "{}", head.strip_suffix("\n}").unwrap_or(&head))
     }
 
     pub(crate) fn member(&mut self, name: &str, value: &impl Serialize) -> io::Result<()> {
         self.close()?;
-        write!(self.out, ",\n\"{name}\":")?;
-        serde_json::to_writer(&mut self.out, value)?;
-        Ok(())
+        write!(self.out, ",\n  \"{name}\": {}", indented(value, 1)?)
     }
 
     /// Begins an array, which may stay empty.
     pub(crate) fn array(&mut self, name: &'static str) -> io::Result<()> {
         self.close()?;
         self.open = Some((name, false));
-        write!(self.out, ",\n\"{name}\":[")
+        write!(self.out, ",\n  \"{name}\": [")
     }
 
     /// Writes an element of the array `name` on a line of its own.
@@ -61,15 +59,15 @@ impl<W: Write> Members<W> {
             self.array(name)?;
         }
         let more = self.open.is_some_and(|(_, more)| more);
-        self.out.write_all(if more { b",\n" } else { b"\n" })?;
         self.open = Some((name, true));
-        serde_json::to_writer(&mut self.out, value)?;
-        Ok(())
+        let comma = if more { "," } else { "" };
+        write!(self.out, "{comma}\n    {}", indented(value, 2)?)
     }
 
     fn close(&mut self) -> io::Result<()> {
         match self.open.take() {
-            Some(_) => self.out.write_all(b"\n]"),
+            Some((_, true)) => self.out.write_all(b"\n  ]"),
+            Some((_, false)) => self.out.write_all(b"]"),
             None => Ok(()),
         }
     }
@@ -78,9 +76,15 @@ impl<W: Write> Members<W> {
     pub(crate) fn end(&mut self, errors: &[Value], count: u64) -> io::Result<()> {
         self.member("errors", &errors)?;
         self.member("error_count", &count)?;
-        self.out.write_all(b"}\n")?;
+        self.out.write_all(b"\n}\n")?;
         self.out.flush()
     }
+}
+
+/// A value as text with line breaks, for a place that is `depth` levels deep in a document.
+pub fn indented(value: &impl Serialize, depth: usize) -> io::Result<String> {
+    let text = serde_json::to_string_pretty(value)?;
+    Ok(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
 }
 
 /// Prints JSON.
@@ -110,7 +114,7 @@ impl JsonNames {
             Spelling::WithHashes => names::demangle_with_hashes(name),
             Spelling::Mangled => None,
         };
-        without_nulls(json!({ "name": names::printable(name), "demangled": demangled }))
+        without_nulls(json!({ "function": names::printable(name), "demangled": demangled }))
     }
 
     /// A function as JSON: only its hash if its name is not known, null outside the program.
@@ -253,9 +257,9 @@ impl<W: Write> Printer for JsonPrinter<W> {
         }
         if rest.shares {
             let shares = rest.totals.shares();
-            let shares = shares
-                .iter()
-                .map(|one| json!({ "millionths": one.millionths, "functions": one.functions }));
+            let shares = shares.iter().map(
+                |one| json!({ "share": of_millionths(one.millionths), "functions": one.functions }),
+            );
             out.member("shares", &shares.collect::<Vec<_>>())?;
             out.member("heat", &heat_json(rest.totals.heat))?;
         }
@@ -321,6 +325,7 @@ fn totals_json(totals: &Totals) -> Value {
     let [calls, sizes, vtables] = totals.values.map(value_totals);
     json!({
         "records": totals.records,
+        "sum": number(totals.sum),
         "pseudo_records": totals.pseudo_records,
         "functions_entered": totals.functions_entered,
         "counters_above_zero": totals.counters_above_zero,
@@ -338,7 +343,8 @@ pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
     let value = json!({
         "path": name,
         "size": size,
-        "kind": facts.form.to_string(),
+        "kind": "instrumentation",
+        "form": facts.form.to_string(),
         "version": facts.version,
         "version_word": facts.version.map(|_| format!("{:#018x}", facts.version_word)),
         "written_by_llvm": range(facts.writers.as_ref()),
@@ -374,7 +380,8 @@ fn error_saying(error: &Error, message: &str) -> Value {
 fn summary(summary: &Summary, detailed: bool) -> Value {
     let cutoffs = detailed.then(|| {
         let cutoffs = summary.cutoffs.iter().map(|one| {
-            json!({ "millionths": one.cutoff, "min_count": one.min_count, "counters": one.blocks })
+            let share = of_millionths(one.cutoff);
+            json!({ "share": share, "min_count": one.min_count, "counters": one.blocks })
         });
         cutoffs.collect::<Vec<_>>()
     });
@@ -387,6 +394,11 @@ fn summary(summary: &Summary, detailed: bool) -> Value {
         "max_internal_count": summary.max_internal_count,
         "cutoffs": cutoffs,
     }))
+}
+
+/// A share from 0 to 1 that the profile has in millionths.
+pub(crate) fn of_millionths(share: u64) -> f64 {
+    share as f64 / 1e6
 }
 
 fn value_totals(values: ValueTotals) -> Value {

@@ -113,7 +113,7 @@ pub trait Printer {
 }
 
 const COLUMNS: [&str; 8] = [
-    "name",
+    "function",
     "demangled",
     "guid",
     "hash",

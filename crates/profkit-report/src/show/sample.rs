@@ -1,5 +1,7 @@
 //! Sample profiles as text and as JSON.
-use super::json::{Members, SCHEMA_VERSION, bare_error, heat_json, with, without_nulls};
+use super::json::{
+    JsonNames, Members, SCHEMA_VERSION, bare_error, heat_json, of_millionths, with, without_nulls,
+};
 use super::text::{
     GroupTitles, add_groups, cutoffs_table, hot_and_cold, ranking_table, read_by, top_title,
 };
@@ -13,6 +15,7 @@ use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group};
 use profkit_analysis::samples::{SampleView, numbers, self_samples};
 use profkit_analysis::selection::Selection;
+use profkit_data::ids::FuncHash;
 use profkit_data::sample::gcov::GcovVersion;
 use profkit_data::sample::{
     Function, Location, NameId, ProfileKind, SampleForm, SampleName, Samples,
@@ -25,9 +28,12 @@ use std::io::{self, Write};
 
 const GROUP_TITLES: GroupTitles = ["Functions", "functions", "sampled", "own samples"];
 
-const COLUMNS: [&str; 7] = [
-    "name",
+const COLUMNS: [&str; 10] = [
+    "function",
+    "demangled",
     "context",
+    "guid",
+    "hash",
     "samples",
     "self",
     "max_line",
@@ -360,16 +366,22 @@ impl SampleShow<'_> {
         text + &self.name(function.samples.name)
     }
 
-    fn plain(&self, id: NameId) -> Cow<'_, str> {
-        self.view.name(id, Spelling::Mangled)
+    /// The name of a function as JSON. A profile may have only its hash.
+    fn named(&self, id: NameId) -> Value {
+        let name = self.view.profile.names.get(id);
+        let guid = json!({ "guid": name.guid().to_string() });
+        match name {
+            SampleName::Text(name) => with(JsonNames(self.spelling).named(name), guid),
+            SampleName::Guid(_) => guid,
+        }
     }
 
     fn function_json(&self, function: &Function) -> Value {
         let samples = &function.samples;
-        let callers = function.callers.iter().map(|frame| {
-            let name = json!({ "name": self.plain(frame.name) });
-            with(place_json(frame.location), name)
-        });
+        let callers = function
+            .callers
+            .iter()
+            .map(|frame| with(self.named(frame.name), place_json(frame.location)));
         let own = json!({
             "head": samples.head,
             "self": self_samples(samples),
@@ -383,8 +395,7 @@ impl SampleShow<'_> {
     fn hot_json(&self, function: &Function, total: u128, limits: HeatLimits) -> Value {
         let samples = &function.samples;
         let (numbers, own) = (numbers(samples), self_samples(samples));
-        json!({
-            "name": self.plain(samples.name),
+        let more = json!({
             "samples": number(numbers.sum),
             "share": share(numbers.sum, total),
             "self": own,
@@ -393,11 +404,12 @@ impl SampleShow<'_> {
             "head": samples.head,
             "header_total": samples.total,
             "heat": limits.heat(numbers.max).to_string(),
-        })
+        });
+        with(self.named(samples.name), more)
     }
 
     fn samples_json(&self, samples: &Samples) -> Value {
-        let target = |name, count: u64| json!({ "name": self.plain(name), "count": count });
+        let target = |name, count: u64| with(self.named(name), json!({ "count": count }));
         let lines = samples.body.iter().map(|line| {
             let targets = self.view.targets(samples, line.location).into_iter();
             let targets: Vec<_> = targets.map(|(name, count)| target(name, count)).collect();
@@ -410,16 +422,17 @@ impl SampleShow<'_> {
         let vtables = samples.vtables.iter();
         let vtables = vtables.map(|it| with(place_json(it.location), target(it.name, it.count)));
         let above_zero = |number| Some(number).filter(|number| *number != 0);
-        without_nulls(json!({
-            "name": self.plain(samples.name),
+        let hash = above_zero(samples.checksum);
+        let more = json!({
             "samples": number(numbers(samples).sum),
             "header_total": samples.total,
             "lines": lines.collect::<Vec<_>>(),
-            "checksum": above_zero(samples.checksum),
+            "hash": hash.map(|hash| FuncHash(hash).to_string()),
             "attributes": above_zero(samples.attributes.into()),
             "inlined": some(inlined),
             "vtables": some(vtables),
-        }))
+        });
+        with(self.named(samples.name), more)
     }
 }
 
@@ -535,7 +548,7 @@ impl Answer for SampleShow<'_> {
         if let Some(summary) = self.summary() {
             let cutoffs = self.parts.detailed.then(|| {
                 let cutoffs = summary.cutoffs.iter();
-                let cutoffs = cutoffs.map(|it| json!({ "cutoff": it.cutoff, "min_count": it.min_count, "lines": it.blocks }));
+                let cutoffs = cutoffs.map(|it| json!({ "share": of_millionths(it.cutoff), "min_count": it.min_count, "lines": it.blocks }));
                 cutoffs.collect::<Vec<_>>()
             });
             let (sampled, contexts) = self.view.sampled_and_contexts();

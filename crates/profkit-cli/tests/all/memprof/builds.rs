@@ -92,7 +92,7 @@ fn equal_stacks_of_two_builds_are_one_context() {
     for context in shown["contexts"].as_array().unwrap() {
         for frame in context["stack"].as_array().unwrap() {
             assert!(
-                frame["name"].is_string() && frame["file"].is_string(),
+                frame["function"].is_string() && frame["file"].is_string(),
                 "{frame}"
             );
         }
@@ -118,7 +118,7 @@ fn a_match_finds_exactly_what_was_edited() {
         let args = ["match", "heap.profdata", program, "--format", "json"];
         let found = json(&heap, &args);
         let lost = found["lost_frames"].as_array().unwrap().iter().map(|lost| {
-            let name = lost["name"].as_str().unwrap_or("?");
+            let name = lost["function"].as_str().unwrap_or("?");
             format!(
                 "{name} +{} {}",
                 lost["line_offset"],

@@ -34,7 +34,7 @@ impl Table {
         );
         metadata.insert("profkit.table".to_owned(), self.kind.to_string());
         for (name, value) in &self.properties {
-            metadata.insert(format!("profkit.{name}"), value.clone());
+            metadata.insert(format!("profkit.{name}"), value.to_string());
         }
         let arrays: Vec<ArrayRef> = self
             .columns
@@ -126,7 +126,9 @@ fn array(data: &ColumnData) -> Result<ArrayRef, ArrowError> {
             )?)
         }
         ColumnData::Numbers(numbers) => Arc::new(UInt64Array::from(numbers.clone())),
-        ColumnData::SomeNumbers(numbers) => Arc::new(UInt64Array::from(numbers.clone())),
+        ColumnData::SomeNumbers(numbers) | ColumnData::Hashes(numbers) => {
+            Arc::new(UInt64Array::from(numbers.clone()))
+        }
         ColumnData::Fractions(numbers) => Arc::new(Float64Array::from(numbers.clone())),
         ColumnData::Stacks(stacks) => stack_array(stacks),
     })

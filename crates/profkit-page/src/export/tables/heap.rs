@@ -1,7 +1,7 @@
 //! The table of a heap profile.
 use super::{ColumnData, NoTable, SharedTexts, StackColumn, Table, TableKind};
 use crate::export::StackFrame;
-use profkit_analysis::heap::{HeapProfile, access_density};
+use profkit_analysis::heap::{HeapProfile, access_density, average};
 use profkit_data::memprof::{Field, Hotness, Thresholds};
 use rustc_hash::FxHashMap;
 
@@ -25,12 +25,14 @@ impl Table {
         }
         let mut table = Table::new(file, kind, "heap");
         let mut hotness = SharedTexts::default();
-        let mut numbers = [(); 3].map(|()| Vec::new());
+        let mut numbers = [(); 2].map(|()| Vec::new());
+        let mut lifetimes = Vec::new();
         let (mut accesses, mut densities) = (Vec::new(), Vec::new());
         let mut stacks = StackColumn::default();
         let mut known: FxHashMap<StackFrame, u32> = FxHashMap::default();
-        for context in heap.profile.allocations_by_stack() {
-            let row = [Field::TotalSize, Field::AllocCount, Field::TotalLifetime];
+        for context in heap.profile.contexts() {
+            let row = [Field::TotalSize, Field::AllocCount];
+            lifetimes.push(Some(average(&context.block, Field::TotalLifetime)));
             for (column, field) in numbers.iter_mut().zip(row) {
                 column.push(context.block.get(field));
             }
@@ -54,14 +56,15 @@ impl Table {
             stacks.stacks.push(frames);
         }
         table.push("stack", ColumnData::Stacks(stacks));
-        let names = ["bytes", "allocations", "lifetime_ms"];
+        let names = ["bytes", "allocations"];
         for (name, column) in names.into_iter().zip(numbers) {
             table.push(name, ColumnData::Numbers(column));
         }
+        table.push("average_lifetime_ms", ColumnData::Fractions(lifetimes));
         table.push("accesses", ColumnData::SomeNumbers(accesses));
         let densities = ColumnData::Fractions(densities);
         table.push("lifetime_access_density", densities);
-        table.push("hotness", ColumnData::Shared(hotness));
+        table.push("heat", ColumnData::Shared(hotness));
         Ok(table)
     }
 }

@@ -1,12 +1,13 @@
 //! Tables of instrumentation profiles.
-use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, clamped, texts};
+use super::{ColumnData, NoTable, Property, SharedTexts, Table, TableKind, clamped, texts};
 use profkit_abi::value_kind;
 use profkit_analysis::faults::Faults;
+use profkit_analysis::heat::HeatLimits;
 use profkit_analysis::instr::{InstrTable, Totals, numbers};
 use profkit_analysis::names::printable;
 use profkit_analysis::ranking::{FunctionOrder, Ranking};
-use profkit_data::ids::NameRef;
-use profkit_data::instr::Record;
+use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::{InstrKind, Record};
 use profkit_data::summary::Summary;
 
 const HAS: &[TableKind] = &[
@@ -30,9 +31,11 @@ impl Table {
         profile: &InstrTable<'_>,
     ) -> Result<(Self, Faults), NoTable> {
         let mut table = Table::new(file, kind, "instrumentation");
+        let names = profile.facts.instrumentation.names();
+        let names = names.map(str::to_owned).collect();
         table
             .properties
-            .push(("instrumentation", profile.facts.instrumentation.to_string()));
+            .push(("instrumentation", Property::List(names)));
         let mut faults = profile.damage.clone();
         match kind {
             TableKind::Functions => table.functions(profile),
@@ -60,7 +63,9 @@ impl Table {
     }
 
     fn functions(&mut self, profile: &InstrTable<'_>) {
-        let mut totals = Totals::new(Ranking::new(FunctionOrder::Sum, 0, false), false);
+        let kind = profile.facts.instrumentation;
+        let two_stages = kind.contains(InstrKind::CONTEXT_SENSITIVE);
+        let mut totals = Totals::new(Ranking::new(FunctionOrder::Sum, 0, false), two_stages);
         let (mut guids, mut hashes) = (Vec::new(), Vec::new());
         let (mut counters, mut entries, mut sums, mut most) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -83,20 +88,31 @@ impl Table {
                 most.push(has_counts.then_some(numbers.max));
             })
         });
-        let (summary, _) = totals.finish();
+        let (summary, second) = totals.finish();
+        let limits = [&summary, second.as_ref().unwrap_or(&summary)].map(HeatLimits::of);
+        let mut heat = SharedTexts::default();
+        for (largest, &hash) in most.iter().zip(&hashes) {
+            let [first, second] = &limits;
+            let in_second = two_stages && FuncHash(hash).is_context_sensitive();
+            let limits = if in_second { second } else { first };
+            heat.push(&largest.map_or_else(String::new, |one| limits.heat(one).to_string()));
+        }
         let shares = most
             .iter()
             .map(|most| share(&summary, most.unwrap_or(0)))
             .collect();
-        self.push("name", name);
+        self.push("function", name);
         self.push("demangled", demangled);
-        self.push("guid", ColumnData::Numbers(guids));
-        self.push("hash", ColumnData::Numbers(hashes));
+        self.push_hashes("guid", guids);
+        self.push_hashes("hash", hashes);
         self.push("counters", ColumnData::Numbers(counters));
         self.push("entry", ColumnData::SomeNumbers(entries));
         self.push("max", ColumnData::SomeNumbers(most));
         self.push("sum", ColumnData::SomeNumbers(sums));
-        self.push("hot_percentile", ColumnData::Fractions(shares));
+        self.push("cutoff", ColumnData::Fractions(shares));
+        if profile.facts.instrumentation.counts_executions() {
+            self.push("heat", ColumnData::Shared(heat));
+        }
     }
 
     fn counters(&mut self, profile: &InstrTable<'_>) {
@@ -115,7 +131,7 @@ impl Table {
             }
         });
         self.push("function", ColumnData::Shared(functions));
-        self.push("hash", ColumnData::Numbers(hashes));
+        self.push_hashes("hash", hashes);
         self.push("index", ColumnData::Numbers(indexes));
         self.push("count", ColumnData::Numbers(counts));
     }
@@ -145,7 +161,7 @@ impl Table {
         });
         let [functions, kinds, targets] = texts;
         self.push("function", ColumnData::Shared(functions));
-        self.push("hash", ColumnData::Numbers(hashes));
+        self.push_hashes("hash", hashes);
         self.push("kind", ColumnData::Shared(kinds));
         self.push("site", ColumnData::Numbers(sites));
         self.push("value", ColumnData::Numbers(values));
@@ -190,11 +206,11 @@ fn kind_text(kind: u32) -> &'static str {
     }
 }
 
-/// Returns the smallest percentage in the summary whose minimum count is not above `count`. So `count` belongs to the
-/// hottest counters that make up this percentage of all counts. `None` if `count` is 0, or if the summary has no such
-/// percentage.
+/// Returns the smallest share in the summary whose minimum count is not above `count`, from 0 to 1. So `count` belongs to
+/// the hottest counters that make up this share of all counts. `None` if `count` is 0, or if the summary has no such
+/// share.
 pub(super) fn share(summary: &Summary, count: u64) -> Option<f64> {
     let mut rows = summary.cutoffs.iter();
     let row = rows.find(|row| count > 0 && row.min_count <= count)?;
-    Some(row.cutoff as f64 / MILLION * 100.0)
+    Some(row.cutoff as f64 / MILLION)
 }

@@ -1,5 +1,6 @@
 //! Tables of MIP profiles.
-use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, texts};
+use super::{ColumnData, NoTable, Property, SharedTexts, Table, TableKind, texts};
+use profkit_analysis::mip_numbers::MipNumbers;
 use profkit_analysis::names::printable;
 use profkit_analysis::order::by_mean;
 use profkit_data::mip::MipProfile;
@@ -12,8 +13,9 @@ impl Table {
     /// # Errors
     /// If MIP profiles have no such table.
     pub fn of_mip(file: &str, kind: TableKind, profile: &MipProfile) -> Result<Self, NoTable> {
-        let mut table = Table::new(file, kind, "MIP");
-        table.properties.push(("runs", profile.runs.to_string()));
+        let mut table = Table::new(file, kind, "mip");
+        let runs = Property::Text(profile.runs.to_string());
+        table.properties.push(("runs", runs));
         match kind {
             TableKind::Functions => table.called(profile),
             TableKind::Counters => table.blocks(profile),
@@ -31,19 +33,23 @@ impl Table {
 
     fn called(&mut self, profile: &MipProfile) {
         let mut files = SharedTexts::default();
-        let (mut numbers, mut lines) = ([(); 7].map(|()| Vec::new()), Vec::new());
+        let (mut numbers, mut lines) = ([(); 4].map(|()| Vec::new()), Vec::new());
+        let (mut hashes, mut calls, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
+        let (all, mut heat) = (MipNumbers::of(profile), SharedTexts::default());
         let [name, demangled] = texts::spelled(|symbol| {
             for function in profile.functions.iter().filter(|one| !one.is_part()) {
                 symbol(&function.name);
                 let covered = function.blocks.iter().filter(|block| block.runs > 0);
+                hashes.push(function.signature.into());
+                let (count, at_least) = all.calls(function).unzip();
+                calls.push(count);
+                bounds.push(at_least.map(u64::from));
+                heat.push(&all.heat(function).unwrap_or_default().to_string());
                 let row = [
-                    function.signature.into(),
                     function.blocks.len() as u64,
                     covered.count() as u64,
                     function.called_runs,
                     function.raw_runs,
-                    function.calls,
-                    function.has_more_calls().into(),
                 ];
                 for (column, number) in numbers.iter_mut().zip(row) {
                     column.push(number);
@@ -58,19 +64,17 @@ impl Table {
                 );
             }
         });
-        self.push("name", name);
+        self.push("function", name);
         self.push("demangled", demangled);
-        let names = [
-            "hash",
-            "blocks",
-            "covered_blocks",
-            "called_runs",
-            "raw_runs",
-            "calls",
-            "calls_at_least",
-        ];
+        self.push_hashes("hash", hashes);
+        let names = ["blocks", "covered_blocks", "called_runs", "raw_runs"];
         for (name, column) in names.into_iter().zip(numbers) {
             self.push(name, ColumnData::Numbers(column));
+        }
+        self.push("calls", ColumnData::SomeNumbers(calls));
+        self.push("calls_at_least", ColumnData::SomeNumbers(bounds));
+        if all.has_calls {
+            self.push("heat", ColumnData::Shared(heat));
         }
         self.push("file", ColumnData::Shared(files));
         self.push("line", ColumnData::SomeNumbers(lines));
@@ -89,7 +93,7 @@ impl Table {
             }
         }
         self.push("function", ColumnData::Shared(functions));
-        self.push("hash", ColumnData::Numbers(hashes));
+        self.push_hashes("hash", hashes);
         self.push("index", ColumnData::Numbers(indexes));
         self.push("count", ColumnData::Numbers(counts));
     }

@@ -1,6 +1,8 @@
 //! Tables as CSV and as a JSON document.
-use super::{ColumnData, TABLES_VERSION, Table};
+use super::{ColumnData, Property, TABLES_VERSION, Table};
 use crate::export::StackFrame;
+use profkit_data::ids::FuncHash;
+use profkit_report::show::json::indented;
 use profkit_report::{RowForm, RowWriter};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
@@ -24,17 +26,23 @@ impl Table {
         head.insert("schema_version".to_owned(), TABLES_VERSION.into());
         head.insert("table".to_owned(), self.kind.to_string().into());
         for (name, value) in &self.properties {
-            head.insert((*name).to_owned(), value.as_str().into());
+            let value = match value {
+                Property::Text(text) => text.as_str().into(),
+                Property::List(texts) => texts.iter().map(String::as_str).collect(),
+            };
+            head.insert((*name).to_owned(), value);
         }
-        let head = Value::Object(head).to_string();
+        let head = indented(&Value::Object(head), 0)?;
         // The rows are written one by one. A single JSON value with all rows would take much memory.
-        let open = head.strip_suffix('}').unwrap_or(&head);
-        write!(out, "{open},\"rows\":[")?;
+        let open = head.strip_suffix("\n}").unwrap_or(&head);
+        write!(out, "{open},\n  \"rows\": [")?;
         for row in 0..self.len() {
             let comma = if row > 0 { "," } else { "" };
-            write!(out, "{comma}\n{}", Value::Object(self.row(row, false)))?;
+            let row = indented(&Value::Object(self.row(row, false)), 2)?;
+            write!(out, "{comma}\n    {row}")?;
         }
-        writeln!(out, "\n]}}")?;
+        let end = if self.is_empty() { "" } else { "\n  " };
+        writeln!(out, "{end}]\n}}")?;
         out.flush()
     }
 
@@ -48,6 +56,10 @@ impl Table {
                 ColumnData::Numbers(numbers) => numbers.get(row).map(|&number| number.into()),
                 ColumnData::SomeNumbers(numbers) => {
                     numbers.get(row).copied().flatten().map(Value::from)
+                }
+                ColumnData::Hashes(hashes) => {
+                    let hash = hashes.get(row).copied().flatten();
+                    hash.map(|hash| FuncHash(hash).to_string().into())
                 }
                 ColumnData::Fractions(numbers) => {
                     numbers.get(row).copied().flatten().map(Value::from)

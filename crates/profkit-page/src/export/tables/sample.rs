@@ -1,8 +1,9 @@
 //! Tables of sample profiles.
 use super::instr::share;
 use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, clamped, texts};
+use profkit_analysis::heat::HeatLimits;
 use profkit_analysis::names::Spelling;
-use profkit_analysis::samples::{SampleView, numbers};
+use profkit_analysis::samples::{SampleView, numbers, self_samples};
 use profkit_data::ids::NameRef;
 use profkit_data::sample::{Frame, Function, NameId, SampleName, Samples};
 use profkit_report::show::sample::place;
@@ -33,6 +34,9 @@ impl Table {
 
     fn sampled(&mut self, view: &SampleView<'_>) {
         let summary = view.summary();
+        let limits = HeatLimits::of(&summary);
+        let mut heat = SharedTexts::default();
+        let (mut own, mut headers) = (Vec::new(), Vec::new());
         let mut contexts = SharedTexts::default();
         let (mut guids, mut checksums) = (Vec::new(), Vec::new());
         let (mut entries, mut sums, mut most, mut shares) =
@@ -53,17 +57,23 @@ impl Table {
                 most.push(numbers.max);
                 sums.push(clamped(numbers.sum));
                 shares.push(share(&summary, numbers.max));
+                heat.push(&limits.heat(numbers.max).to_string());
+                own.push(self_samples(&function.samples));
+                headers.push(function.samples.total);
             }
         });
-        self.push("name", name);
+        self.push("function", name);
         self.push("demangled", demangled);
         self.push("context", ColumnData::Shared(contexts));
-        self.push("guid", ColumnData::Numbers(guids));
-        self.push("hash", ColumnData::SomeNumbers(checksums));
-        self.push("entry", ColumnData::Numbers(entries));
-        self.push("max", ColumnData::Numbers(most));
-        self.push("sum", ColumnData::Numbers(sums));
-        self.push("hot_percentile", ColumnData::Fractions(shares));
+        self.push_hashes("guid", guids);
+        self.push("hash", ColumnData::Hashes(checksums));
+        self.push("head", ColumnData::Numbers(entries));
+        self.push("max_line", ColumnData::Numbers(most));
+        self.push("samples", ColumnData::Numbers(sums));
+        self.push("self", ColumnData::Numbers(own));
+        self.push("header_total", ColumnData::Numbers(headers));
+        self.push("cutoff", ColumnData::Fractions(shares));
+        self.push("heat", ColumnData::Shared(heat));
     }
 
     fn lines(&mut self, view: &SampleView<'_>) {

@@ -96,6 +96,8 @@ fn heap() -> Table {
         version: None,
         portable: false,
         damage: Faults::default(),
+        indexed_version: None,
+        binaries: Default::default(),
     };
     Table::of_heap("a.yaml", TableKind::Contexts, &heap, &Thresholds::default()).expect("contexts")
 }

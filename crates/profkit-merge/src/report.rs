@@ -56,14 +56,14 @@ pub struct Report {
     /// release may be unable to read it: `IndexedWriteOptions::for_llvm` chooses a version for a release.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
-    /// The oldest scheme of names and hashes that all IR profiles among the inputs can have, by the releases that write
-    /// their versions; `None` without IR profiles that have functions.
-    #[serde(skip)]
-    pub oldest_ir_scheme: Option<IrScheme>,
     /// The functions that programs of different build ids have in common, with the same name and hash: their counts are
     /// added up. `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedFunctions>,
+    /// The oldest scheme of names and hashes that all IR profiles among the inputs can have, by the releases that write
+    /// their versions; `None` without IR profiles that have functions.
+    #[serde(skip)]
+    pub oldest_ir_scheme: Option<IrScheme>,
     /// The part of the report that only MIP merges have; `None` for other merges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,

@@ -1,5 +1,6 @@
 //! `profkit match` of heap profiles: which allocation contexts binaries still have.
-use super::MatchArgs;
+use super::{MatchArgs, programs_of};
+use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, must_exist};
 use crate::memprof::heap::Heap;
 use crate::print;
@@ -9,7 +10,7 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
 use profkit_merge::files::Input;
 use profkit_object::debug_files::DebugFolders;
-use profkit_report::heap::HeapMatchReport;
+use profkit_report::heap::{HeapMatchReport, HeapView};
 use profkit_report::quoted;
 
 /// Whether a profile is compared as a heap profile: it is nothing else, or it was asked for.
@@ -23,17 +24,20 @@ pub fn is_heap_profile(data: &[u8]) -> bool {
 }
 
 pub fn compare(args: &MatchArgs, input: &Input) -> exit::Result {
-    if detect(input) == FileKind::MemProfRaw {
-        let profile = quoted(input.name());
-        return Err(Failure::usage(format_args!(
-            "{}: a raw heap profile holds addresses, which only the build that ran can explain",
-            input.name()
-        ))
-        .with_hint(format_args!(
-            "write a profile with functions first: `profkit merge {profile} --binaries PROGRAM --portable -o heap.profdata`"
-        )));
-    }
-    let shown = Heap::open(&Default::default(), input, FrameRule::Compiler)?;
+    let is_raw = detect(input) == FileKind::MemProfRaw;
+    let binaries = match is_raw {
+        true => programs_of(args),
+        false => BinaryArgs::default(),
+    };
+    let shown = Heap::open(&binaries, input, FrameRule::Compiler).map_err(|failure| match is_raw {
+        true => {
+            let profile = quoted(input.name());
+            failure.with_hint(format_args!(
+                "a raw heap profile holds addresses, which only the build that ran can explain: name it too, or write a profile with functions first: `profkit merge {profile} --binaries PROGRAM --portable -o heap.profdata`"
+            ))
+        }
+        false => failure,
+    })?;
     let folders = DebugFolders {
         folders: args.debug_file_directory.clone(),
     };
@@ -59,7 +63,10 @@ pub fn compare(args: &MatchArgs, input: &Input) -> exit::Result {
         false => Spelling::default(),
     };
     let report = HeapMatchReport {
-        view: heap.view(input, spelling),
+        view: HeapView {
+            whole_stacks: true,
+            ..heap.view(input, spelling)
+        },
         programs: &programs,
         result: &result,
         top: args.top,

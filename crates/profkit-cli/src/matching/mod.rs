@@ -72,7 +72,7 @@ pub struct MatchArgs {
     memory: bool,
 
     /// List at most this many of the hot functions, or of the frames and contexts, that are lost
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
 
     /// Exit with code 3 if less than this share of all counts is of matched functions, in percent; of heap profiles: of
@@ -104,6 +104,13 @@ pub fn run(args: &MatchArgs) -> exit::Result {
 fn compare(args: &MatchArgs) -> exit::Result {
     match Profiles::find(&args.profile) {
         Ok(Profiles::One(input)) => compare_one(args, &input),
+        Ok(Profiles::Many(list)) if only_heaps(&list) => {
+            // Contexts are compared as one profile: the same ones are in the dumps of many runs.
+            let paths = [args.profile.clone()];
+            let opened = crate::io::open_profiles(&paths, &[], Some(&programs_of(args)))?;
+            let status = heap::compare(args, &opened.input)?;
+            Ok(opened.then(status))
+        }
         Ok(Profiles::Many(list)) => compare_all(args, &list),
         Err(ProfilesError::Read(error)) => Err(error.into()),
         Err(ProfilesError::List(error)) => Err(error.into()),
@@ -213,12 +220,7 @@ fn with_functions(args: &MatchArgs, name: &str, bytes: &[u8]) -> exit::Result<Op
     if !needs_binary(bytes) {
         return Ok(None);
     }
-    let is_binary = |path: &&PathBuf| path.is_dir() || !is_profile(path);
-    let binaries = BinaryArgs {
-        binaries: args.binaries.iter().filter(is_binary).cloned().collect(),
-        debug_file_directory: args.debug_file_directory.clone(),
-        ..BinaryArgs::default()
-    };
+    let binaries = programs_of(args);
     if binaries.binaries.is_empty() {
         return Ok(None);
     }
@@ -227,6 +229,25 @@ fn with_functions(args: &MatchArgs, name: &str, bytes: &[u8]) -> exit::Result<Op
         status: Status::Done,
     };
     Ok(Some(complete(opened, &binaries)?.input))
+}
+
+/// The binaries of the command line, in which the programs of raw profiles are searched by build id.
+pub fn programs_of(args: &MatchArgs) -> BinaryArgs {
+    let is_binary = |path: &&PathBuf| path.is_dir() || !is_profile(path);
+    BinaryArgs {
+        binaries: args.binaries.iter().filter(is_binary).cloned().collect(),
+        debug_file_directory: args.debug_file_directory.clone(),
+        ..BinaryArgs::default()
+    }
+}
+
+/// Whether a folder or list has heap profiles alone.
+fn only_heaps(list: &profkit_merge::files::InputList) -> bool {
+    let is_heap = |index: usize| {
+        let data = list.open(index, &mut Vec::new());
+        data.is_ok_and(|data| heap::is_heap_profile(data.as_ref()))
+    };
+    !list.files.is_empty() && (0..list.files.len()).all(is_heap)
 }
 
 fn is_profile(path: &Path) -> bool {

@@ -76,6 +76,10 @@ impl Heap {
                 None if loaded.dumps() > 0 && !binaries.is_used() => Failure::usage(
                     "raw heap profiles hold addresses only: use --binaries to name the programs and libraries that ran",
                 ),
+                None if loaded.total.contexts > 0 => Failure::input(format_args!(
+                    "{}: debug info of the binaries covers no frame of the heap profile",
+                    input.name()
+                )),
                 None => Failure::input(format_args!(
                     "{}: the heap profile has no contexts",
                     input.name()

@@ -199,12 +199,12 @@ impl MergeJob for Job<'_> {
             if let Some(supplement) = &self.supplement {
                 supplement.correct(&mut one.profile, notes);
             }
+            notes.extend(self.note_without_build_id(&one));
             if let Form::Indexed(Version::Release(release)) | Form::Text(Some(release)) = self.form
             {
                 let fitted = fit_to_release(&mut one.profile, release, report.oldest_ir_scheme);
                 notes.extend(fitted_notes(&fitted, release));
             }
-            notes.extend(self.note_without_build_id(&one));
             let kept = record_remarks(&doctor::Remarks::of(&one.profile));
             notes.extend(kept.into_iter().map(|remark| format!("kept: {remark}")));
             let encoding = self.encoding(report, &one.profile, notes);

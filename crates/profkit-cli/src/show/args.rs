@@ -1,8 +1,10 @@
 //! Arguments of `profkit show`.
 use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
+use crate::exit::Result;
 use crate::memprof::show::HeapArgs;
 use crate::print::{Format, ROW_FORMATS};
+use crate::spelling::patterns;
 use clap::Args;
 use profkit_analysis::heap::ContextOrder;
 use profkit_analysis::names::Spelling;
@@ -94,6 +96,10 @@ pub struct ShowArgs {
     #[arg(long, value_name = "TEXT")]
     pub function_contains: Vec<String>,
 
+    /// Show functions whose name, mangled or demangled, matches this regular expression; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    pub function_regex: Vec<String>,
+
     /// Show the counters of functions
     #[arg(long)]
     pub counts: bool,
@@ -178,17 +184,19 @@ pub struct ShowArgs {
 }
 
 impl ShowArgs {
-    pub fn selection(&self) -> Selection {
-        Selection {
+    pub fn selection(&self) -> Result<Selection> {
+        Ok(Selection {
             all: self.functions || (self.shows_functions() || self.by.is_some()) && !self.filters(),
             names: self.function.clone(),
             parts: self.function_contains.clone(),
-            ..Selection::default()
-        }
+            patterns: patterns("--function-regex", &self.function_regex)?,
+        })
     }
 
     pub fn filters(&self) -> bool {
-        !self.function.is_empty() || !self.function_contains.is_empty()
+        !self.function.is_empty()
+            || !self.function_contains.is_empty()
+            || !self.function_regex.is_empty()
     }
 
     fn asks_for_details(&self) -> bool {
@@ -239,6 +247,7 @@ impl ShowArgs {
         !self.filters()
             || self.functions
             || !self.function_contains.is_empty()
+            || !self.function_regex.is_empty()
             || self.top.is_some()
             || self.detailed_summary
     }

@@ -85,10 +85,11 @@ const PROFILES: &[Kind] = &[
 ];
 
 /// The options that do not fit all kinds of profiles, each with the kinds that it fits.
-const FITS: [(&str, &[Kind]); 30] = [
+const FITS: [(&str, &[Kind]); 32] = [
     ("functions", NAMED),
     ("function", NAMED),
     ("function-contains", NAMED),
+    ("function-regex", NAMED),
     ("counts", INSTR),
     ("targets", INSTR),
     ("memop-sizes", INSTR),
@@ -108,6 +109,7 @@ const FITS: [(&str, &[Kind]); 30] = [
     ("folded", WITH_STACKS),
     ("flamegraph", WITH_STACKS),
     ("flamegraph-weight", HEAP),
+    ("whole-stacks", HEAP),
     ("cold-density", HEAP),
     ("cold-lifetime", HEAP),
     ("hot-density", HEAP),

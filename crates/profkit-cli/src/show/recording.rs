@@ -137,7 +137,7 @@ fn show(args: &ShowArgs, opened: &RecordingFiles<'_>, recording: &Recording<'_>)
         print::notes(unnamed_notes(&stacks));
         return opened.finish(recording);
     }
-    let selection = args.filters().then(|| args.selection());
+    let selection = args.filters().then(|| args.selection()).transpose()?;
     let all = args.functions || args.format != print::Format::Text;
     let usual = if all { usize::MAX } else { MOST_FUNCTIONS };
     let figures = recording.figures();

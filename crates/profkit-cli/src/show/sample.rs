@@ -34,7 +34,7 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
         view: &view,
         spelling: args.spelling(),
         parts: &SampleParts {
-            selection: args.selection(),
+            selection: args.selection()?,
             functions: args.shows_functions(),
             sections: args.sections,
             symbols: args.symbols,
@@ -52,5 +52,8 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
 fn finish(args: &ShowArgs, input: &Input, view: &SampleView<'_>) -> exit::Result {
     let notes = notes(view).into_iter();
     print::notes(notes.map(|note| format!("{}: {note}", input.name())));
-    super::finish(args, input, &view.faults(), &view.missing(&args.function))
+    let selection = args.selection()?;
+    let any = !args.filters() || view.selects_any(&selection);
+    let missing = view.missing(&args.function);
+    super::finish(args, input, &view.faults(), &missing, any)
 }

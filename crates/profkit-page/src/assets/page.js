@@ -273,8 +273,8 @@ class Profile {
       for (; to < this.count && flags[to] & 32 && this.name(to) === name; to++) {
         all.sum += this.sum[to];
         all.entry += this.entry[to];
-        all.max = max(all.max, this.max[to]);
-        all.band = max(all.band, this.band(to));
+        all.max = Math.max(all.max, this.max[to]);
+        all.band = Math.max(all.band, this.band(to));
         all.count++;
       }
       if (all.count > 1) this.united.set(i, all);

@@ -82,7 +82,7 @@ fn an_empty_profile_is_dropped_and_the_others_are_merged() {
     warning: empty: dropped: the profile is empty (MemProf YAML): expected records under HeapProfileRecords or DataAccessProfiles
     hint: leave the file out, or write it again from a profile with a MemProf section
 
-    wrote out (768 bytes, indexed version 13): 0 functions from 1 of 2 files (292 bytes)
+    wrote out (768 bytes, indexed version 13): 1 heap context from 1 of 2 files (292 bytes)
 
     Files
       kept     1

@@ -8,18 +8,24 @@ use std::process::Command;
 /// Contexts, allocations and bytes.
 type Totals = [u64; 3];
 
-/// Adds up the blocks of a dump of version 5, without profkit. A block is a stack id and a packed record: the number of
-/// allocations is its first field, and the bytes come after four fields more.
+/// Adds up the blocks of a dump of version 5, without profkit. A block is a stack id and a packed record of 144 bytes: the
+/// number of allocations is its first field, the bytes come after four fields more, and the number of the histogram's
+/// elements, of two bytes each, which follow the record, is before the last field.
 fn totals_of_dump(dump: &[u8]) -> Totals {
-    let word = |at: usize| u64::from_le_bytes(dump[at..at + 8].try_into().unwrap());
-    let (blocks, stacks) = (word(32) as usize, word(40) as usize);
-    assert_eq!(word(8), 5, "the version");
-    let count = word(blocks) as usize;
-    let size = (stacks - blocks - 8) / count;
-    let mut totals = [count as u64, 0, 0];
-    for block in dump[blocks + 8..].chunks(size).take(count) {
-        totals[1] += u64::from(u32::from_le_bytes(block[8..12].try_into().unwrap()));
-        totals[2] += u64::from_le_bytes(block[36..44].try_into().unwrap());
+    let number = |at: usize, len: usize| {
+        let mut bytes = [0; 8];
+        bytes[..len].copy_from_slice(&dump[at..at + len]);
+        u64::from_le_bytes(bytes)
+    };
+    assert_eq!(number(8, 8), 5, "the version");
+    let blocks = number(32, 8) as usize;
+    let mut totals = [number(blocks, 8), 0, 0];
+    let mut at = blocks + 8;
+    for _ in 0..totals[0] {
+        let record = at + 8;
+        totals[1] += number(record, 4);
+        totals[2] += number(record + 28, 8);
+        at = record + 144 + 2 * number(record + 132, 4) as usize;
     }
     totals
 }
@@ -213,5 +219,45 @@ fn every_view_has_the_totals_of_the_dump() {
         &llvm,
         &["-mllvm", "-memprof-histogram", "-s"],
         "heap_threads.cpp",
+    );
+}
+
+#[test]
+fn a_raw_dump_is_matched_with_the_build_that_ran() {
+    let llvm = or_skip!(heap_llvm(22));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(
+        Command::new(llvm.clangxx())
+            .args(HEAP_FLAGS)
+            .args(HEAP_LINK_FLAGS)
+            .arg(programs().join("heap_threads.cpp"))
+            .args(["-pthread", "-o", "x"])
+            .current_dir(folder),
+    );
+    run_profiled(folder, "x", "x");
+    let compared = |profile: &str| -> Value {
+        serde_json::from_str(&out(folder, &["match", profile, "x", "--format=json"])).unwrap()
+    };
+    let one = compared("x.memprofraw");
+    assert_eq!(one["kept"], one["total"], "{one}");
+    // The dumps of a folder are one profile.
+    std::fs::create_dir(folder.join("runs")).unwrap();
+    for run in ["1.memprofraw", "2.memprofraw"] {
+        std::fs::copy(folder.join("x.memprofraw"), folder.join("runs").join(run)).unwrap();
+    }
+    let both = compared("runs");
+    let (one, both) = (totals_of(&one["total"]), totals_of(&both["total"]));
+    assert_eq!([one[0], 2 * one[1], 2 * one[2]], both);
+    // A program that did not run explains nothing.
+    let other = profkit(
+        folder,
+        &["match", "x.memprofraw", env!("CARGO_BIN_EXE_profkit")],
+    );
+    assert_eq!(other.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&other.stderr);
+    assert!(
+        said.contains("only the build that ran can explain"),
+        "{said}"
     );
 }

@@ -217,8 +217,8 @@ pub mod diff {
 /// What a file is and what is wrong with it.
 pub mod doctor {
     pub use profkit_analysis::doctor::{
-        Advice, Counts, Diagnosis, Group, Groups, Hint, MipContents, Readers, Support, Survey,
-        Verdict, What, examine,
+        Advice, Counts, Diagnosis, Group, Groups, Hint, MipContents, Readers, Remarks, Support,
+        Survey, Verdict, What, examine,
     };
 }
 

@@ -1,5 +1,6 @@
 //! Examines one file and finds its faults.
 use super::compatibility::{self, Support};
+use super::remarks::Remarks;
 use super::what::{Advice, What};
 use super::{checks, heap, mip, sample};
 use crate::faults::Faults;
@@ -64,6 +65,8 @@ pub struct Diagnosis {
     pub nameless: u64,
     /// The number of records whose value data are lost.
     pub without_values: u64,
+    /// What is odd about the records although the file is not damaged.
+    pub remarks: Remarks,
     /// The build ids of the programs that wrote the profile.
     pub binary_ids: Vec<BuildId>,
     /// What LLVM releases can do with the file; empty if that is not known.
@@ -87,6 +90,7 @@ impl Diagnosis {
             functions_stated: None,
             nameless: 0,
             without_values: 0,
+            remarks: Remarks::default(),
             binary_ids: Vec::new(),
             support: Vec::new(),
             damage: Faults::default(),
@@ -245,6 +249,7 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
                 } else {
                     diagnosis.functions += 1;
                     diagnosis.nameless += u64::from(record.name.is_empty());
+                    diagnosis.remarks.add(reader.kind(), &record);
                 }
             }
             Err(error) => diagnosis.add(error),
@@ -284,6 +289,7 @@ fn indexed(
             Ok(()) => {
                 diagnosis.functions += 1;
                 resummed.add(&record);
+                diagnosis.remarks.add(reader.kind(), &record);
                 let offset = reader.record_offset();
                 if let Some(error) = checks::key_hash(&record, offset) {
                     diagnosis.add(error);
@@ -338,6 +344,7 @@ fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource, data: &[u8]) {
             Ok(()) => {
                 diagnosis.functions += 1;
                 oldest = oldest.max(compatibility::oldest_for_record(&record));
+                diagnosis.remarks.add(reader.kind(), &record);
                 if let Some(error) = checks::implausible_counter(&record) {
                     diagnosis.add(error);
                 }

@@ -1,5 +1,5 @@
 //! Sums over the records of a profile. The memory does not grow with the number of records.
-use crate::doctor::oldest_for_record;
+use crate::doctor::{is_full_site, oldest_for_record};
 use crate::heat::{HeatCounts, HeatLimits};
 use crate::names;
 use crate::ranking::{FunctionNumbers, FunctionOrder, Ranking};
@@ -85,6 +85,8 @@ pub struct ValueTotals {
     pub sites_with_values: u64,
     /// The number of values at all sites.
     pub values: u64,
+    /// The number of sites with as many values as LLVM's runtime or a merge keeps: others may be missing.
+    pub full_sites: u64,
 }
 
 impl Totals {
@@ -130,6 +132,8 @@ impl Totals {
             totals.values += sites.entries().len() as u64;
             let with_values = sites.sites().filter(|site| !site.is_empty()).count();
             totals.sites_with_values += with_values as u64;
+            let full = sites.sites().filter(|site| is_full_site(site.len()));
+            totals.full_sites += full.count() as u64;
         }
         self.bitmap_records += u64::from(!record.bitmap.is_empty());
         self.bitmap_bytes += record.bitmap.len() as u64;

@@ -5,6 +5,7 @@ use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
 use crate::print::grouped;
+use profkit_analysis::doctor;
 use profkit_analysis::heap::{ProgramFrames, complete_section};
 use profkit_analysis::instr::fit_to_release;
 use profkit_data::ids::program_name;
@@ -16,6 +17,7 @@ use profkit_data::releases::{FrontEndScheme, Release};
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
 use profkit_merge::{Inputs, MergeOptions, MergedProfile, Reason, Report, merge_instr};
+use profkit_report::doctor::record_remarks;
 use profkit_report::heap::completed_notes;
 use profkit_report::merge::fitted_notes;
 use std::fs;
@@ -203,6 +205,8 @@ impl MergeJob for Job<'_> {
                 let fitted = fit_to_release(&mut one.profile, release, report.oldest_ir_scheme);
                 notes.extend(fitted_notes(&fitted, release));
             }
+            let kept = record_remarks(&doctor::Remarks::of(&one.profile));
+            notes.extend(kept.into_iter().map(|remark| format!("kept: {remark}")));
             let encoding = self.encoding(report, &one.profile, notes);
             if self.section.portable {
                 self.check_portable(&one.profile, merged.heap.as_ref())?;

@@ -231,3 +231,30 @@ impl Found {
         named
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(kind: u32, content: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(content.len()).unwrap();
+        let mut bytes: Vec<u8> = [4, length, kind]
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
+        bytes.extend_from_slice(b"GNU\0");
+        bytes.extend_from_slice(content);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn the_build_id_is_found_among_notes_of_any_length() {
+        let notes = [note(1, b"abcde"), note(3, b"123456789")].concat();
+        assert_eq!(build_id_in_notes(&notes), Some(b"123456789".as_slice()));
+        for end in 0..notes.len() - 3 {
+            assert_eq!(build_id_in_notes(&notes[..end]), None, "{end}");
+        }
+        assert_eq!(build_id_in_notes(&[0xff; 64]), None);
+    }
+}

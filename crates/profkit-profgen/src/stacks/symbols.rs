@@ -153,3 +153,34 @@ fn read(image: &Image<'_>, list: &mut Vec<Symbol>) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_running_kernel() {
+        let text =
+            b"ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffff81000100 t helper\n\
+            ffffffff81000200 W weaker\nffffffff81000200 T strong\nffffffff81000300 d data\n\
+            ffffffffc0000000 t of_module\t[ext4]\n";
+        let (symbols, starts) = Symbols::of_kallsyms(text);
+        let text_start = 0xffff_ffff_8100_0000;
+        assert_eq!(starts, [Some(text_start); 2]);
+        let name = |offset: u64| {
+            let name = symbols.name(text_start + offset);
+            name.map(|name| String::from_utf8_lossy(name).into_owned())
+        };
+        assert_eq!(name(0x150).as_deref(), Some("helper"));
+        assert_eq!(name(0x200).as_deref(), Some("strong"), "not the weak name");
+        assert_eq!(
+            name(0x300).as_deref(),
+            Some("strong"),
+            "data are no function"
+        );
+        assert_eq!(symbols.name(text_start - 1), None);
+        // Without the permission to know addresses, all are 0.
+        let (hidden, starts) = Symbols::of_kallsyms(b"0000000000000000 T _text\n");
+        assert!(hidden.is_empty() && starts == [None, None]);
+    }
+}

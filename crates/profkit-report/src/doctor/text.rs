@@ -1,4 +1,5 @@
 //! Diagnoses as text for people.
+use super::remarks;
 use super::words;
 use crate::show::text::stated;
 use crate::{Cell, Document, Style, grouped, plural, quoted, size};
@@ -176,6 +177,9 @@ fn add_facts(
         if diagnosis.functions > 0 || is_known {
             line("functions", functions);
         }
+    }
+    for remark in remarks(&diagnosis.remarks) {
+        line("remark", &remark);
     }
     if let Some(contexts) = diagnosis.contexts {
         line("contexts", &grouped(contexts));

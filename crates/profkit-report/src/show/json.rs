@@ -405,6 +405,7 @@ fn value_totals(values: ValueTotals) -> Value {
     json!({
         "sites": values.sites,
         "sites_with_values": values.sites_with_values,
+        "full_sites": values.full_sites,
         "values": values.values,
     })
 }

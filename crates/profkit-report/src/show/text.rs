@@ -376,10 +376,16 @@ fn summaries(
         .zip(&totals.values)
         .map(|(title, values)| {
             let with_values = grouped(values.sites_with_values);
-            let remark = format!(
+            let mut remark = format!(
                 "{with_values} with values, {} values",
                 grouped(values.values)
             );
+            if values.full_sites > 0 {
+                remark += &format!(
+                    "; {} with 24 or 255, the most that are kept: others may be missing",
+                    grouped(values.full_sites)
+                );
+            }
             (title, values.sites, remark)
         });
     let pseudo = "marked as pseudo-hot or pseudo-warm, not in the summary".to_owned();

@@ -84,7 +84,8 @@ impl Page {
 fn allocating(view: &HeapView<'_>, contexts: &[Allocations]) -> Vec<Allocating> {
     let mut sums: FxHashMap<String, Allocating> = FxHashMap::default();
     for context in contexts {
-        let Some(frame) = view.heap.frames(context.stack).next() else {
+        let site = view.heap.site(context.stack, view.whole_stacks);
+        let Some(frame) = view.heap.frames(context.stack).nth(site) else {
             continue;
         };
         let sum = sums.entry(name(&frame)).or_default();

@@ -103,6 +103,13 @@ impl<'data> SampleView<'data> {
         missing(&self.profile, wanted)
     }
 
+    /// Whether a function of the profile is selected.
+    pub fn selects_any(&self, selection: &Selection) -> bool {
+        let name = |function: &Function| self.profile.names.get(function.samples.name);
+        let mut functions = self.profile.functions().iter();
+        selection.all || functions.any(|function| selection.selects_sample(name(function)))
+    }
+
     /// Returns the name of a function in a form for people. If the profile has only the hash of the name, returns the
     /// hash.
     pub fn name(&self, id: NameId, spelling: Spelling) -> Cow<'_, str> {

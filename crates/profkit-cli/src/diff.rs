@@ -3,9 +3,9 @@ use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::{Heap, ThresholdArgs};
-use crate::print::{self, Format, ROW_FORMATS};
+use crate::print::{self, AnnotateArgs, Format, ROW_FORMATS};
 use crate::show::is_given;
-use crate::spelling::pattern;
+use crate::spelling::patterns;
 use clap::{ArgMatches, Args};
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
 use profkit_analysis::heap::is_heap_alone;
@@ -111,6 +111,9 @@ pub struct DiffArgs {
     by: Option<Measure>,
 
     #[command(flatten)]
+    annotate: AnnotateArgs,
+
+    #[command(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
@@ -126,10 +129,7 @@ choices! {
 
 impl DiffArgs {
     fn selection(&self) -> exit::Result<Selection> {
-        let mut patterns = Vec::new();
-        for text in &self.function_regex {
-            patterns.extend(pattern("--function-regex", Some(text))?);
-        }
+        let patterns = patterns("--function-regex", &self.function_regex)?;
         Ok(Selection {
             all: [
                 &self.function,
@@ -166,11 +166,18 @@ impl DiffArgs {
             return Err(Failure::inputs(missing.iter().map(none)).with_hint(hint));
         }
         let reason = self.fail_over.and_then(|most| gate(moved, most, unit));
+        self.annotate
+            .gate("profkit diff: --fail-over", reason.as_deref());
         Ok(exit::gate(reason).unwrap_or(Status::Done))
     }
 }
 
 pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
+    let done = open_and_compare(args, matches);
+    args.annotate.failure("profkit diff", done)
+}
+
+fn open_and_compare(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
     if is_stdio(&args.old) && is_stdio(&args.new) {
         return Err(Failure::usage(
             "only one of the profiles can come from standard input",

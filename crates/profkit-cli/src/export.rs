@@ -2,8 +2,10 @@
 use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
+use crate::io::Opened;
 use crate::memprof::heap::Heap;
 use crate::report::damage;
+use crate::show::recording::{RecordingFiles, folder_among, functions};
 use clap::{Args, ValueEnum};
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::heap::{FrameRule, HeapProfile, is_heap_alone};
@@ -12,9 +14,12 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
 use profkit_merge::files::{Content, Input, Output, check_outputs};
 use profkit_mip::create;
+use profkit_object::debug_files::DebugFolders;
+use profkit_object::symbolize::Declarations;
 use profkit_page::export::Stacks;
 use profkit_page::export::tables::{NoTable, Table, TableKind};
-use std::path::PathBuf;
+use profkit_report::recording::unnamed_notes;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 pprof       go tool pprof, Pyroscope, Parca, Grafana: gzip, build id, symbols, lines of heap profiles
@@ -32,13 +37,14 @@ Examples:
   profkit export app.profdata --to pprof -o app.pb.gz
   profkit export heap.memprofraw --binaries builds/ --to pprof -o heap.pb.gz
   profkit export samples.prof --to speedscope -o samples.speedscope.json
+  profkit export perf.data --binaries build/ --to firefox -o perf.json
   profkit export app.profdata --to csv --table counters -o counters.csv";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportArgs {
-    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input. Several files,
-    /// folders, archives and lists are added up
+    /// The profile: instrumentation, sample, heap or MIP, or a recording of perf, recognised by content; - is standard
+    /// input. Several files, folders, archives and lists are added up
     #[arg(value_name = "PROFILE", required_unless_present = "input_files")]
     files: Vec<PathBuf>,
 
@@ -128,8 +134,19 @@ pub fn run(args: &ExportArgs) -> exit::Result {
     let read = read.chain(&args.input_files);
     check_outputs(&[("the output", Some(&args.output))], read)?;
     let output = Output::new(&args.output, args.to.content())?;
-    let opened = crate::io::open_profiles(&args.files, &args.input_files, Some(&args.binaries))?;
-    let opened = crate::io::complete(opened, &args.binaries)?;
+    let folder = folder_among(&args.files);
+    let opened = match &folder {
+        Some((_, head)) => Opened {
+            input: crate::io::open(head)?,
+            status: Status::Done,
+        },
+        None => {
+            let opened =
+                crate::io::open_profiles(&args.files, &args.input_files, Some(&args.binaries))?;
+            crate::io::complete(opened, &args.binaries)?
+        }
+    };
+    let folder = folder.as_ref().map(|(folder, _)| *folder);
     let input = &opened.input;
     let mut bytes = Vec::new();
     let status = if args.to.is_table() {
@@ -137,7 +154,7 @@ pub fn run(args: &ExportArgs) -> exit::Result {
         write_table(args.to, &table, &mut bytes)?;
         status
     } else {
-        let (stacks, status) = stacks(args, input)?;
+        let (stacks, status) = stacks(args, input, folder)?;
         if stacks.is_empty() {
             return Err(Failure::input(format_args!(
                 "{}: there is nothing to export: all counts are 0",
@@ -197,6 +214,12 @@ fn table(args: &ExportArgs, input: &Input) -> Result<(Table, Status), Failure> {
         let table = Table::of_heap(name, kind, &heap, &Thresholds::default());
         return Ok((table.map_err(no_table)?, damage(name, &heap.damage)));
     }
+    if detect(input.bytes()) == FileKind::PerfData {
+        let failure = Failure::usage(format_args!(
+            "{name}: a recording has no table: it is exported to pprof, speedscope, firefox or folded"
+        ));
+        return Err(failure.with_hint("`profkit show --format csv` prints its functions as rows"));
+    }
     let kind = asked.unwrap_or(TableKind::Functions);
     let profile = opened(args, input)?;
     let (table, faults) = Table::of(name, kind, &profile).map_err(no_table)?;
@@ -239,14 +262,69 @@ fn opened<'i>(args: &ExportArgs, input: &'i Input) -> Result<AnyProfile<'i>, Fai
     Ok(profile)
 }
 
-fn stacks(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure> {
+fn stacks(
+    args: &ExportArgs,
+    input: &Input,
+    folder: Option<&Path>,
+) -> Result<(Stacks, Status), Failure> {
     let name = input.name();
     if let Some(heap) = heap(args, input)? {
         let status = damage(name, &heap.damage);
         return Ok((Stacks::of_heap(name, &heap), status));
     }
+    if detect(input.bytes()) == FileKind::PerfData {
+        return recording(args, input, folder);
+    }
     let profile = opened(args, input)?;
-    let (stacks, faults) = Stacks::of(name, &profile);
+    let declarations = declarations(args);
+    let (stacks, faults) = match (&profile, &declarations) {
+        // Viewers of pprof show samples beside source lines; in the other ones a function is one frame.
+        (AnyProfile::Sample(view), Some(declarations)) if args.to == Form::Pprof => (
+            Stacks::of_samples_by_line(name, view, declarations),
+            view.faults(),
+        ),
+        (profile, declarations) => {
+            let (mut stacks, faults) = Stacks::of(name, profile);
+            if let Some(declarations) = declarations {
+                stacks.locate(declarations);
+            }
+            (stacks, faults)
+        }
+    };
     let status = damage(name, &faults);
     Ok((stacks, status))
+}
+
+/// The declarations of functions in the debug info of the named binaries; `None` if none is named, or if they cannot be
+/// read.
+fn declarations(args: &ExportArgs) -> Option<Declarations> {
+    let paths = &args.binaries.binaries;
+    if paths.is_empty() {
+        return None;
+    }
+    let folders = DebugFolders {
+        folders: args.binaries.debug_file_directory.clone(),
+    };
+    match Declarations::read(paths, &folders) {
+        Ok(declarations) => Some(declarations),
+        Err(error) => {
+            crate::print::notes([format_args!("no source files and lines: {error}")]);
+            None
+        }
+    }
+}
+
+/// The stacks of a recording of perf.
+fn recording(
+    args: &ExportArgs,
+    input: &Input,
+    folder: Option<&Path>,
+) -> Result<(Stacks, Status), Failure> {
+    let opened = RecordingFiles::open(folder, input)?;
+    opened.read(|recording| {
+        let functions = functions(recording, &args.binaries, true)?;
+        crate::print::notes(unnamed_notes(&functions));
+        let stacks = Stacks::of_recording(input.name(), &functions);
+        Ok((stacks, opened.finish(recording)?))
+    })
 }

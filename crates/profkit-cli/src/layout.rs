@@ -53,8 +53,8 @@ pub struct LayoutArgs {
     functions: FunctionOrder,
 
     /// Add the scores of functions as comments to the file for clang
-    #[arg(long)]
-    verbose: bool,
+    #[arg(long = "comments", alias = "verbose")]
+    comments: bool,
 
     /// Write the report as JSON to this file; docs/formats/layout.md describes it
     #[arg(long, value_name = "FILE")]
@@ -105,7 +105,7 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     let layout = Layout::new(&code, &flow, options).map_err(failure)?;
     let mut staged = Vec::new();
     for (output, bytes) in [
-        (cc, layout.cc_profile(args.verbose)),
+        (cc, layout.cc_profile(args.comments)),
         (ld, layout.ld_profile()),
         (report, format!("{:#}\n", document(&layout)).into_bytes()),
     ] {

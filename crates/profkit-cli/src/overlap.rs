@@ -3,7 +3,7 @@ use crate::choice::choice;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::Heap;
-use crate::print::{self, FORMATS, Format};
+use crate::print::{self, AnnotateArgs, FORMATS, Format};
 use clap::Args;
 use profkit_analysis::heap::FrameRule;
 use profkit_analysis::overlap::ComparedProfile;
@@ -17,13 +17,16 @@ const EXAMPLES: &str = "\
 The overlap is 100% if everything has the same share in both profiles; how long the programs ran
 does not matter. Instrumentation profiles are compared counter by counter, sample profiles line
 by line, heap profiles by the bytes of each context, MIP profiles by the functions that ran.
---top lists the functions that differ most: what each takes from the overlap (Lost), its share
-in the first and in the second profile, and how alike its own counts are (Inside).
+--top lists the functions that differ most: what each takes from the overlap (lost), its share
+in the first and in the second profile, and how alike its own counts are (inside).
 
 Examples:
   profkit overlap monday.profdata tuesday.profdata
   profkit overlap --top 20 old.profdata new.profdata
   profkit overlap --fail-under 90 --format json trained.profdata shard-*.profdata";
+
+/// The number of functions in a list, as in the other commands.
+const MOST: usize = 10;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,9 +36,10 @@ pub struct OverlapArgs {
     #[arg(value_name = "PROFILE", required = true)]
     profiles: Vec<PathBuf>,
 
-    /// For each pair of profiles, list this many of the functions that differ most
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    top: usize,
+    /// For each pair of profiles, list this many of the functions that differ most [default: 10 of two profiles, none of
+    /// more]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
 
     /// Exit with code 3 if the overlap of any two profiles is below this, in percent
     #[arg(long, value_name = "PERCENT", value_parser = profkit_report::typed::percent)]
@@ -50,10 +54,23 @@ pub struct OverlapArgs {
     mangled: bool,
 
     #[command(flatten)]
+    annotate: AnnotateArgs,
+
+    #[command(flatten)]
     binaries: BinaryArgs,
 }
 
+/// How many functions are listed for each pair.
+fn most(args: &OverlapArgs) -> usize {
+    let all = if args.profiles.len() == 2 { MOST } else { 0 };
+    args.top.unwrap_or(all)
+}
+
 pub fn run(args: &OverlapArgs) -> exit::Result {
+    args.annotate.failure("profkit overlap", compare(args))
+}
+
+fn compare(args: &OverlapArgs) -> exit::Result {
     if let [alone] = &*args.profiles {
         let text = format_args!(
             "{}: an overlap needs at least two profiles",
@@ -88,7 +105,7 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
         profiles.push((input.name().to_owned(), profile));
     }
     let named = profiles.iter().map(|(name, profile)| (&**name, profile));
-    let report = OverlapReport::new(&named.collect::<Vec<_>>(), args.top);
+    let report = OverlapReport::new(&named.collect::<Vec<_>>(), most(args));
     let mut report = report.map_err(|(one, two, why)| {
         Failure::input(format_args!("{one} and {two}: {why}"))
             .with_hint("`profkit doctor FILE` shows the kind of a profile")
@@ -96,6 +113,8 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     report.mangled = args.mangled;
     print::answer(&report, args.format)?;
     let reason = args.fail_under.and_then(|least| report.gate(least));
+    args.annotate
+        .gate("profkit overlap: --fail-under", reason.as_deref());
     let is_damaged = report.is_damaged() || opened.iter().any(|it| it.status != Status::Done);
     Ok(exit::gate(reason).unwrap_or(match is_damaged {
         true => Status::InputBad,

@@ -5,6 +5,7 @@ use crate::io::Opened;
 use crate::io::add_binaries as add_binaries_to;
 use crate::memprof::heap::{Heap, ThresholdArgs};
 use crate::print;
+use crate::show::recording::{RecordingFiles, folder_among, functions};
 use clap::Args;
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
@@ -16,6 +17,7 @@ use profkit_analysis::names::Spelling;
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_analysis::selection::Selection;
+use profkit_data::detect::FileKind;
 use profkit_data::detect::detect;
 use profkit_data::instr::InstrKind;
 use profkit_data::mip::Modes;
@@ -27,6 +29,7 @@ use profkit_object::symbolize::Declarations;
 use profkit_page::source::SourceFolder;
 use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
 use profkit_report::diff::{DiffReport, HeapDiff};
+use profkit_report::recording::recording_damage;
 use std::path::{Path, PathBuf};
 
 /// The size in bytes of a page of memory, for the numbers of pages that the start of the program touches.
@@ -48,13 +51,14 @@ Examples:
   profkit report app.profdata --binaries app -o app.html
   profkit report app.prof --binaries app --source src/ -o app.html
   profkit report heap.memprofraw --binaries builds/ -o heap.html
+  profkit report perf.data --binaries build/ -o perf.html
   profkit report --size-limit 2000000 app.profdata -o small.html";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
-    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input. A folder, an archive
-    /// or a list of profiles stands for their sum
+    /// The profile: instrumentation, sample, heap or MIP, or a recording of perf, recognised by content; - is standard
+    /// input. A folder, an archive or a list of profiles stands for their sum
     #[arg(value_name = "PROFILE")]
     file: PathBuf,
 
@@ -96,7 +100,14 @@ pub fn run(args: &ReportArgs) -> exit::Result {
     let read = read.chain(&args.binaries.binaries);
     check_outputs(&[("the page", Some(&args.output))], read)?;
     let output = Output::new(&args.output, Content::Text)?;
-    let opened = open(args, &args.file)?;
+    let folder = folder_among(std::slice::from_ref(&args.file));
+    let opened = match &folder {
+        Some((_, head)) => Opened {
+            input: crate::io::open(head)?,
+            status: Status::Done,
+        },
+        None => open(args, &args.file)?,
+    };
     let input = &opened.input;
     if args.source.is_some() && is_heap(input) {
         return Err(Failure::usage(
@@ -105,7 +116,10 @@ pub fn run(args: &ReportArgs) -> exit::Result {
     }
     let old = old.map(|old| open(args, old)).transpose()?;
     let older = old.as_ref().map(|old| &old.input);
-    let (mut page, status) = if is_heap(input) {
+    let (mut page, status) = if detect(input.bytes()) == FileKind::PerfData {
+        let folder = folder.as_ref().map(|(folder, _)| *folder);
+        recording(args, input, folder, older.is_some())?
+    } else if is_heap(input) {
         heaps(args, input, older)?
     } else {
         page_of(args, input, older)?
@@ -280,6 +294,35 @@ fn compare(page: &mut Page, old: &Input, name: &str, new: AnyProfile<'_>) -> exi
         spelling: Spelling::Demangled,
     });
     Ok(damage(names[0], &first.damage))
+}
+
+/// Makes the page of a recording of perf.
+fn recording(
+    args: &ReportArgs,
+    input: &Input,
+    folder: Option<&Path>,
+    is_compared: bool,
+) -> Result<(Page, Status), Failure> {
+    let name = input.name();
+    if is_compared {
+        return Err(Failure::usage(format_args!(
+            "{name}: recordings cannot be compared on a page"
+        ))
+        .with_hint("make a sample profile of each with `profkit sample`, and compare these"));
+    }
+    if args.source.is_some() {
+        return Err(Failure::usage(format_args!(
+            "{name}: --source does not fit a recording: its samples are by function"
+        ))
+        .with_hint("make a sample profile with `profkit sample`, whose page has samples by line"));
+    }
+    let opened = RecordingFiles::open(folder, input)?;
+    opened.read(|recording| {
+        let stacks = functions(recording, &args.binaries, args.binaries.is_used())?;
+        let damage = recording_damage(recording.losses());
+        let page = Page::of_recording(name, opened.size(), &stacks, &damage);
+        Ok((page, opened.finish(recording)?))
+    })
 }
 
 /// Makes the page of a heap profile. With `old`, the page also has what changed since that profile.

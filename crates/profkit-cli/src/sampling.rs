@@ -2,7 +2,7 @@
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::merge::run::refuse_losses;
-use crate::print;
+use crate::print::{self, AnnotateArgs};
 use crate::show::recording::{files_of, head_of_folder, parts};
 use clap::Args;
 use profkit_data::path_text;
@@ -84,8 +84,8 @@ pub struct SampleArgs {
     strict: bool,
 
     /// Exit with code 3 if hot functions have fewer samples per line than this; 50 is a good number
-    #[arg(long, value_name = "DENSITY")]
-    fail_under: Option<f64>,
+    #[arg(long, alias = "fail-under", value_name = "DENSITY")]
+    fail_under_density: Option<f64>,
 
     /// Make the profile by source line even if the binary has pseudo probes (-fpseudo-probe-for-profiling)
     #[arg(long)]
@@ -104,6 +104,9 @@ pub struct SampleArgs {
     /// --to gcov)
     #[arg(long, value_parser = str::parse::<CountingTool>, default_value = "profgen", value_name = "TOOL", conflicts_with = "contexts")]
     like: CountingTool,
+
+    #[command(flatten)]
+    annotate: AnnotateArgs,
 
     #[command(flatten)]
     select: SelectArgs,
@@ -140,6 +143,10 @@ pub struct SelectArgs {
 }
 
 pub fn run(args: &SampleArgs) -> exit::Result {
+    args.annotate.failure("profkit sample", sample(args))
+}
+
+fn sample(args: &SampleArgs) -> exit::Result {
     let read = args.binary.iter().chain(&args.binaries.binaries).cloned();
     check_outputs(&outputs(args), read.chain(files_of(&args.inputs)))?;
     let content = match args.to {
@@ -186,8 +193,10 @@ fn names_of_inputs(args: &SampleArgs) -> String {
 }
 
 fn write_addresses_only(args: &SampleArgs, counts: &Counts) -> exit::Result {
-    if args.fail_under.is_some() {
-        return Err(Failure::usage("--fail-under needs a profile: add -o FILE"));
+    if args.fail_under_density.is_some() {
+        return Err(Failure::usage(
+            "--fail-under-density needs a profile: add -o FILE",
+        ));
     }
     let outcome = Outcome::of(counts, &make_options(args));
     warn(&lines(&outcome));
@@ -237,7 +246,11 @@ fn make_profiles(args: &SampleArgs, counts: &Counts, output: &Outputs) -> exit::
         std::mem::forget(file.profile);
     }
     done?;
-    let reason = args.fail_under.and_then(|least| gate(&outcome, least));
+    let reason = args
+        .fail_under_density
+        .and_then(|least| gate(&outcome, least));
+    args.annotate
+        .gate("profkit sample: --fail-under-density", reason.as_deref());
     Ok(exit::gate(reason).unwrap_or(Status::Done))
 }
 

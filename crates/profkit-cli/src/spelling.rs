@@ -342,6 +342,13 @@ fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a
     (command, names)
 }
 
+/// Compiles the regular expressions of an option that may be repeated.
+pub fn patterns(option: &str, texts: &[String]) -> exit::Result<Vec<regex::bytes::Regex>> {
+    let compiled = texts.iter().map(|text| pattern(option, Some(text)));
+    let compiled = compiled.collect::<exit::Result<Vec<_>>>()?;
+    Ok(compiled.into_iter().flatten().collect())
+}
+
 /// Compiles the regular expression of an option. It may match anywhere in a name. Names are bytes and need not be
 /// UTF-8.
 pub fn pattern(option: &str, text: Option<&str>) -> exit::Result<Option<regex::bytes::Regex>> {

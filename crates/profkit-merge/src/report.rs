@@ -9,6 +9,7 @@ pub use details::{Cancellation, HeapDetails, MipDetails, TargetReport};
 pub use tolerance::{DropLimit, Shortfall, Tolerance};
 
 use profkit_data::detect::FileKind;
+use profkit_data::releases::IrScheme;
 use profkit_data::{Error, ErrorKind, Structure};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -59,6 +60,10 @@ pub struct Report {
     /// added up. `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedFunctions>,
+    /// The oldest scheme of names and hashes that all IR profiles among the inputs can have, by the releases that write
+    /// their versions; `None` without IR profiles that have functions.
+    #[serde(skip)]
+    pub oldest_ir_scheme: Option<IrScheme>,
     /// The part of the report that only MIP merges have; `None` for other merges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,

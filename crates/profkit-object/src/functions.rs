@@ -144,6 +144,11 @@ pub fn has_debug_info(image: &Image<'_>) -> bool {
     image.section_by_name(".debug_info").is_some()
 }
 
+/// Whether a binary has no symbol table, as after `strip`. The names that it exports are then the only ones that it has.
+pub fn is_stripped(image: &Image<'_>) -> bool {
+    image.symbols().next().is_none() && !has_debug_info(image)
+}
+
 /// Lists the functions of a binary under the names that sample profiles use. The list has the functions with pseudo
 /// probes (with their checksums), and also the functions that only have a symbol.
 ///

@@ -70,6 +70,7 @@ impl Page {
             ("with another hash", shares.counts.changed),
             ("only inlined", shares.counts.inlined),
             ("not in the binaries", shares.counts.gone),
+            ("inlined or gone", shares.counts.inlined_or_gone),
         ] {
             if let Some(share) = shares.counts.percent(part).filter(|_| part > 0) {
                 self.fact("", format_args!("{}% {lost}", tenths(share)));
@@ -79,6 +80,7 @@ impl Page {
             let why = match lost.outcome {
                 Outcome::Changed => "has changed since",
                 Outcome::Inlined => "is only inlined in the binaries",
+                Outcome::InlinedOrGone => "is inlined or gone",
                 _ => "is not in the binaries",
             };
             let became = lost

@@ -23,6 +23,7 @@ mod heap;
 mod html;
 mod instr;
 mod mip;
+mod recording;
 mod sample;
 pub mod source;
 #[cfg(test)]

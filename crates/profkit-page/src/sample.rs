@@ -5,7 +5,7 @@ use super::{Detail, Flame, Page};
 use profkit_analysis::heat::HeatLimits;
 use profkit_analysis::names::Spelling;
 use profkit_analysis::samples::{SampleView, numbers};
-use profkit_data::sample::{Function, Location, NameId, SampleName};
+use profkit_data::sample::{Function, Location, NameId, ProfileKind, SampleName};
 use profkit_report::flame::graph_of_samples;
 use profkit_report::show::sample::{encoding_name, kind_texts, place};
 use profkit_report::{grouped, plural};
@@ -129,7 +129,10 @@ fn full_name(view: &SampleView<'_>, function: &Function) -> String {
         text += &format!(
             "{}:{} @ ",
             view.name(frame.name, Spelling::Demangled),
-            place(frame.location)
+            place(
+                frame.location,
+                view.profile.kind.contains(ProfileKind::PROBE_BASED)
+            )
         );
     }
     text + &view.name(function.samples.name, Spelling::Demangled)

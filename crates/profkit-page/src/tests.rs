@@ -260,9 +260,12 @@ fn source_has_samples_beside_its_lines() {
      22          rare(result);
      23    7   return result;
      24      }
-    callee 1 in 0, called at 20, 400 samples, file 1
+    callee 1 in 0, called at 20, 300 samples, file 1
+     12      static inline int folded(int value) {
+     13        int sum = 0;
      14  100   for (int i = 0; i < value; i++)
     callee 2 in 1, called at 15, 200 samples, file 1
+      8      static inline int twice(int value) {
       9  200   return value * 2 + (value > 5 ? sink : 1);
     ");
     insta::assert_snapshot!(html.left_out.join("\n"), @r"
@@ -287,7 +290,7 @@ fn source_is_left_out_first() {
 fn probes_and_counters_have_no_lines() {
     let probes = "work:500:10\n 1: 10\n 4: 7\n !CFGChecksum: 7\n";
     let counters = ":ir\nwork\n1\n2\n10\n490\n\nidle\n1\n1\n0\n\n";
-    for text in [probes, counters] {
+    for (text, count) in [(probes, 10), (counters, 500)] {
         let html = sampled_with_source(text, DEFAULT_SIZE_LIMIT).text;
         let source = numbers(&block(&html, "source"));
         let at = source
@@ -295,9 +298,10 @@ fn probes_and_counters_have_no_lines() {
             .position(|&number| number == 19)
             .expect("the declaration");
         // The function has one part of the source, from file 1; the first zero says that it is not a part of an inlined
-        // function. One line has a count: the first line, with the entry count 10.
+        // function. One line has a count, the first: samples of the entry, or the sum of the counters, of which
+        // none counts calls.
         assert_eq!(source[at - 6..at], [1, 0, 0, 0, 0, 1]);
-        assert_eq!(source[at + 3..][..3], [1, 0, 10]);
+        assert_eq!(source[at + 3..][..3], [1, 0, count]);
     }
 }
 

@@ -18,20 +18,23 @@ pub mod contexts;
 mod finish;
 pub mod layout;
 mod lines;
+mod places;
 pub mod probes;
 mod profiles;
 mod program;
 mod programs;
 mod ranges;
 mod sampling;
+pub mod stacks;
 
 pub use autofdo::autofdo_profile;
 pub use checked::{CheckedCounts, Figures, RangeFault};
 pub use code::{Code, Flow, Instruction, Machine};
 pub use finish::{Density, density, drop_ambiguous, mark_preinlined};
 pub use lines::{FinishedProfile, LineOptions, make_profile, profile_of};
+pub use places::Places;
 pub use profiles::NamedProfile;
-pub use program::{Facts, Places, Program, ProgramOptions};
+pub use program::{Facts, Program, ProgramOptions};
 pub use programs::{Programs, UnusableBinary};
 pub use sampling::{
     BinaryMatch, BinaryOutcome, CountingTool, Encoded, FoundBy, MakeOptions, Outcome, Problem,

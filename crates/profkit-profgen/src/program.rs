@@ -1,9 +1,10 @@
 //! A binary: its functions, its code, and the addresses at which its file is mapped.
 use crate::code::{Code, Machine};
+use crate::places::{BinaryPlaces, PAGE, Places, image_base};
 use crate::probes::Sections;
 use object::{
-    Architecture, BinaryFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind,
-    SegmentFlags, SymbolKind, SymbolSection,
+    Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind,
+    SymbolSection,
 };
 use profkit_data::ids::NameRef;
 use profkit_data::memprof::canonical_name;
@@ -14,33 +15,8 @@ use profkit_perf::collect::Numbering;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// The size of a page in bytes. llvm-profgen rounds the address of a segment down to a multiple of this size.
-const PAGE: u64 = 0x1000;
 /// The symbol that a compiler adds to a program whose discriminators were set by FS-AFDO.
 const FS_DISCRIMINATORS: &[u8] = b"__llvm_fs_discriminator__";
-
-/// The map from offsets in the file of a binary to addresses.
-#[derive(Clone, Debug, Default)]
-pub struct Places {
-    segments: Vec<Segment>,
-}
-
-impl Places {
-    /// The address of an offset in the file. `None` if no code is at that offset.
-    pub fn address(&self, offset: u64) -> Option<u64> {
-        self.segments.iter().find_map(|segment| {
-            let inside = offset.checked_sub(segment.offset)?;
-            (inside < segment.size).then(|| segment.address.wrapping_add(inside))
-        })
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Segment {
-    offset: u64,
-    size: u64,
-    address: u64,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FunctionId(usize);
@@ -70,8 +46,7 @@ pub(crate) struct FunctionName {
 /// A binary with its code, its functions and its debug info.
 #[derive(Debug)]
 pub struct Program<'files> {
-    places: Places,
-    base: u64,
+    at: BinaryPlaces,
     first_segment: u64,
     is_pe: bool,
     pub(crate) code: Code<'files>,
@@ -79,11 +54,6 @@ pub struct Program<'files> {
     pub(crate) ranges: BTreeMap<u64, FunctionRange>,
     pub(crate) symbolizer: Symbolizer<'files>,
     pub(crate) fs_discriminators: bool,
-    /// The addresses of `_text` and `_stext`, from which places in a kernel count.
-    kernel_text: Option<u64>,
-    kernel_stext: Option<u64>,
-    /// The address of the section `.text`. Places in a kernel module are distances from it.
-    text: Option<u64>,
     pub(crate) probes: Option<Sections<'files>>,
     symbols: Vec<FunctionName>,
     facts: Facts,
@@ -155,13 +125,9 @@ impl<'files> Program<'files> {
         let image = files.program()?;
         let debug = files.debug_image()?;
         let machine = machine(&image)?;
-        let segments = segments(&image);
-        let image_base = match image.format() {
-            BinaryFormat::Pe | BinaryFormat::Coff => Some(image.relative_address_base()),
-            _ => None,
-        };
-        let first = segments.first().map_or(0, |segment| segment.address);
-        let base = image_base.unwrap_or(first & !(PAGE - 1));
+        let mut at = BinaryPlaces::of(&image);
+        let base = at.base;
+        let is_pe = image_base(&image).is_some();
         let options = Options::new()
             .symbol_names(false)
             .symbols(false)
@@ -175,6 +141,7 @@ impl<'files> Program<'files> {
             && let Some(debug) = &debug
         {
             symbols.read(debug);
+            at.find_kernel(debug);
         }
         let probes = if how.ignore_probes {
             None
@@ -202,7 +169,7 @@ impl<'files> Program<'files> {
         let code = code(&image, machine, &symbols, &ranges)?;
         let first_segment = image
             .segments()
-            .filter(|_| image_base.is_none())
+            .filter(|_| !is_pe)
             .map(|segment| segment.address() & !(PAGE - 1))
             .find(|&address| address != 0)
             .unwrap_or(base);
@@ -217,20 +184,14 @@ impl<'files> Program<'files> {
             named.sort_by_key(|symbol| symbol.address);
         }
         Ok(Program {
-            places: Places { segments },
-            base,
             first_segment,
-            is_pe: image_base.is_some(),
+            is_pe,
             code,
             functions,
             ranges,
             symbolizer,
             fs_discriminators: symbols.fs_discriminators,
-            kernel_text: symbols.kernel_text,
-            kernel_stext: symbols.kernel_stext,
-            text: image
-                .section_by_name(".text")
-                .map(|section| section.address()),
+            at,
             probes,
             symbols: named,
             facts,
@@ -255,16 +216,16 @@ impl<'files> Program<'files> {
 
     /// The address of the first segment with code, rounded down to a page of 4 KiB. For a PE file, the image base.
     pub fn base(&self) -> u64 {
-        self.base
+        self.at.base
     }
 
     /// The segments with code in file order: offset and address, rounded down to 4 KiB. Of a PE file, the sections with
     /// code: the distance from the image base, and the address of that.
     pub fn text_segments(&self) -> impl Iterator<Item = (u64, u64)> {
         let down = |number: u64| number & !(PAGE - 1);
-        self.places.segments.iter().map(move |segment| {
+        self.at.places.segments.iter().map(move |segment| {
             if self.is_pe {
-                return (segment.address.wrapping_sub(self.base), self.base);
+                return (segment.address.wrapping_sub(self.at.base), self.at.base);
             }
             (down(segment.offset), down(segment.address))
         })
@@ -282,7 +243,7 @@ impl<'files> Program<'files> {
 
     /// The map from offsets in the file to addresses.
     pub fn places(&self) -> &Places {
-        &self.places
+        &self.at.places
     }
 
     /// The names of all functions that have code.
@@ -299,14 +260,7 @@ impl<'files> Program<'files> {
 
     /// Returns the address of a place in the binary.
     pub fn address(&self, numbering: Numbering, place: u64) -> Option<u64> {
-        match numbering {
-            Numbering::Address => Some(place),
-            Numbering::FromBase => Some(place.wrapping_add(self.base)),
-            Numbering::FileOffset => self.places.address(place),
-            Numbering::FromText => Some(place.wrapping_add(self.kernel_text?)),
-            Numbering::FromStext => Some(place.wrapping_add(self.kernel_stext?)),
-            Numbering::FromModule => Some(place.wrapping_add(self.text?)),
-        }
+        self.at.address(numbering, place)
     }
 
     /// Returns the range of a function's code in which an address lies; `None` if it lies in no function.
@@ -364,40 +318,6 @@ fn machine(image: &Image<'_>) -> Result<Machine> {
         .found(profkit_object::binary::architecture_name(image))
         .expected("x86 or AArch64")),
     }
-}
-
-/// The segments with code, or the sections where segments are not marked.
-fn segments(image: &Image<'_>) -> Vec<Segment> {
-    let of_segments = image.segments().filter_map(|segment| {
-        let SegmentFlags::Elf { p_flags, .. } = segment.flags() else {
-            return None;
-        };
-        let (offset, size) = segment.file_range();
-        p_flags.contains(object::elf::PF_X).then_some(Segment {
-            offset,
-            size,
-            address: segment.address(),
-        })
-    });
-    let segments: Vec<Segment> = of_segments.collect();
-    if !segments.is_empty() {
-        return segments;
-    }
-    let text = image
-        .sections()
-        .filter(|section| section.kind() == SectionKind::Text);
-    let mut sections: Vec<Segment> = text
-        .filter_map(|section| {
-            let (offset, size) = section.file_range()?;
-            Some(Segment {
-                offset,
-                size,
-                address: section.address(),
-            })
-        })
-        .collect();
-    sections.sort_by_key(|section| section.address);
-    sections
 }
 
 /// The functions of the debug info, and their ranges by start address, each of the first function there.
@@ -530,19 +450,12 @@ struct Symbols {
     code: Vec<(u64, Vec<u8>)>,
     data: Vec<u64>,
     fs_discriminators: bool,
-    kernel_text: Option<u64>,
-    kernel_stext: Option<u64>,
 }
 
 impl Symbols {
     fn read(&mut self, image: &Image<'_>) {
         for symbol in image.symbols() {
             let name = symbol.name_bytes().unwrap_or_default();
-            match name {
-                b"_text" => self.kernel_text = Some(symbol.address()),
-                b"_stext" => self.kernel_stext = Some(symbol.address()),
-                _ => {}
-            }
             let SymbolSection::Section(section) = symbol.section() else {
                 continue;
             };

@@ -62,7 +62,11 @@ pub fn print_folded_samples(
     spelling: Spelling,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let graph = graph_of_samples(view, spelling);
+    print_folded_graph(&graph_of_samples(view, spelling), out)
+}
+
+/// Prints one line per stack of a flame graph, with the weight of its innermost frame that no frame above it has.
+pub(crate) fn print_folded_graph(graph: &FlameGraph, out: &mut impl Write) -> io::Result<()> {
     // The frames from the root to the current one: the name of each, and its weight without the frames that it called.
     let mut stack: Vec<(String, u128)> = Vec::new();
     let mut close = |stack: &mut Vec<(String, u128)>, depth: usize| {

@@ -57,6 +57,8 @@ struct BinaryReport {
     /// Whether `path` is a profile in place of a binary, and this profile lists only functions that ran.
     lists_only_used: bool,
     functions: u64,
+    /// Whether the binary has no symbol table, but only the names that it exports.
+    stripped: bool,
     /// The state of the debug info, in which inlined functions are looked for: `absent`, `unread`, `read` or `damaged`.
     debug_info: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,6 +170,7 @@ impl MatchReport {
                     origin: binary.origin,
                     lists_only_used: binary.lists_only_used,
                     functions: binary.functions as u64,
+                    stripped: binary.is_stripped,
                     debug_info: match binary.debug_info {
                         DebugInfo::Absent => "absent",
                         DebugInfo::Unread => "unread",
@@ -208,19 +211,39 @@ impl MatchReport {
             .all(|binary| binary.other_instrumentation)
     }
 
-    /// Whether the report may count inlined functions as missing because a binary has no debug info.
-    fn lacks_debug_info(&self) -> bool {
-        let lacks = |binary: &BinaryReport| {
-            binary.origin == Some(Origin::Symbols) && binary.debug_info == "absent"
-        };
-        self.unit == "counters" && self.binaries.iter().any(lacks)
+    fn is_stripped(&self) -> bool {
+        self.binaries.iter().any(|binary| binary.stripped)
+    }
+
+    /// What to give for binaries that do not show inlined functions.
+    fn what_shows_all(&self) -> &'static str {
+        match self.unit {
+            "counters" => "give the instrumented build, or a build with debug info (-g)",
+            "samples" => "give a build with debug info (-g)",
+            _ => "give the binary as it was before strip",
+        }
     }
 
     /// The annotations of a comparison: a warning for each hot function whose counts are stale or lost.
     pub fn annotations(&self) -> Annotations {
         let mut list = Annotations::default();
-        for lost in &self.hot_lost {
-            let share = percent(lost.count.into(), self.parts().total);
+        let counts = self.parts();
+        if counts.inlined_or_gone > 0 {
+            list.push(Annotation {
+                level: Level::Warning,
+                file: Some(self.profile.clone()),
+                title: "profkit match: functions cannot be judged".to_owned(),
+                text: format!(
+                    "{} of all {} are of functions that are inlined or gone: {}",
+                    percent(counts.inlined_or_gone, counts.total),
+                    self.unit_word(),
+                    self.what_shows_all()
+                ),
+            });
+        }
+        let judged = |lost: &&Lost| lost.outcome != Outcome::InlinedOrGone;
+        for lost in self.hot_lost.iter().filter(judged) {
+            let share = percent(lost.count.into(), counts.total);
             let (title, what) = match lost.outcome {
                 Outcome::Changed => ("stale", "has changed since the profile was made"),
                 Outcome::Inlined => ("lost", "is only inlined in the binaries"),
@@ -236,7 +259,16 @@ impl MatchReport {
         list
     }
 
-    /// Says why `--fail-under` is not met: less than `least` percent of all counts are matched.
+    fn unit_word(&self) -> &'static str {
+        match self.unit {
+            "samples" => "samples",
+            _ => "counts",
+        }
+    }
+
+    /// Says why `--fail-under` is not met: less than `least` percent of all counts are of matched functions, or of
+    /// functions that the debug info shows as inlined, which have no hash to compare. Functions that may be inlined or
+    /// gone are not judged: if they decide, the message says so and has no share.
     pub fn gate(&self, least: f64) -> Option<String> {
         let counts = self.parts();
         if !self.binaries.is_empty() && self.is_other_everywhere() {
@@ -245,18 +277,28 @@ impl MatchReport {
                 "the profile has {profile}, but no binary has such counters: no count can be used"
             ));
         }
-        let Some(share) = self.parts().matched_percent() else {
+        let with = |more: u128| counts.percent(counts.matched + counts.inlined + more);
+        let Some(share) = with(0) else {
             return Some(format!(
                 "all counts of the profile are 0: no share of them can match, so --fail-under {least} is not met"
             ));
         };
+        let unit = self.unit_word();
+        // A binary with symbols that has not one function of the profile is of another program.
+        let is_same = counts.matched > 0 || self.is_stripped();
+        if share < least && is_same && with(counts.inlined_or_gone).is_some_and(|it| it >= least) {
+            let why = if self.is_stripped() {
+                "a binary is stripped, so its functions have no names"
+            } else {
+                "the binary has symbols only, which do not show inlined functions"
+            };
+            return Some(format!(
+                "cannot be judged: {why}: {}",
+                self.what_shows_all()
+            ));
+        }
         (share < least).then(|| {
             let share = percent_beside(share, least);
-            let unit = if self.unit == "samples" {
-                "samples"
-            } else {
-                "counts"
-            };
             let inlined = match counts.inlined {
                 0 => String::new(),
                 part => format!(
@@ -313,6 +355,9 @@ impl BinaryReport {
             None => "names of a profile",
             Some(Origin::Sections) => "names and hashes from its profile sections",
             Some(Origin::DebugInfo) => "names and hashes from its debug info",
+            Some(Origin::Symbols) if self.stripped => {
+                "stripped: only the names that it exports are known"
+            }
             Some(Origin::Symbols) if unit == "samples" && self.debug_info == "read" => {
                 "names from its symbols and debug info"
             }
@@ -385,9 +430,23 @@ impl Answer for MatchReport {
         if counts.inlined > 0 {
             rows.push(("of inlined functions", Style::Warm, counts.inlined));
         }
-        rows.push(("of missing functions", Style::Cold, counts.gone));
+        if counts.inlined_or_gone > 0 {
+            let row = (
+                "of functions inlined or gone",
+                Style::Cold,
+                counts.inlined_or_gone,
+            );
+            rows.push(row);
+        }
+        if counts.gone > 0 || counts.inlined_or_gone == 0 {
+            rows.push(("of missing functions", Style::Cold, counts.gone));
+        }
         add_shares(&mut document, counts.total, &rows);
-        if matched == 0 && changed == 0 && counts.gone == counts.total {
+        if matched == 0
+            && changed == 0
+            && counts.gone + counts.inlined_or_gone == counts.total
+            && !self.is_stripped()
+        {
             document.wrapped(
                 "  ",
                 "The profile has no function in common with what it is compared with: it is of another program, or of another language or mangling of names. `profkit show` and `llvm-nm` list the names of both.",
@@ -398,11 +457,14 @@ impl Answer for MatchReport {
                 "  ",
                 "Inlined functions are in the binary only as parts of others, so their hashes are not known: a compiler uses their counts if the functions have not changed. An instrumented build has all hashes.",
             );
-        } else if counts.gone > 0 && self.lacks_debug_info() {
-            document.wrapped(
-                "  ",
-                "A function that was inlined everywhere has no symbol and looks missing. Debug info (-g) shows most such functions, and an instrumented build has their hashes.",
-            );
+        }
+        if counts.inlined_or_gone > 0 {
+            let why = if self.is_stripped() {
+                "A stripped binary has no names of functions but those that it exports"
+            } else {
+                "A function that was inlined everywhere has no symbol, so symbols do not show whether it is inlined or gone"
+            };
+            document.wrapped("  ", format_args!("{why}: {}.", self.what_shows_all()));
         }
         if !self.hot_lost.is_empty() {
             self.add_lost(&mut document);
@@ -435,6 +497,7 @@ impl MatchReport {
             let word = match lost.outcome {
                 Outcome::Changed => "changed",
                 Outcome::Inlined => "inlined",
+                Outcome::InlinedOrGone => "inlined or gone",
                 _ => "gone",
             };
             table.row([
@@ -589,7 +652,11 @@ impl Answer for MatchList {
                 percent(counts.matched, counts.total).into(),
                 Cell::bar(Style::Bar, counts.matched, counts.total),
                 percent(counts.changed, counts.total).into(),
-                percent(counts.gone + counts.inlined, counts.total).into(),
+                percent(
+                    counts.gone + counts.inlined + counts.inlined_or_gone,
+                    counts.total,
+                )
+                .into(),
                 format!("{}{remark}", report.profile).into(),
             ]);
         }

@@ -1,13 +1,22 @@
 //! The first screen for a recording of Linux perf: how it was made, its events, the binaries and processes with the
 //! most samples, and what is missing.
+mod functions;
+
+pub use functions::{
+    FunctionChoice, flame_graph_of_recording, graph_of_recording, print_folded_recording,
+    recorded_name, unnamed_notes,
+};
+
 use crate::document::write_json;
 use crate::show::json::SCHEMA_VERSION;
 use crate::{
     Answer, Cell, Document, RowForm, Rows, Style, Table, grouped, numbered, percent, plural, tenths,
 };
+use profkit_analysis::names;
 use profkit_data::bytes::Endian;
 use profkit_data::printable;
 use profkit_perf::{Binary, BinaryFigures, Figures, Losses, Mode, RecordKind, Recording};
+use profkit_profgen::stacks::FunctionStacks;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -22,13 +31,25 @@ pub struct RecordingShow<'a> {
     pub recording: &'a Recording<'a>,
     /// The figures of the recording.
     pub figures: &'a Figures,
+    /// The functions of the samples.
+    pub stacks: &'a FunctionStacks,
+    /// Which functions are shown.
+    pub choice: FunctionChoice,
     /// The largest number of binaries and of processes in the lists; `None` for the usual number.
     pub top: Option<usize>,
 }
 
 const MOST: usize = 10;
 
-const COLUMNS: [&str; 5] = ["path", "build_id", "kernel", "samples", "branches"];
+const COLUMNS: [&str; 7] = [
+    "event",
+    "name",
+    "demangled",
+    "binary",
+    "build_id",
+    "samples",
+    "samples_with_callees",
+];
 
 /// One message for each kind of damage in a recording, without a full stop.
 pub fn recording_damage(losses: &Losses) -> Vec<String> {
@@ -126,6 +147,17 @@ fn lost(losses: &Losses) -> Vec<(&'static str, u64, &'static str)> {
 impl RecordingShow<'_> {
     fn binary(&self, figures: &BinaryFigures) -> Option<&Binary> {
         self.recording.processes().binary(figures.binary)
+    }
+
+    /// Returns the first of these names that no function of the recording has.
+    pub fn missing<'n>(&self, names: &'n [String]) -> Option<&'n str> {
+        let symbols = || {
+            let functions = self.stacks.functions.iter();
+            functions.filter_map(|function| function.symbol.as_deref())
+        };
+        let found = |name: &str| symbols().any(|symbol| names::is_named(symbol, name));
+        let mut missing = names.iter().filter(|name| !found(name));
+        missing.next().map(String::as_str)
     }
 
     fn samples(&self) -> u64 {
@@ -250,6 +282,10 @@ impl RecordingShow<'_> {
 impl Answer for RecordingShow<'_> {
     fn document(&self) -> Document {
         let mut document = Document::default();
+        if self.choice.selection.is_some() {
+            self.choice.add_to(self.stacks, &mut document);
+            return document;
+        }
         document.title(self.path, "recording of Linux perf");
         for (label, text) in self.made_by() {
             document.long_fact(label, text);
@@ -270,6 +306,7 @@ impl Answer for RecordingShow<'_> {
         if samples == 0 {
             document.line("No sample was recorded.");
         } else {
+            self.choice.add_to(self.stacks, &mut document);
             document.section("Where the samples are");
             let share = |part: u64| percent(part.into(), samples.into());
             let modes = self.figures.modes.iter().map(|(mode, &number)| {
@@ -360,6 +397,7 @@ impl Answer for RecordingShow<'_> {
             "records": records.collect::<serde_json::Map<_, _>>(),
             "first_time": self.figures.times.map(|times| times.0),
             "last_time": self.figures.times.map(|times| times.1),
+            "functions": self.choice.rows(self.stacks),
             "binaries": binaries.filter_map(|figures| self.row(figures)).collect::<Vec<_>>(),
             "processes": processes.collect::<Vec<_>>(),
             "unmapped_samples": self.figures.unmapped,
@@ -376,9 +414,7 @@ impl Answer for RecordingShow<'_> {
     }
 
     fn rows(&self, _: RowForm) -> Rows<'_> {
-        let binaries = self.figures.binaries.iter();
-        let binaries = binaries.take(self.top.unwrap_or(usize::MAX));
-        Rows::new(&COLUMNS, binaries.filter_map(|figures| self.row(figures)))
+        Rows::new(&COLUMNS, self.choice.rows(self.stacks).into_iter())
     }
 }
 

@@ -114,6 +114,14 @@ pub fn refusal(outcome: &Outcome) -> Option<Refusal> {
              -fno-omit-frame-pointer, or leave out --contexts"
                 .to_owned(),
         ),
+        // The build id says that these are the very binaries; only parts of them have debug info.
+        Problem::NothingFits if is_without_debug_info(outcome) => (
+            format!(
+                "the code that ran has no debug info: found {}",
+                figures_of(outcome)
+            ),
+            "compile that code with -g: the binary has debug info of other code only".to_owned(),
+        ),
         Problem::NothingFits => (
             format!(
                 "no sample fits the code of the given binaries: found {}",
@@ -136,6 +144,22 @@ pub fn refusal(outcome: &Outcome) -> Option<Refusal> {
 /// What to do with a recording of hardware traces.
 const OF_TRACES: &str = "the recording has hardware traces: `perf inject --itrace=i100usle --strip -i FILE -o OUT` makes \
      samples with branch stacks of Intel PT, `--itrace=i1000il` of Arm ETM";
+
+/// Whether all ranges of code are in binaries with the recorded build ids, but in no function of their debug info.
+fn is_without_debug_info(outcome: &Outcome) -> bool {
+    let mut counted = outcome
+        .binaries
+        .iter()
+        .filter(|binary| binary.counted > 0)
+        .peekable();
+    counted.peek().is_some()
+        && counted.all(|binary| {
+            let figures = &binary.figures;
+            binary.found_by == Some(FoundBy::BuildId)
+                && figures.ranges > 0
+                && figures.no_function == figures.ranges
+        })
+}
 
 fn figures_of(outcome: &Outcome) -> String {
     let sum = |of: fn(&Figures) -> u64| -> u64 {

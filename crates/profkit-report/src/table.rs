@@ -110,7 +110,7 @@ impl From<u128> for Cell {
 /// let look = Look { width: Some(20), ..Look::default() };
 /// let mut text = Vec::new();
 /// table.print(&mut Console::text(&mut text, look))?;
-/// assert_eq!(String::from_utf8_lossy(&text), "    sum  function\n      7  ns::f…(int)\n  1,234  ns::s…(int)\n");
+/// assert_eq!(String::from_utf8_lossy(&text), "    sum  function\n      7  ns::f…st(…)\n  1,234  ns::s…nd(…)\n");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -274,7 +274,7 @@ fn print_row<W: Write>(
 /// let name = "bool re2::DFA::Search<false, true>(re2::DFA::SearchParams*)";
 /// assert_eq!(shortened(name, 40), "bool re2::DFA::Search<false, true>(…)");
 /// assert_eq!(shortened(name, 30), "bool re2::DFA::Search<…>(…)");
-/// assert_eq!(shortened(name, 20), "bool re2::…ch<…>(…)");
+/// assert_eq!(shortened(name, 20), "bool re2::…rch<…>(…)");
 /// ```
 pub fn shortened(name: &str, columns: usize) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(name);

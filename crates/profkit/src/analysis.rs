@@ -147,8 +147,8 @@
 //! changed function counts as matched. A function that was inlined everywhere counts neither as matched nor as lost: its
 //! counts are in `counts.inlined`, and it is in `hot_lost` with [`Outcome::Inlined`](matching::Outcome::Inlined).
 //! In an optimised binary these can be most of the counts, so decide by `counts.changed` and `counts.gone`. Such functions
-//! are found in debug info; without debug info, and if the compiler left no entry for a function there, it counts as
-//! gone. If the profile counts in clang's front end and the binary in LLVM IR, or the other way round,
+//! are found in debug info. A binary that has neither hashes nor debug info does not show whether a function was inlined or
+//! is gone: `counts.inlined_or_gone`. If the profile counts in clang's front end and the binary in LLVM IR, or the other way round,
 //! their hashes have nothing to do with each other, and everything looks changed:
 //! [`Binary::is_other_stage`](matching::Binary::is_other_stage) says so.
 //!
@@ -241,7 +241,8 @@ pub mod heap {
 /// Instrumentation profiles of any form.
 pub mod instr {
     pub use profkit_analysis::instr::{
-        Form, InstrFacts, InstrReader, InstrTable, SHARES, Share, Totals, ValueTotals,
+        Fitted, Form, InstrFacts, InstrReader, InstrTable, SHARES, Share, Totals, ValueTotals,
+        fit_to_release,
     };
 }
 

@@ -123,8 +123,9 @@ pub mod ids {
 pub mod instr {
     pub use profkit_data::instr::{
         FunctionId, FunctionRef, FunctionTable, InstrKind, InstrProfile, InstrReader, InstrSource,
-        KindValues, Losses, MemProfSection, NewRecord, Record, RecordId, RecordRef, SiteValues,
-        TemporalTrace, TemporalTraces, TraceOptions, TraceSampling, ValueData, ValueEntry,
+        KindValues, Losses, MemProfSection, NewRecord, Record, RecordId, RecordRef, Renamed,
+        SiteValues, TemporalTrace, TemporalTraces, TraceOptions, TraceSampling, ValueData,
+        ValueEntry,
     };
 
     /// The indexed format (`.profdata`).

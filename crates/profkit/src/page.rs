@@ -17,7 +17,7 @@ pub mod export {
     pub use profkit_page::export::tables::{
         Column, ColumnData, NoTable, StackColumn, Table, TableKind, Texts,
     };
-    pub use profkit_page::export::{StackFrame, StackUnit, Stacks};
+    pub use profkit_page::export::{StackFile, StackFrame, StackUnit, Stacks};
 }
 
 /// Source files and lines for the page.

@@ -23,8 +23,8 @@ pub use profkit_perf::{
 /// Counts of code by binary and address.
 pub mod collect {
     pub use profkit_perf::collect::{
-        AddressCount, BinaryCounts, BinaryKey, BranchCount, CONTEXT_MEMORY, CollectOptions,
-        CountLosses, Counts, RangeCount, Selection, StackSample, Stacks, collect,
+        AddressCount, BinaryCounts, BinaryKey, BranchCount, CONTEXT_MEMORY, CallStacks,
+        CollectOptions, CountLosses, Counts, RangeCount, Selection, StackSample, Stacks, collect,
     };
 }
 

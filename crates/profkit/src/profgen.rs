@@ -16,3 +16,11 @@ pub mod layout {
         CodeMap, FlowLosses, FunctionLayout, FunctionOrder, Layout, LayoutOptions, by_calls,
     };
 }
+
+/// The functions of recordings, with their callers.
+pub mod stacks {
+    pub use profkit_profgen::stacks::{
+        EventStacks, FunctionSamples, FunctionStacks, NamesFrom, StackBinary, StackFrame,
+        StackFunction, StackOptions,
+    };
+}

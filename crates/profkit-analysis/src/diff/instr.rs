@@ -112,16 +112,22 @@ struct Comparison<'p> {
     respelled: FxHashMap<u64, u64>,
 }
 
+/// Checks that the counters of two profiles count the same things.
+pub(crate) fn check_kinds(old: InstrKind, new: InstrKind) -> Result<(), CannotCompare> {
+    let known = !old.is_unknown() && !new.is_unknown();
+    let differs = |kind: InstrKind| old.contains(kind) != new.contains(kind);
+    if known && UNLIKE.into_iter().any(differs) {
+        return Err(CannotCompare::Instrumentation(old, new));
+    }
+    Ok(())
+}
+
 pub(super) fn diff(
     old: &InstrProfile,
     new: &InstrProfile,
     options: &DiffOptions,
 ) -> Result<ProfileDiff, CannotCompare> {
-    let known = !old.kind.is_unknown() && !new.kind.is_unknown();
-    let differs = |kind: InstrKind| old.kind.contains(kind) != new.kind.contains(kind);
-    if known && UNLIKE.into_iter().any(differs) {
-        return Err(CannotCompare::Instrumentation(old.kind, new.kind));
-    }
+    check_kinds(old.kind, new.kind)?;
     let two_stages = (old.kind | new.kind).contains(InstrKind::CONTEXT_SENSITIVE);
     let (old_side, new_side) =
         rayon::join(|| Side::new(old, two_stages), || Side::new(new, two_stages));

@@ -11,7 +11,7 @@
 //! | MIP | a function | whether it ran and when it was first called, blocks that ran |
 //! | heap | a call stack ([`HeapChanges`]) | bytes, allocations or lifetimes |
 mod heap;
-mod instr;
+pub(crate) mod instr;
 mod mip;
 mod samples;
 

@@ -1,11 +1,13 @@
 //! Reads instrumentation profiles of any form: describes the header, selects records by name, and sums up records.
 mod layout;
+mod older;
 mod reader;
 mod select;
 mod table;
 mod totals;
 
 pub use layout::{ProfileLayout, SectionPlace, layouts};
+pub use older::{Fitted, fit_to_release};
 pub use profkit_data::instr::InstrReader;
 pub use reader::{Form, InstrFacts};
 pub use select::read_selected;

@@ -11,7 +11,7 @@ use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::binary::{BinaryFile, Image, programs_in};
 use profkit_object::build_id::build_id;
 use profkit_object::functions::{
-    FunctionList, Origin, functions, has_debug_info, mip_functions, sampled_functions,
+    FunctionList, Origin, functions, has_debug_info, is_stripped, mip_functions, sampled_functions,
 };
 use profkit_object::names::{symbol_of, without_suffix, without_unique};
 use profkit_object::symbolize::inlined_functions;
@@ -37,6 +37,10 @@ pub enum Outcome {
     /// No: no binary has a function with this name.
     #[serde(rename = "gone")]
     Unknown,
+    /// It cannot be said: no binary has a symbol with this name, and a binary that has neither hashes nor debug info
+    /// does not show whether the function was inlined everywhere, or is gone.
+    #[serde(rename = "inlined-or-gone")]
+    InlinedOrGone,
 }
 
 /// A file that a profile is compared with: one binary, one architecture of a universal file, or a profile of another
@@ -57,6 +61,8 @@ pub struct Binary {
     pub functions: usize,
     /// How much of the binary's debug info was read to find functions that were inlined everywhere.
     pub debug_info: DebugInfo,
+    /// Whether the binary has no symbol table, but only the names that it exports.
+    pub is_stripped: bool,
     /// The errors of the file, if it is a profile. Its sound parts are compared.
     pub damage: Faults,
 }
@@ -305,6 +311,7 @@ impl BinaryFunctions {
             instrumentation: Some(profile.instrumentation),
             functions: profile.functions.len(),
             debug_info: DebugInfo::Absent,
+            is_stripped: false,
             damage: profile.damage,
         });
         if let (Some(samples), Some(guids)) = (&profile.samples, &mut self.sampled) {
@@ -356,6 +363,7 @@ impl BinaryFunctions {
                 && !has_debug_info(image)
             {
                 binary.debug_info = DebugInfo::Absent;
+                binary.is_stripped = binary.origin == Some(Origin::Symbols) && is_stripped(image);
             }
         }
         Ok(())
@@ -371,6 +379,7 @@ impl BinaryFunctions {
             instrumentation: list.instrumentation,
             functions: list.functions.len(),
             debug_info: DebugInfo::Unread,
+            is_stripped: false,
             damage: Faults::default(),
         });
         let has_order = self.order == Some(FunctionOrder::File) && list.origin != Origin::Symbols;
@@ -395,6 +404,17 @@ impl BinaryFunctions {
                 .entry(NameRef::of(short))
                 .or_insert_with(|| name.to_vec());
         }
+    }
+
+    /// Whether a function that was inlined everywhere would look missing: a binary has neither hashes, nor checksums of
+    /// pseudo probes, nor debug info that can be read. Functions of MIP profiles are those that were not inlined, so
+    /// only a stripped binary hides some.
+    pub fn hides_functions(&self) -> bool {
+        self.binaries.iter().any(|binary| {
+            let is_unread = matches!(binary.debug_info, DebugInfo::Absent | DebugInfo::Damaged(_));
+            let is_hidden = binary.is_stripped || self.wanted != Some(Family::Mip);
+            binary.origin == Some(Origin::Symbols) && is_unread && is_hidden
+        })
     }
 
     /// All functions of the binaries, with their hashes.

@@ -83,6 +83,9 @@ pub struct CountShares {
     pub inlined: u128,
     /// The sum of the counts of functions that no binary has.
     pub gone: u128,
+    /// The sum of the counts of functions that were inlined everywhere or are gone: a binary without hashes and without
+    /// debug info does not show which.
+    pub inlined_or_gone: u128,
 }
 
 impl CountShares {
@@ -104,7 +107,7 @@ pub struct LostFunction {
     pub name: Vec<u8>,
     /// The function's count.
     pub count: u64,
-    /// Why the function does not match: [`Outcome::Changed`], [`Outcome::Inlined`] or [`Outcome::Unknown`].
+    /// Why the function does not match: any outcome but [`Outcome::Matched`].
     pub outcome: Outcome,
     /// The function's hash; `None` if the profile has none.
     pub hash: Option<FuncHash>,
@@ -147,6 +150,13 @@ impl MatchShares {
             Some(samples) => by_sample(samples, binaries),
             None => by_function(profile, binaries).collect(),
         };
+        if binaries.hides_functions() {
+            for one in &mut by_count {
+                if one.outcome == Outcome::Unknown {
+                    one.outcome = Outcome::InlinedOrGone;
+                }
+            }
+        }
         by_count.sort_unstable_by(|a, b| {
             let order = b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name));
             order.then_with(|| a.hash.cmp(&b.hash))
@@ -161,6 +171,7 @@ impl MatchShares {
                 Outcome::Changed => &mut counts.changed,
                 Outcome::Inlined => &mut counts.inlined,
                 Outcome::Unknown => &mut counts.gone,
+                Outcome::InlinedOrGone => &mut counts.inlined_or_gone,
             } += u128::from(one.count);
         }
         let mut before = 0u128;

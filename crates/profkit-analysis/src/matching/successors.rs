@@ -52,7 +52,9 @@ pub(super) fn find_successors(
             reason: SuccessorReason::OtherHash,
         });
     }
-    let is_gone = |it: &&mut LostFunction| it.outcome == Outcome::Unknown && !it.is_name_hash;
+    let is_gone = |it: &&mut LostFunction| {
+        matches!(it.outcome, Outcome::Unknown | Outcome::InlinedOrGone) && !it.is_name_hash
+    };
     let mut gone: Vec<&mut LostFunction> =
         (lost.iter_mut().filter(is_gone).take(MOST_GUESSED)).collect();
     if gone.is_empty() || new.is_empty() {

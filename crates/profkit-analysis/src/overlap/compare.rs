@@ -1,5 +1,6 @@
 //! Compares profiles of any family, two at a time.
 use crate::any::AnyProfile;
+use crate::diff::instr::check_kinds;
 use crate::faults::Faults;
 use crate::heap::{FrameRule, HeapProfile, NoBinaries, is_heap_alone, load_heap};
 use profkit_abi::value_kind;
@@ -307,7 +308,10 @@ impl PairOverlap {
     ) -> std::result::Result<Self, CannotCompare> {
         let detail = functions > 0;
         let mut pair = match (&base.content, &test.content) {
-            (Content::Instr(base), Content::Instr(test)) => of_instr(base, test, detail),
+            (Content::Instr(base), Content::Instr(test)) => {
+                check_kinds(base.kind, test.kind)?;
+                of_instr(base, test, detail)
+            }
             (Content::Heap(base), Content::Heap(test)) => of_heap(base, test, detail),
             (Content::Mip(base), Content::Mip(test)) => of_mip(base, test, detail),
             (

@@ -15,7 +15,8 @@ pub struct BinaryArgs {
     ///
     /// Raw profiles that hold only counters get their functions from these files: such profiles come from programs that
     /// were built with -mllvm -profile-correlate=binary or debug-info. Raw heap profiles are symbolised with these
-    /// files. In a folder, all files below it are used; `.build-id` trees are searched by build id.
+    /// files. The functions of a recording of perf get their names from these files; binaries that are not among them are
+    /// looked for at their paths in the recording, and used if they have the recorded build id. In a folder, all files below it are used; `.build-id` trees are searched by build id.
     #[arg(long, value_name = "FILE|FOLDER", action = clap::ArgAction::Append)]
     pub binaries: Vec<PathBuf>,
 

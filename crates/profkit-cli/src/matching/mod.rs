@@ -72,7 +72,7 @@ pub struct MatchArgs {
     memory: bool,
 
     /// List at most this many of the hot functions, or of the frames and contexts, that are lost
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
 
     /// Exit with code 3 if less than this share of all counts is of matched functions, in percent; of heap profiles: of

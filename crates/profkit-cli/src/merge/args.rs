@@ -80,13 +80,28 @@ pub struct MergeArgs {
     #[arg(long, help_heading = "Selection and weights")]
     pub(super) normalize: bool,
 
-    /// Keep only functions whose name has a match of this regular expression
-    #[arg(long, value_name = "REGEX", help_heading = "Selection and weights")]
-    pub(super) function: Option<String>,
+    /// Keep only the function with this name, mangled or demangled; may be repeated
+    ///
+    /// --function, --function-contains and --function-regex may be combined: what one of them selects is kept.
+    #[arg(long, value_name = "NAME", help_heading = "Selection and weights")]
+    pub(super) function: Vec<String>,
 
-    /// Leave out functions whose name has a match of this regular expression
+    /// Keep only functions whose name, mangled or demangled, contains this text; may be repeated
+    #[arg(long, value_name = "TEXT", help_heading = "Selection and weights")]
+    pub(super) function_contains: Vec<String>,
+
+    /// Keep only functions whose name, mangled or demangled, matches this regular expression; may be repeated
     #[arg(long, value_name = "REGEX", help_heading = "Selection and weights")]
-    pub(super) no_function: Option<String>,
+    pub(super) function_regex: Vec<String>,
+
+    /// Leave out functions whose name, mangled or demangled, matches this regular expression; may be repeated
+    #[arg(
+        long,
+        alias = "no-function",
+        value_name = "REGEX",
+        help_heading = "Selection and weights"
+    )]
+    pub(super) no_function_regex: Vec<String>,
 
     /// Rename functions: a file with one pair of mangled names, OLD NEW, per line
     #[arg(long, value_name = "FILE", help_heading = "Selection and weights")]
@@ -281,10 +296,12 @@ pub enum Format {
     /// YAML of the heap profile, as llvm-profdata show prints it
     MemprofYaml,
     /// Sample profiles: extensible binary, for LLVM 10 and later
+    #[value(name = "ext-binary", alias = "extbinary")]
     Extbinary,
     /// Sample profiles: binary, for LLVM 3.9 and later
     Binary,
     /// Sample profiles: compact binary, for LLVM 7 to 16
+    #[value(alias = "compbinary")]
     CompactBinary,
     /// Sample profiles: GCC's encoding (.afdo)
     Gcov,

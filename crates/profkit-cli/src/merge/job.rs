@@ -6,6 +6,7 @@ use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
 use crate::print::grouped;
 use profkit_analysis::heap::{ProgramFrames, complete_section};
+use profkit_analysis::instr::fit_to_release;
 use profkit_data::ids::program_name;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::text::TextOptions;
@@ -16,6 +17,7 @@ use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
 use profkit_merge::{Inputs, MergeOptions, MergedProfile, Reason, Report, merge_instr};
 use profkit_report::heap::completed_notes;
+use profkit_report::merge::fitted_notes;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -196,6 +198,11 @@ impl MergeJob for Job<'_> {
                 supplement.correct(&mut one.profile, notes);
             }
             notes.extend(self.note_without_build_id(&one));
+            if let Form::Indexed(Version::Release(release)) | Form::Text(Some(release)) = self.form
+            {
+                let fitted = fit_to_release(&mut one.profile, release, report.oldest_ir_scheme);
+                notes.extend(fitted_notes(&fitted, release));
+            }
             let encoding = self.encoding(report, &one.profile, notes);
             if self.section.portable {
                 self.check_portable(&one.profile, merged.heap.as_ref())?;

@@ -17,11 +17,12 @@ pub use convert::{ConvertArgs, convert};
 
 use crate::exit::{Failure, Result, Status};
 use crate::print::{self, plural};
-use crate::spelling::pattern;
+use crate::spelling::patterns;
 use args::Format;
 use job::{Destination, FindFrames, Form, Job};
 use profkit_analysis::correlate::{Binaries, Plan};
 use profkit_analysis::heap::{FrameRule, IndexedBinaries, LoadedHeap, ProgramFrames};
+use profkit_analysis::selection::Selection;
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
 use profkit_merge::families::{
@@ -123,10 +124,18 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
 }
 
 fn options(args: &MergeArgs) -> Result<MergeOptions> {
-    let (filter, no_filter) = (
-        pattern("--function", args.function.as_deref())?,
-        pattern("--no-function", args.no_function.as_deref())?,
-    );
+    let kept = Selection {
+        names: args.function.clone(),
+        parts: args.function_contains.clone(),
+        patterns: patterns("--function-regex", &args.function_regex)?,
+        all: args.function.is_empty()
+            && args.function_contains.is_empty()
+            && args.function_regex.is_empty(),
+    };
+    let left_out = Selection {
+        patterns: patterns("--no-function-regex", &args.no_function_regex)?,
+        ..Selection::default()
+    };
     let traces = TraceOptions {
         reservoir_size: args.temporal_profile_trace_reservoir_size,
         max_length: args.temporal_profile_max_trace_length,
@@ -142,13 +151,8 @@ fn options(args: &MergeArgs) -> Result<MergeOptions> {
         .heap_copies(args.form.version.llvm.is_some())
         .mixed_hashes(args.mixed_hashes)
         .separate_by_build_id(args.destination.by_build_id.is_some());
-    if filter.is_some() || no_filter.is_some() {
-        options = options.filter(move |name| {
-            filter.as_ref().is_none_or(|filter| filter.is_match(name))
-                && !no_filter
-                    .as_ref()
-                    .is_some_and(|filter| filter.is_match(name))
-        });
+    if !kept.all || !left_out.patterns.is_empty() {
+        options = options.filter(move |name| kept.selects(name) && !left_out.selects(name));
     }
     Ok(match &args.remapping_file {
         Some(path) => options.remapping(read_remapping(path)?),

@@ -225,10 +225,10 @@ impl<'a> Run<'a> {
         }
         if totals.functions == 0 && totals.functions_filtered > 0 && report.heap.is_none() {
             return Err(Failure::input(nothing(&format!(
-                "--function and --no-function filter out all functions of the inputs: {}",
+                "the options that select functions filter out all functions of the inputs: {}",
                 plural(totals.functions_filtered, "function")
             )))
-            .with_hint("the filters are matched against mangled names, as profkit show --mangled prints them"));
+            .with_hint("--function takes a whole name; --function-contains a part of one, and --function-regex a regular expression"));
         }
         let files = plural(totals.files, "input");
         match self.tolerance.check(totals) {

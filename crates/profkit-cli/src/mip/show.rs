@@ -8,13 +8,13 @@ use crate::spelling::pattern;
 use clap::Args;
 use profkit_analysis::ranking::GroupBy;
 use profkit_report::mip::MipFunctions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Source locations come from the profile, or from the file that --debug names.
 
 Examples:
-  profkit mip show -p program.mip
+  profkit mip show program.mip
   profkit mip show -p program.mip --debug program -r '^ns::'
   profkit mip show -p program.mip --by file
   profkit mip show -p program.mip --format json | jq '.functions[] | select(.called_runs > 0)'";
@@ -23,8 +23,12 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
     /// The profile, its YAML, or a map
-    #[arg(short, long, value_name = "FILE")]
-    profile: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "profile")]
+    file: Option<PathBuf>,
+
+    /// The same as FILE
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
+    profile: Option<PathBuf>,
 
     /// Show only functions whose symbol has a match of this regular expression
     #[arg(short, long, value_name = "REGEX")]
@@ -48,7 +52,9 @@ pub struct ShowArgs {
 
 pub fn run(args: &ShowArgs) -> Result {
     let regex = pattern("--regex", args.regex.as_deref())?;
-    let (name, mut profile, form) = open_any(&args.profile)?;
+    let path = args.file.as_ref().or(args.profile.as_ref());
+    let path = path.map_or(Path::new(""), PathBuf::as_path);
+    let (name, mut profile, form) = open_any(path)?;
     if let Some(file) = &args.image.debug {
         locate(&mut profile, file, args.image.arch.as_deref())?;
     }

@@ -32,6 +32,15 @@ impl AnnotateArgs {
         list.lines().into_iter().for_each(print::say);
     }
 
+    /// Writes an annotation about a bound that does not hold; `None` if it holds.
+    pub fn gate(self, title: &str, reason: Option<&str>) {
+        self.write(|list| {
+            if let Some(reason) = reason {
+                list.error(title, reason);
+            }
+        });
+    }
+
     pub fn failure(self, title: &str, result: Result) -> Result {
         if let Err(failure) = &result {
             self.write(|list| {

@@ -1,8 +1,10 @@
 //! Arguments of `profkit show`.
 use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
+use crate::exit::Result;
 use crate::memprof::show::HeapArgs;
 use crate::print::{Format, ROW_FORMATS};
+use crate::spelling::patterns;
 use clap::Args;
 use profkit_analysis::heap::ContextOrder;
 use profkit_analysis::names::Spelling;
@@ -33,6 +35,8 @@ Examples:
   profkit show --header --sections broken.profraw
   profkit show counters-only.profraw --binaries build/
   profkit show --function main samples.prof
+  profkit show perf.data --binaries build/
+  profkit show --flamegraph flame.svg perf.data
   profkit show heap.memprofraw --binaries program
   profkit show --folded bytes heap.memprofraw --binaries program | inferno-flamegraph > heap.svg
   profkit show --flamegraph heap.svg heap.memprofraw --binaries program";
@@ -69,8 +73,8 @@ choices! {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
-    /// A profile: raw, indexed, text, sample, heap (.memprofraw, YAML) or MIP profile, recognised by content; - is standard
-    /// input. Several files, folders and archives are added up
+    /// A profile: raw, indexed, text, sample, heap (.memprofraw, YAML) or MIP profile, or a recording of perf, recognised by
+    /// content; - is standard input. Several files, folders and archives are added up
     #[arg(value_name = "FILE", required_unless_present = "input_files")]
     pub files: Vec<PathBuf>,
 
@@ -91,6 +95,10 @@ pub struct ShowArgs {
     /// Show functions whose name, mangled or demangled, contains this text; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub function_contains: Vec<String>,
+
+    /// Show functions whose name, mangled or demangled, matches this regular expression; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    pub function_regex: Vec<String>,
 
     /// Show the counters of functions
     #[arg(long)]
@@ -176,17 +184,19 @@ pub struct ShowArgs {
 }
 
 impl ShowArgs {
-    pub fn selection(&self) -> Selection {
-        Selection {
+    pub fn selection(&self) -> Result<Selection> {
+        Ok(Selection {
             all: self.functions || (self.shows_functions() || self.by.is_some()) && !self.filters(),
             names: self.function.clone(),
             parts: self.function_contains.clone(),
-            ..Selection::default()
-        }
+            patterns: patterns("--function-regex", &self.function_regex)?,
+        })
     }
 
     pub fn filters(&self) -> bool {
-        !self.function.is_empty() || !self.function_contains.is_empty()
+        !self.function.is_empty()
+            || !self.function_contains.is_empty()
+            || !self.function_regex.is_empty()
     }
 
     fn asks_for_details(&self) -> bool {
@@ -237,6 +247,7 @@ impl ShowArgs {
         !self.filters()
             || self.functions
             || !self.function_contains.is_empty()
+            || !self.function_regex.is_empty()
             || self.top.is_some()
             || self.detailed_summary
     }

@@ -55,7 +55,24 @@ impl Kind {
 
 const INSTR: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text];
 const WITH_FUNCTIONS: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text, Kind::Sample];
-const WITH_BINARIES: &[Kind] = &[Kind::Raw, Kind::Heap];
+const WITH_STACKS: &[Kind] = &[Kind::Heap, Kind::Sample, Kind::Recording];
+const NAMED: &[Kind] = &[
+    Kind::Raw,
+    Kind::Indexed,
+    Kind::Text,
+    Kind::Sample,
+    Kind::Recording,
+];
+const SPELLED: &[Kind] = &[
+    Kind::Raw,
+    Kind::Indexed,
+    Kind::Text,
+    Kind::Sample,
+    Kind::Heap,
+    Kind::Mip,
+    Kind::Recording,
+];
+const WITH_BINARIES: &[Kind] = &[Kind::Raw, Kind::Heap, Kind::Recording];
 const WITH_IDS: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text, Kind::Heap];
 const HEAP: &[Kind] = &[Kind::Heap];
 const PROFILES: &[Kind] = &[
@@ -68,10 +85,11 @@ const PROFILES: &[Kind] = &[
 ];
 
 /// The options that do not fit all kinds of profiles, each with the kinds that it fits.
-const FITS: [(&str, &[Kind]); 31] = [
-    ("functions", WITH_FUNCTIONS),
-    ("function", WITH_FUNCTIONS),
-    ("function-contains", WITH_FUNCTIONS),
+const FITS: [(&str, &[Kind]); 32] = [
+    ("functions", NAMED),
+    ("function", NAMED),
+    ("function-contains", NAMED),
+    ("function-regex", NAMED),
     ("counts", INSTR),
     ("targets", INSTR),
     ("memop-sizes", INSTR),
@@ -88,8 +106,8 @@ const FITS: [(&str, &[Kind]); 31] = [
     ("symbols", &[Kind::Sample]),
     ("by", PROFILES),
     ("memory", HEAP),
-    ("folded", &[Kind::Heap, Kind::Sample]),
-    ("flamegraph", &[Kind::Heap, Kind::Sample]),
+    ("folded", WITH_STACKS),
+    ("flamegraph", WITH_STACKS),
     ("flamegraph-weight", HEAP),
     ("whole-stacks", HEAP),
     ("cold-density", HEAP),
@@ -101,8 +119,8 @@ const FITS: [(&str, &[Kind]); 31] = [
     ("debuginfod-budget", WITH_BINARIES),
     ("no-index-cache", WITH_BINARIES),
     ("sort", PROFILES),
-    ("keep-hashes", PROFILES),
-    ("mangled", PROFILES),
+    ("keep-hashes", SPELLED),
+    ("mangled", SPELLED),
 ];
 
 /// The options that fit all kinds of profiles if `--by file` is given.
@@ -116,8 +134,8 @@ pub fn is_given(matches: &ArgMatches, option: &str) -> bool {
 pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -> Result<()> {
     if kind != Kind::Recording {
         check_sort(args, kind, input)?;
-        check_weight(args, kind, input)?;
     }
+    check_weight(args, kind, input)?;
     check_rows(args, matches)?;
     let wrong = FITS.iter().find(|(option, kinds)| {
         let names_files = args.by == Some(GroupBy::File) && FOR_FILES.contains(option);
@@ -128,7 +146,10 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
     };
     let names: Vec<_> = kinds
         .iter()
-        .map(|kind| format!("{}s", kind.name()))
+        .map(|kind| match kind {
+            Kind::Recording => "recordings of perf".to_owned(),
+            kind => format!("{}s", kind.name()),
+        })
         .collect();
     let fitting: Vec<_> = FITS
         .iter()
@@ -137,10 +158,7 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
         .take(7)
         .collect();
     let fitting = if fitting.is_empty() {
-        let every: &[&str] = match kind {
-            Kind::Recording => &["--top", "--format"],
-            _ => &["--top", "--sort", "--mangled", "--format"],
-        };
+        let every = ["--top", "--sort", "--mangled", "--format"];
         every.iter().map(|option| (*option).to_owned()).collect()
     } else {
         fitting
@@ -206,7 +224,7 @@ fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     let heap = &args.heap;
     let drawn = heap.flamegraph.as_ref().map(|_| heap.flamegraph_weight);
     let (weight, is_of_samples, weights) = match kind {
-        Kind::Sample => (heap.folded, true, "only be `samples`"),
+        Kind::Sample | Kind::Recording => (heap.folded, true, "only be `samples`"),
         Kind::Heap => (
             heap.folded.or(drawn),
             false,

@@ -97,11 +97,11 @@ fn instr(args: &ShowArgs, found: FileKind, input: &Input) -> exit::Result {
         printer,
         faults: Faults::default(),
     };
-    let selection = args.selection();
-    let (faults, missing) = show
+    let selection = args.selection()?;
+    let (faults, missing, any) = show
         .everything(source, &selection)
         .map_err(|error| Failure::print(&error))?;
-    finish(args, input, &faults, &missing)
+    finish(args, input, &faults, &missing, any)
 }
 
 fn mip(args: &ShowArgs, found: FileKind, input: &Input) -> exit::Result {
@@ -165,16 +165,30 @@ fn header_alone(args: &ShowArgs, input: &Input) -> io::Result<()> {
 }
 
 /// Reports the errors of the file, which JSON has in it, and the functions that were asked for and do not exist.
-fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> exit::Result {
+/// `any` says whether a function was selected.
+fn finish(
+    args: &ShowArgs,
+    input: &Input,
+    faults: &Faults,
+    missing: &[&str],
+    any: bool,
+) -> exit::Result {
     let name = input.name();
     let shown = Some(faults).filter(|_| args.format != Format::Json);
     let lines = shown
         .into_iter()
         .flat_map(|faults| exit::lines_of(name, faults));
     let none = |function| format!("{name}: there is no function `{function}`");
-    let failure = Failure::inputs(lines.chain(missing.iter().map(none)));
+    let parts = args.function_contains.iter();
+    let parts = parts.map(|part| format!("whose name contains `{part}`"));
+    let patterns = args.function_regex.iter();
+    let patterns = patterns.map(|pattern| format!("whose name matches `{pattern}`"));
+    let unmatched = parts.chain(patterns).filter(|_| !any && missing.is_empty());
+    let unmatched = unmatched.map(|what| format!("{name}: there is no function {what}"));
+    let failure = Failure::inputs(lines.chain(missing.iter().map(none)).chain(unmatched));
     let hint = match shown.filter(|faults| faults.count > 0) {
         Some(faults) => faults.first.iter().find_map(|error| error.hint()),
+        None if missing.is_empty() => Some("`profkit show --functions` lists all functions"),
         None => Some("--function-contains TEXT finds functions whose name contains the text"),
     };
     match exit::done_unless(failure.with_hints(hint))? {
@@ -192,13 +206,13 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    /// Prints all parts that the options ask for. Returns the errors of the file, and the names of functions that were
-    /// asked for but do not exist.
+    /// Prints all parts that the options ask for. Returns the errors of the file, the names of functions that were asked
+    /// for but do not exist, and whether any function was selected.
     fn everything<'s>(
         mut self,
         mut source: InstrReader<'_>,
         selection: &'s Selection,
-    ) -> io::Result<(Faults, Vec<&'s str>)> {
+    ) -> io::Result<(Faults, Vec<&'s str>, bool)> {
         let (args, by) = (self.args, self.by);
         let facts = InstrFacts::of(&source);
         self.printer.head(&Head {
@@ -221,12 +235,14 @@ impl Show<'_> {
         let first = args.top.filter(|_| args.format.rows().is_some());
         let keeps = args.shows_functions() && (args.sort.is_some() || first.is_some());
         let mut kept: Vec<Record> = Vec::new();
+        let mut any = false;
         let missing = read_selected(
             &mut source,
             selection,
             args.needs_all_records().then_some(&mut totals),
             &mut self.faults,
             |record, source| {
+                any = true;
                 if let Some(by) = by {
                     let sum = numbers(record).sum;
                     groups.add(by.of(&record.name), 1, u64::from(sum > 0), sum);
@@ -258,7 +274,7 @@ impl Show<'_> {
         };
         rest.faults = self.faults;
         self.printer.rest(&rest, &source)?;
-        Ok((rest.faults, missing))
+        Ok((rest.faults, missing, any))
     }
 
     fn rest<'r>(

@@ -7,7 +7,7 @@ use crate::print;
 use profkit_analysis::samples::SampleView;
 use profkit_merge::files::Input;
 use profkit_report::flame::{of_samples, print_folded_samples};
-use profkit_report::show::sample::{SampleParts, SampleShow};
+use profkit_report::show::sample::{SampleParts, SampleShow, notes};
 use std::io::Write;
 
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
@@ -34,7 +34,7 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
         view: &view,
         spelling: args.spelling(),
         parts: &SampleParts {
-            selection: args.selection(),
+            selection: args.selection()?,
             functions: args.shows_functions(),
             sections: args.sections,
             symbols: args.symbols,
@@ -50,5 +50,10 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
 }
 
 fn finish(args: &ShowArgs, input: &Input, view: &SampleView<'_>) -> exit::Result {
-    super::finish(args, input, &view.faults(), &view.missing(&args.function))
+    let notes = notes(view).into_iter();
+    print::notes(notes.map(|note| format!("{}: {note}", input.name())));
+    let selection = args.selection()?;
+    let any = !args.filters() || view.selects_any(&selection);
+    let missing = view.missing(&args.function);
+    super::finish(args, input, &view.faults(), &missing, any)
 }

@@ -1,8 +1,9 @@
 //! Tests that `profkit match` finds the functions of real builds: all functions that the raw profile of the same
 //! program has, and no others.
 use object::{Object, ObjectSection};
-use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
+use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};
 use profkit_object::functions::Origin;
+use profkit_report::matching::MatchReport;
 use profkit_testkit::{links_c, on_path, or_skip, require_or_skip, skip, succeed};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -233,7 +234,11 @@ fn functions_that_were_inlined_everywhere_are_not_gone() {
         return;
     };
     assert_eq!(without["inlined"], 0, "{without}");
-    assert!(without["gone"].as_u64().unwrap() > 0, "{without}");
+    assert_eq!(without["gone"], 0, "{without}");
+    assert!(
+        without["inlined_or_gone"].as_u64().unwrap() > 0,
+        "{without}"
+    );
     let Some(with) = plain("with", &["-O2", "-g"]) else {
         return;
     };
@@ -241,7 +246,7 @@ fn functions_that_were_inlined_everywhere_are_not_gone() {
     let number = |counts: &serde_json::Value, key: &str| counts[key].as_u64().unwrap();
     assert!(number(&with, "inlined") > 0, "{with}");
     let missing = number(&with, "inlined") + number(&with, "gone");
-    assert_eq!(missing, number(&without, "gone"), "{with}");
+    assert_eq!(missing, number(&without, "inlined_or_gone"), "{with}");
     assert_eq!(with["matched"], without["matched"]);
     let debug_info = |program: &Path| json(&raw, program)["binaries"][0]["debug_info"].clone();
     assert_eq!(debug_info(&folder.path().join("without")), "absent");
@@ -365,5 +370,89 @@ fn signatures_of_mip_programs_are_compared() {
     assert!(
         said.contains("names and signatures from its MIP map"),
         "{said}"
+    );
+}
+
+/// The profile of an instrumented build is matched against the optimised binaries that ship. The instrumented build is
+/// the oracle: all of the profile fits, so no binary of the same sources may say that a function is gone.
+#[test]
+fn binaries_that_ship_are_judged_by_what_they_show() {
+    let Some(clang) = on_path("clang-22") else {
+        return skip("clang-22 is not installed");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    // Without early inlining, the profile has functions that the optimiser later inlines everywhere.
+    let options = ["-O2", "-fprofile-generate", "-mllvm", "-disable-preinline"];
+    let Some((instrumented, raw)) = build(&clang, at, "instrumented", &options) else {
+        return;
+    };
+    let profile = ProfileFunctions::parse(&std::fs::read(&raw).unwrap()).unwrap();
+    let compile = |name: &str, more: &[&str]| {
+        let path = at.join(name);
+        succeed(
+            Command::new(&clang)
+                .arg("-O2")
+                .args(more)
+                .args(["a.c", "b.c", "-o"])
+                .arg(&path)
+                .current_dir(at),
+        );
+        path
+    };
+    let shares = |binary: &Path| {
+        let mut binaries = BinaryFunctions::for_profile(&profile);
+        binaries.open(binary).unwrap();
+        binaries.find_inlined(&profile);
+        let report = MatchReport::new("raw", &profile, &binaries, 20);
+        let is_stripped = binaries.binaries[0].is_stripped;
+        (
+            MatchShares::new(&profile, &binaries),
+            report.gate(80.0),
+            is_stripped,
+        )
+    };
+    let (whole, gate, _) = shares(&instrumented);
+    assert_eq!(whole.counts.matched, whole.counts.total);
+    assert_eq!(gate, None);
+
+    let (debug, gate, _) = shares(&compile("debug", &["-g"]));
+    let counts = debug.counts;
+    // Of `small`, the optimiser leaves no instruction, so that not even the debug info has it.
+    let lost: Vec<_> = debug
+        .hot_lost
+        .iter()
+        .filter(|lost| lost.outcome == Outcome::Unknown)
+        .collect();
+    assert!(
+        lost.iter().all(|lost| lost.name == b"a.c;small"),
+        "{debug:?}"
+    );
+    assert!(counts.inlined > 0, "the compiler inlines something");
+    assert_eq!(gate, None);
+
+    let plain_binary = compile("plain", &[]);
+    let (plain, gate, is_stripped) = shares(&plain_binary);
+    assert_eq!(plain.counts.matched, counts.matched);
+    assert_eq!(plain.counts.inlined_or_gone, counts.inlined + counts.gone);
+    assert_eq!((plain.counts.gone, is_stripped), (0, false));
+    let hot = plain.hot_lost.iter().map(|lost| lost.outcome);
+    assert!(hot.clone().all(|outcome| outcome == Outcome::InlinedOrGone));
+    let gate = gate.unwrap();
+    assert!(
+        gate.starts_with("cannot be judged: the binary has symbols only"),
+        "{gate}"
+    );
+
+    let stripped = at.join("stripped");
+    std::fs::copy(&plain_binary, &stripped).unwrap();
+    succeed(Command::new("strip").arg(&stripped));
+    let (stripped, gate, is_stripped) = shares(&stripped);
+    assert_eq!(stripped.counts.gone, 0);
+    assert!(is_stripped);
+    let gate = gate.unwrap();
+    assert!(
+        gate.starts_with("cannot be judged: a binary is stripped"),
+        "{gate}"
     );
 }

@@ -10,6 +10,7 @@ mod profile;
 pub mod raw;
 mod reader;
 mod record;
+mod rename;
 mod reservoir;
 mod source;
 mod table;
@@ -22,6 +23,7 @@ pub use losses::Losses;
 pub use profile::{InstrProfile, TemporalTrace, TemporalTraces};
 pub use reader::{InstrReadOptions, InstrReader, not_an_instr_profile};
 pub use record::{KindValues, Record, SiteValues, ValueData, ValueEntry};
+pub use rename::Renamed;
 pub use reservoir::{Reservoir, TraceOptions, TraceSampling};
 pub use source::InstrSource;
 pub use table::{

@@ -14,6 +14,8 @@ pub(super) struct ContextFault {
 pub(super) struct Frames<'data> {
     rest: Option<&'data [u8]>,
     column: usize,
+    /// The number of callers that have no call site. As in LLVM, they count as called at line 0.
+    pub(super) without_site: u64,
 }
 
 /// Removes the brackets around a calling context and returns its frames.
@@ -25,6 +27,7 @@ pub(super) fn frames(text: &[u8]) -> Result<Frames<'_>, ContextFault> {
         Some(inner) => Ok(Frames {
             rest: Some(inner),
             column: 1,
+            without_site: 0,
         }),
         None => Err(ContextFault {
             column: text.len(),
@@ -69,10 +72,16 @@ impl<'data> Iterator for Frames<'data> {
             }
             return Some(Ok((name, None, column)));
         };
-        let Some(location) = frame.get(colon + 1..).and_then(call_site) else {
+        let location = if colon == frame.len() {
+            self.without_site += 1;
+            Some(Location::default())
+        } else {
+            frame.get(colon + 1..).and_then(call_site)
+        };
+        let Some(location) = location else {
             return fault(
                 column + colon,
-                "a caller in a calling context has no call site",
+                "the call site of a caller in a calling context is no line",
                 "NAME:LINE or NAME:LINE.DISCRIMINATOR",
             );
         };

@@ -49,7 +49,7 @@ impl FromStr for SampleForm {
         let found = match text {
             "text" => Some(SampleForm::Text),
             "binary" => Some(SampleForm::Binary),
-            "compact-binary" => Some(SampleForm::CompactBinary),
+            "compact-binary" | "compbinary" => Some(SampleForm::CompactBinary),
             "ext-binary" | "extbinary" => Some(SampleForm::ExtBinary),
             "gcov" => Some(SampleForm::Gcov(GcovVersion::V2)),
             "gcov:llvm" => Some(SampleForm::Gcov(GcovVersion::OF_LLVM)),

@@ -20,6 +20,16 @@ pub struct Location {
 }
 
 impl Location {
+    /// The line relative to the function's first line, as a signed number. Profiles have only the lowest 16 bits of it:
+    /// a line before the function's first one, such as of code from an included file, is stored as 65536 minus the
+    /// distance. Not for pseudo probes, whose indices are never negative.
+    pub fn offset(self) -> i64 {
+        match self.line {
+            0x8000..=0xffff => i64::from(self.line) - 0x1_0000,
+            line => line.into(),
+        }
+    }
+
     /// Makes a location from a line and a discriminator.
     pub fn new(line: u32, discriminator: u32) -> Self {
         Location {

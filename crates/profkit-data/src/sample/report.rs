@@ -21,6 +21,9 @@ pub struct ReadReport {
     pub faults: Vec<Error>,
     /// The number of all errors in the file, including errors that are not kept in the list.
     pub fault_count: u64,
+    /// The number of callers in calling contexts of a text that have no call site. As in LLVM, they count as called at
+    /// line 0.
+    pub callers_without_site: u64,
     /// The summary that is stored in the file; `None` if there is none.
     pub summary: Option<Summary>,
 }

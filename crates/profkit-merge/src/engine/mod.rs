@@ -228,6 +228,7 @@ fn finish_tolerant(
     for group in &mut worker.groups {
         group.report_repeated(&mut part.log);
     }
+    let oldest_ir_scheme = worker.generations.oldest_ir_scheme();
     let suggestion = version::suggest(&worker.generations);
     for event in suggestion.notes {
         part.log.push(event);
@@ -248,6 +249,7 @@ fn finish_tolerant(
     }
     let (heap, details) = heap.unzip();
     let report = Report {
+        oldest_ir_scheme,
         suggested_indexed_version: if profiles
             .iter()
             .any(|one| one.profile.uniformity_count() > 0)

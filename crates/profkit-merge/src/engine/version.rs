@@ -10,7 +10,9 @@ use crate::error::{Difference, GroupConflict, Members};
 use crate::report::{Action, Event, Reason};
 use profkit_abi::{indexed, variant};
 use profkit_data::instr::InstrKind;
-use profkit_data::releases::{FrontEndScheme, HashOrigin, RELEASES, Release, display_compilers};
+use profkit_data::releases::{
+    FrontEndScheme, HashOrigin, IrScheme, RELEASES, Release, display_compilers,
+};
 use profkit_files::Inputs;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -77,6 +79,17 @@ impl Generations {
             (origin.scheme(*clangs.start()), origin.scheme(*clangs.end()))
         });
         schemes.reduce(|(least, most), (low, high)| (least.max(low), most.min(high)))
+    }
+}
+
+impl Generations {
+    /// The oldest scheme that all IR profiles may have; `None` without IR profiles.
+    pub(crate) fn oldest_ir_scheme(&self) -> Option<IrScheme> {
+        let oldest = self.of_level(false).filter_map(|(_, compilers, _)| {
+            let facts = compilers.start().facts()?;
+            Some(facts.ir_scheme())
+        });
+        oldest.max()
     }
 }
 

@@ -273,8 +273,8 @@ class Profile {
       for (; to < this.count && flags[to] & 32 && this.name(to) === name; to++) {
         all.sum += this.sum[to];
         all.entry += this.entry[to];
-        all.max = max(all.max, this.max[to]);
-        all.band = max(all.band, this.band(to));
+        all.max = Math.max(all.max, this.max[to]);
+        all.band = Math.max(all.band, this.band(to));
         all.count++;
       }
       if (all.count > 1) this.united.set(i, all);
@@ -784,7 +784,7 @@ async function linesOf(detail) {
   for (let left = next(); left > 0; left--) {
     const depth = next(), line = next(), discriminator = next(), callee = next(), samples = next();
     const calls = detail.list(() => [next(), next()]);
-    const place = "+" + line + (discriminator ? "." + discriminator : "");
+    const place = (line >= 0x8000 && line < 0x10000 ? String(line - 0x10000) : "+" + line) + (discriminator ? "." + discriminator : "");
     most = max(most, callee ? 0 : samples);
     rows.push({ depth, place, callee, samples, calls });
   }

@@ -25,7 +25,7 @@ impl Stacks {
         for (at, unit) in self.units.iter().enumerate() {
             let tid = u32::try_from(at + 1).unwrap_or(u32::MAX);
             let thread = profile.add_thread(process, tid, origin, at == 0);
-            profile.set_thread_name(thread, unit.what);
+            profile.set_thread_name(thread, &unit.what);
             let is_bytes = unit.unit == "bytes";
             profile.set_thread_samples_weight_type(
                 thread,

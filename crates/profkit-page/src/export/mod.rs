@@ -26,14 +26,19 @@ use profkit_analysis::names::{self, Spelling, printable};
 use profkit_analysis::samples::{SampleView, self_samples};
 use profkit_data::memprof::Field;
 use profkit_data::mip::MipProfile;
-use profkit_data::sample::{NameId, SampleName};
+use profkit_data::path_text;
+use profkit_data::sample::{Location, NameId, ProfileKind, SampleName};
+use profkit_object::symbolize::Declarations;
+use profkit_profgen::stacks::{EventStacks, FunctionStacks};
+use profkit_report::recording::recorded_name;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 /// The meaning of one of the numbers that each stack has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackUnit {
-    /// What the number counts, as pprof names it: `alloc_space`.
-    pub what: &'static str,
+    /// What the number counts, as pprof names it: `alloc_space`. Of a recording, the name of the event.
+    pub what: Cow<'static, str>,
     /// The unit of the number: `bytes` or `count`.
     pub unit: &'static str,
 }
@@ -49,6 +54,17 @@ pub struct StackFrame {
     pub file: String,
     /// The line in the source file; 0 if it is not known.
     pub line: u32,
+    /// The index in [`Stacks::binaries`] of the binary of the function.
+    pub binary: usize,
+}
+
+/// A binary that has functions of call stacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackFile {
+    /// The path; of a profile whose binary is not known, the name of the profile.
+    pub path: String,
+    /// The build id in hexadecimal digits; empty if it is not known.
+    pub build_id: String,
 }
 
 /// Call stacks with numbers. In a profile without calling contexts, each stack begins with one function, and its inner
@@ -59,7 +75,7 @@ pub struct Stacks {
     units: Vec<StackUnit>,
     /// The number that a viewer shows first, as an index of `units`.
     first: usize,
-    build_ids: Vec<String>,
+    binaries: Vec<StackFile>,
     frames: Vec<StackFrame>,
     by_frame: FxHashMap<StackFrame, u32>,
     /// The stacks. Each is a list of frame indexes, outermost frame first, and a number for each unit.
@@ -68,7 +84,7 @@ pub struct Stacks {
 
 const fn count(what: &'static str) -> StackUnit {
     StackUnit {
-        what,
+        what: Cow::Borrowed(what),
         unit: "count",
     }
 }
@@ -84,8 +100,14 @@ impl Stacks {
     }
 
     fn new(file: &str, units: &[StackUnit]) -> Self {
+        let file = printable(file.as_bytes()).into_owned();
+        let binary = StackFile {
+            path: file.clone(),
+            ..StackFile::default()
+        };
         Stacks {
-            file: printable(file.as_bytes()).into_owned(),
+            file,
+            binaries: vec![binary],
             units: units.to_vec(),
             ..Stacks::default()
         }
@@ -113,8 +135,12 @@ impl Stacks {
         let mut faults = table.damage.clone();
         let ids_error = table.ids_error.iter();
         ids_error.for_each(|error| faults.push(error.clone()));
-        let ids = table.profile.binary_ids.iter();
-        stacks.build_ids = ids.map(ToString::to_string).collect();
+        if let ([id], [binary]) = (
+            table.profile.binary_ids.as_slice(),
+            stacks.binaries.as_mut_slice(),
+        ) {
+            binary.build_id = id.to_string();
+        }
         (stacks, faults)
     }
 
@@ -143,10 +169,90 @@ impl Stacks {
         stacks
     }
 
+    /// Makes stacks from a sample profile as [`of_samples`](Self::of_samples) does, but each line with samples is a stack
+    /// of its own, and each frame has its source file and line. Profiles of pseudo probes have no lines: their frames
+    /// have the line at which the function is declared.
+    pub fn of_samples_by_line(
+        file: &str,
+        view: &SampleView<'_>,
+        declarations: &Declarations,
+    ) -> Self {
+        let mut stacks = Stacks::new(file, &[count("samples")]);
+        let by_probes = view.profile.kind.contains(ProfileKind::PROBE_BASED);
+        let frame = |id: NameId, at: Location| {
+            let name = view.profile.names.get(id);
+            let (frame, declared) = match name {
+                SampleName::Text(name) => (StackFrame::of_symbol(name), declarations.find(name)),
+                SampleName::Guid(guid) => {
+                    let text = view.name(id, Spelling::Demangled).into_owned();
+                    (StackFrame::of_text(text), declarations.find_hash(guid))
+                }
+            };
+            let Some(declared) = declared else {
+                return frame;
+            };
+            let offset = if by_probes { 0 } else { at.offset() };
+            let line = u32::try_from(i64::from(declared.line) + offset);
+            StackFrame {
+                file: printable(declared.file).into_owned(),
+                line: line.unwrap_or(0),
+                ..frame
+            }
+        };
+        for function in view.profile.functions() {
+            let callers = function.callers.iter();
+            let base: Vec<StackFrame> = callers
+                .map(|caller| frame(caller.name, caller.location))
+                .collect();
+            let mut pending = vec![(base, &function.samples)];
+            while let Some((callers, samples)) = pending.pop() {
+                let with = |at: Location| {
+                    let mut stack = callers.clone();
+                    stack.push(frame(samples.name, at));
+                    stack
+                };
+                for line in &samples.body {
+                    stacks.add(with(line.location), &[line.samples]);
+                }
+                for inlined in samples.inlined.iter().rev() {
+                    pending.push((with(inlined.location), &inlined.samples));
+                }
+            }
+        }
+        stacks.name_binary(declarations);
+        stacks
+    }
+
+    /// Gives frames without a source file the file and line at which their function is declared, and the stacks the name
+    /// of the binary, if the declarations are of one.
+    pub fn locate(&mut self, declarations: &Declarations) {
+        for frame in self.frames.iter_mut().filter(|frame| frame.file.is_empty()) {
+            if let Some(declared) = declarations.find(frame.symbol.as_bytes()) {
+                frame.file = printable(declared.file).into_owned();
+                frame.line = declared.line;
+            }
+        }
+        let frames = self.frames.iter().cloned();
+        self.by_frame = frames.zip(0..).collect();
+        self.name_binary(declarations);
+    }
+
+    fn name_binary(&mut self, declarations: &Declarations) {
+        if let ([binary], [declaring]) = (
+            self.binaries.as_mut_slice(),
+            declarations.binaries.as_slice(),
+        ) {
+            binary.path = path_text(&declaring.path);
+            if let Some(id) = &declaring.build_id {
+                binary.build_id = id.to_string();
+            }
+        }
+    }
+
     /// Makes stacks from the contexts of a heap profile. The numbers are allocations and bytes.
     pub fn of_heap(file: &str, heap: &HeapProfile) -> Self {
         let bytes = StackUnit {
-            what: "alloc_space",
+            what: Cow::Borrowed("alloc_space"),
             unit: "bytes",
         };
         let mut stacks = Stacks::new(file, &[count("alloc_objects"), bytes]);
@@ -180,6 +286,72 @@ impl Stacks {
             );
         }
         stacks
+    }
+
+    /// Makes stacks from the samples of a recording. Each event has a number; the one with the most samples comes first
+    /// in viewers.
+    pub fn of_recording(file: &str, samples: &FunctionStacks) -> Self {
+        let units: Vec<StackUnit> = samples
+            .events
+            .iter()
+            .map(|event| StackUnit {
+                what: Cow::Owned(printable(event.event.as_bytes()).into_owned()),
+                unit: "count",
+            })
+            .collect();
+        let mut stacks = Stacks::new(file, &units);
+        let main = samples.main_event();
+        let is_main = |event: &EventStacks| main.is_some_and(|main| std::ptr::eq(main, event));
+        stacks.first = samples.events.iter().position(is_main).unwrap_or(0);
+        let binaries = samples.binaries.iter().map(|binary| StackFile {
+            path: printable(&binary.path).into_owned(),
+            build_id: binary
+                .build_id
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
+        });
+        // Frames in no file belong to the first entry, which has the name of the recording.
+        stacks.binaries.extend(binaries);
+        let frames: Vec<StackFrame> = samples
+            .frames
+            .iter()
+            .map(|frame| {
+                let function = samples.functions.get(frame.function);
+                let symbol = function.and_then(|function| function.symbol.as_deref());
+                let binary = function.and_then(|function| function.binary);
+                let named = StackFrame {
+                    name: recorded_name(samples, frame.function, Spelling::Demangled),
+                    symbol: printable(symbol.unwrap_or_default()).into_owned(),
+                    file: printable(&frame.file).into_owned(),
+                    line: frame.line,
+                    binary: binary.map_or(0, |index| index + 1),
+                };
+                match symbol {
+                    Some(_) => named,
+                    None => StackFrame {
+                        symbol: named.name.clone(),
+                        ..named
+                    },
+                }
+            })
+            .collect();
+        for (at, event) in samples.events.iter().enumerate() {
+            let mut numbers = vec![0; units.len()];
+            for (stack, count) in &event.stacks {
+                if let Some(number) = numbers.get_mut(at) {
+                    *number = *count;
+                }
+                let stack = stack.iter().rev();
+                let stack = stack.filter_map(|&id| frames.get(id as usize).cloned());
+                stacks.add(stack, &numbers);
+            }
+        }
+        stacks
+    }
+
+    /// The binaries of the functions. A profile whose binary is not known has one entry with the name of the profile.
+    pub fn binaries(&self) -> &[StackFile] {
+        &self.binaries
     }
 
     /// The number of stacks. Stacks whose numbers are all 0 are left out.

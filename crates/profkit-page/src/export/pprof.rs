@@ -117,7 +117,7 @@ impl Stacks {
         let mut whole = Message::default();
         for unit in &self.units {
             let mut message = Message::default();
-            message.number(value_type::TYPE, strings.number(unit.what));
+            message.number(value_type::TYPE, strings.number(&unit.what));
             message.number(value_type::UNIT, strings.number(unit.unit));
             whole.message(profile::SAMPLE_TYPE, &message);
         }
@@ -133,21 +133,21 @@ impl Stacks {
             );
             whole.message(profile::SAMPLE, &message);
         }
-        let mut binary = Message::default();
-        binary.number(mapping::ID, 1);
-        binary.number(mapping::FILENAME, strings.number(&self.file));
-        if let [id] = self.build_ids.as_slice() {
-            binary.number(mapping::BUILD_ID, strings.number(id));
+        for (id, file) in (1..).zip(&self.binaries) {
+            let mut binary = Message::default();
+            binary.number(mapping::ID, id);
+            binary.number(mapping::FILENAME, strings.number(&file.path));
+            binary.number(mapping::BUILD_ID, strings.number(&file.build_id));
+            binary.number(mapping::HAS_FUNCTIONS, 1);
+            whole.message(profile::MAPPING, &binary);
         }
-        binary.number(mapping::HAS_FUNCTIONS, 1);
-        whole.message(profile::MAPPING, &binary);
         for (id, frame) in (1..).zip(&self.frames) {
             let mut place = Message::default();
             place.number(line::FUNCTION_ID, id);
             place.number(line::LINE, frame.line.into());
             let mut message = Message::default();
             message.number(location::ID, id);
-            message.number(location::MAPPING_ID, 1);
+            message.number(location::MAPPING_ID, frame.binary as u64 + 1);
             message.message(location::LINE, &place);
             whole.message(profile::LOCATION, &message);
         }
@@ -160,7 +160,7 @@ impl Stacks {
             whole.message(profile::FUNCTION, &message);
         }
         let comment = strings.number(concat!("profkit ", env!("CARGO_PKG_VERSION")));
-        let first = self.units.get(self.first).map_or("", |unit| unit.what);
+        let first = self.units.get(self.first).map_or("", |unit| &unit.what);
         let first = strings.number(first);
         whole.bytes(profile::STRING_TABLE, b"");
         for text in &strings.list {
@@ -177,6 +177,9 @@ impl Stacks {
 #[cfg(test)]
 mod tests {
     use super::super::{StackFrame, StackUnit, Stacks};
+    use profkit_analysis::samples::SampleView;
+    use profkit_object::debug_files::DebugFolders;
+    use profkit_object::symbolize::Declarations;
     use std::io::Read as _;
 
     /// Splits a message into its fields. A field has its field number, and a number or bytes.
@@ -216,7 +219,7 @@ mod tests {
     #[test]
     fn stacks_have_their_innermost_frame_first_and_strings_by_number() {
         let unit = StackUnit {
-            what: "samples",
+            what: "samples".into(),
             unit: "count",
         };
         let mut stacks = Stacks::new("a.prof", &[unit]);
@@ -258,5 +261,58 @@ mod tests {
         );
         let functions: Vec<_> = of(5).map(|function| fields(&function)).collect();
         assert_eq!((functions[1][0].1, functions[1][1].1), (2, 5));
+    }
+
+    /// What viewers of pprof need for `-list` and `-lines`: the mapping is the binary, functions have files, and locations
+    /// have lines.
+    #[test]
+    fn lines_files_and_the_binary_come_from_debug_info() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let program = root.join("tests/fixtures/debug_info/clang-22-dwarf-5.elf");
+        let declarations =
+            Declarations::read(std::slice::from_ref(&program), &DebugFolders::default()).unwrap();
+        let name = b"_start";
+        let declared = declarations.find(name).unwrap();
+        let text = "_start:90:1\n 1: 50\n 3: 40\n 65535: 7\n";
+        let view = SampleView::open(text.as_bytes(), None).unwrap();
+        let by_line = Stacks::of_samples_by_line("a.prof", &view, &declarations);
+        let mut one = Stacks::of_samples("a.prof", &view);
+        one.locate(&declarations);
+        for (stacks, offsets) in [(by_line, vec![1i64, 3, -1]), (one, vec![0])] {
+            let mut packed = Vec::new();
+            stacks.pprof(&mut packed).unwrap();
+            let mut bytes = Vec::new();
+            let mut inflate = flate2::read::GzDecoder::new(&*packed);
+            inflate.read_to_end(&mut bytes).unwrap();
+            let whole = fields(&bytes);
+            let of = |field: u64| whole.iter().filter(move |one| one.0 == field);
+            let strings: Vec<_> = of(6)
+                .map(|one| String::from_utf8(one.2.clone()).unwrap())
+                .collect();
+            let string = |number: u64| strings[usize::try_from(number).unwrap()].as_str();
+            let member = |message: &[u8], field: u64| {
+                let found = fields(message).into_iter().find(|one| one.0 == field);
+                found.map(|(_, number, bytes)| (number, bytes))
+            };
+            let mapping = &of(3).next().unwrap().2;
+            let path = string(member(mapping, 5).unwrap().0);
+            assert!(path.ends_with("clang-22-dwarf-5.elf"), "{path}");
+            assert!(
+                !string(member(mapping, 6).unwrap().0).is_empty(),
+                "a build id"
+            );
+            for function in of(5) {
+                let file = string(member(&function.2, 4).unwrap().0);
+                assert_eq!(file.as_bytes(), declared.file);
+            }
+            let lines: Vec<u64> = of(4)
+                .map(|location| member(&member(&location.2, 4).unwrap().1, 2).unwrap().0)
+                .collect();
+            let wanted = offsets
+                .iter()
+                .map(|offset| i64::from(declared.line) + offset);
+            let wanted: Vec<u64> = wanted.map(|line| u64::try_from(line).unwrap()).collect();
+            assert_eq!(lines, wanted);
+        }
     }
 }

@@ -285,7 +285,7 @@ impl Missing {
         }
         if self.outside > 0 {
             list.push(format!(
-                "samples of {} that the source files do not have: the files are of another version",
+                "samples of {} that are not in the source file of their function: the code comes from another file, by #include or a macro, or the files are of another version",
                 plural(self.outside, "line")
             ));
         }
@@ -591,20 +591,8 @@ impl<'d, 'f> Writer<'d, 'f> {
 /// be from 1 to `most`. A location has only the lowest 16 bits of the distance from `start`. The distance can be
 /// negative, because a macro can place code before the declaration.
 fn line_at(start: u32, location: Location, most: u32) -> Option<u32> {
-    let after = start
-        .checked_add(location.line)
-        .filter(|&line| line <= most);
-    let before = || {
-        let back = 0x1_0000_u32
-            .checked_sub(location.line)
-            .filter(|&back| back <= 0x8000)?;
-        start.checked_sub(back)
-    };
-    let line = if location.line >= 0x8000 {
-        before().or(after)
-    } else {
-        after
-    };
+    let line = i64::from(start) + location.offset();
+    let line = u32::try_from(line).ok().filter(|&line| line <= most);
     line.filter(|&line| line > 0)
 }
 

@@ -3,6 +3,7 @@
 //! All inputs are converted to these counts: recordings and the texts of other tools. The later steps (source lines,
 //! layout of code) use only the sums, and no processes, times or single samples. So their time does not depend on the
 //! length of a recording.
+mod call_stacks;
 mod losses;
 mod places;
 mod read;
@@ -12,6 +13,7 @@ mod stacks;
 mod table;
 mod thread;
 
+pub use call_stacks::CallStacks;
 pub use losses::CountLosses;
 pub use read::{read, read_releasing};
 pub use recording::{CollectOptions, collect};
@@ -22,6 +24,7 @@ pub use stacks::{CONTEXT_MEMORY, StackPlace, StackSample, Stacks};
 use selection::Selected;
 pub(crate) use thread::{ThreadSums, increase};
 
+use crate::process::Binary;
 use profkit_data::ids::BuildId;
 use rustc_hash::FxHashMap;
 use stacks::StackTable;
@@ -227,6 +230,16 @@ pub struct BinaryKey {
 }
 
 impl BinaryKey {
+    /// Returns the key of a binary of a recording.
+    pub(crate) fn of(binary: &Binary) -> Self {
+        BinaryKey {
+            path: binary.path.clone(),
+            build_id: binary.build_id.clone(),
+            kernel: binary.kernel,
+            numbering: binary.numbering(),
+        }
+    }
+
     /// Returns the part of the key that is equal for all keys of the same binary. It contains the build id, or the path
     /// if there is no build id. A key with a build id and a key without one never have the same identity, because the
     /// file at a path may have changed.
@@ -365,6 +378,24 @@ impl CountTable {
             numbers.get(index).copied().flatten()
         });
         self.losses.add(&counts.losses);
+    }
+
+    /// Returns the keys of all binaries in their order, and for each number of a binary its index in that list.
+    pub fn keys(self) -> (Vec<BinaryKey>, Vec<usize>) {
+        let mut keys: Vec<(BinaryKey, usize)> = self
+            .binaries
+            .into_iter()
+            .enumerate()
+            .map(|(number, binary)| (binary.key, number))
+            .collect();
+        keys.sort();
+        let mut order = vec![0; keys.len()];
+        for (index, &(_, number)) in keys.iter().enumerate() {
+            if let Some(place) = order.get_mut(number) {
+                *place = index;
+            }
+        }
+        (keys.into_iter().map(|(key, _)| key).collect(), order)
     }
 
     pub fn finish(self) -> Counts {

@@ -115,6 +115,11 @@ impl StackTable {
         }
     }
 
+    /// The places in all samples: the index of a binary, and the offset or address in it.
+    pub fn places(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.places.iter().copied()
+    }
+
     /// Adds a sample that was already halved `halvings` times. `halvings` must not be larger than the number of
     /// halvings of this table.
     fn insert(

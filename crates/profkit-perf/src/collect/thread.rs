@@ -172,12 +172,7 @@ impl ThreadSums {
             let Some(sums) = sums else {
                 continue;
             };
-            let key = BinaryKey {
-                path: binary.path.clone(),
-                build_id: binary.build_id.clone(),
-                kernel: binary.kernel,
-                numbering: binary.numbering(),
-            };
+            let key = BinaryKey::of(binary);
             table.binary(&key).sums.join(*sums);
             *number = table.number(&key);
         }

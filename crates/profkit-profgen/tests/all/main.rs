@@ -12,5 +12,6 @@ mod kernel;
 mod layout;
 mod llvm_profgen;
 mod module;
+mod perf_report;
 mod probes;
 mod support;

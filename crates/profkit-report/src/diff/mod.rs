@@ -176,9 +176,9 @@ impl DiffReport<'_> {
         match at {
             Place::Index(at) => format!("{index} {at}"),
             Place::Line(line) if self.profiles[1].counts_probes() => {
-                format!("probe {}", place(line))
+                format!("probe {}", place(line, true))
             }
-            Place::Line(line) => format!("line {}", place(line)),
+            Place::Line(line) => format!("line {}", place(line, false)),
         }
     }
 
@@ -188,7 +188,7 @@ impl DiffReport<'_> {
             format!(
                 "{}:{} @ ",
                 names::spelled(name, self.spelling),
-                place(*line)
+                place(*line, self.profiles[1].counts_probes())
             )
         });
         let stage = if function.context_sensitive {
@@ -299,11 +299,11 @@ impl DiffReport<'_> {
         let callers = function
             .callers
             .iter()
-            .map(|(name, line)| with(names.named(name), json!({ "place": place(*line) })));
+            .map(|(name, line)| with(names.named(name), json!({ "place": place(*line, true) })));
         let part = |counts: [u64; 2], shares: [f64; 2], at: Place| {
             let (index, place) = match at {
                 Place::Index(index) => (Some(index), None),
-                Place::Line(line) => (None, Some(place(line))),
+                Place::Line(line) => (None, Some(place(line, true))),
             };
             without_nulls(json!({
                 "old_count": counts[0],

@@ -1,5 +1,6 @@
 //! Messages about data that a format cannot represent.
-use crate::{grouped, plural};
+use crate::{grouped, numbered, percent, plural};
+use profkit_analysis::instr::Fitted;
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{HeapSection, InstrKind, InstrProfile, Losses};
 use profkit_data::memprof::MemProfile;
@@ -136,4 +137,23 @@ fn llvm_sample_losses(losses: &SampleLosses, text_for: Option<Release>) -> Vec<S
         .chain(others)
         .chain(unspeakable)
         .collect()
+}
+
+/// What was changed in a profile for an older release, and what that release cannot use.
+pub fn fitted_notes(fitted: &Fitted, release: Release) -> Vec<String> {
+    let mut notes = Vec::new();
+    let renamed = &fitted.renamed;
+    if renamed.records > 0 {
+        notes.push(format!(
+            "{} got the names that LLVM {release} looks up (`file:function`): {} of all counts",
+            numbered(renamed.records, "local {function|functions}"),
+            percent(renamed.counts, renamed.all_counts),
+        ));
+    }
+    if fitted.has_other_hashes {
+        notes.push(format!(
+            "LLVM {release} hashes functions differently than LLVM 12 and later, which made this profile: its compiler will find none of the functions. Build the instrumented program with LLVM {release} and profile that"
+        ));
+    }
+    notes
 }

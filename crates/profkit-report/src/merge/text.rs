@@ -461,12 +461,12 @@ mod tests {
         warning: cut: dropped: a counter is above 2^56 (at offset 0x2a0): found 7
         warning: out.profdata: left out 3 build ids
 
-        wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.1 MB)
+        wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.2 MB)
 
         Files
           kept       0
           repaired  12  92.3%
-          dropped    1  7.6%
+          dropped    1  7.7%
 
         Functions
           written                   16,531
@@ -483,12 +483,12 @@ mod tests {
             .skip_while(|line| !line.starts_with("wrote"))
             .collect();
         insta::assert_snapshot!(last.join("\n"), @r"
-        wrote 2 profiles (6.0 MB): 33,062 functions from 12 of 13 files (403.1 MB)
+        wrote 2 profiles (6.1 MB): 33,062 functions from 12 of 13 files (403.2 MB)
 
         Files
           kept       0
           repaired  12  92.3%
-          dropped    1  7.6%
+          dropped    1  7.7%
 
         Functions
           written                   33,062

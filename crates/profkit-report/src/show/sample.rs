@@ -7,7 +7,9 @@ use super::text::{
 };
 use crate::doctor::gcc_releases;
 use crate::rows::{GROUP_COLUMNS, group_json, group_word, number};
-use crate::{Answer, Cell, Console, Document, Grouping, RowForm, Rows, Style, grouped, percent};
+use crate::{
+    Answer, Cell, Console, Document, Grouping, RowForm, Rows, Style, grouped, numbered, percent,
+};
 use profkit_analysis::heat::HeatLimits;
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group};
@@ -246,6 +248,11 @@ impl SampleShow<'_> {
         hot_and_cold(document, words, &self.view.shares(), self.view.heat());
     }
 
+    fn at(&self, location: Location) -> String {
+        let kind = self.view.profile.kind;
+        place(location, kind.contains(ProfileKind::PROBE_BASED))
+    }
+
     fn function(&self, function: &Function) -> Document {
         let mut document = Document::default();
         document.line("");
@@ -263,20 +270,20 @@ impl SampleShow<'_> {
     fn add_samples(&self, document: &mut Document, samples: &Samples, depth: usize) {
         let pad = "  ".repeat(depth);
         for line in &samples.body {
-            let mut text = format!("{pad}{}: {}", place(line.location), grouped(line.samples));
+            let mut text = format!("{pad}{}: {}", self.at(line.location), grouped(line.samples));
             for (name, count) in self.view.targets(samples, line.location) {
                 text += &format!("  {} {}", self.name(name), grouped(count));
             }
             document.line(text);
         }
         for target in &samples.vtables {
-            let (place, name) = (place(target.location), self.name(target.name));
+            let (place, name) = (self.at(target.location), self.name(target.name));
             let count = grouped(target.count);
             document.line(format_args!("{pad}{place}: vtable {name} {count}"));
         }
         for inlined in &samples.inlined {
             let inner = &inlined.samples;
-            let (place, name) = (place(inlined.location), self.name(inner.name));
+            let (place, name) = (self.at(inlined.location), self.name(inner.name));
             let (total, marks) = (grouped(numbers(inner).sum), marks(inner));
             document.line(format_args!(
                 "{pad}{place}: inlined {name}: {total} samples{marks}"
@@ -354,7 +361,7 @@ impl SampleShow<'_> {
     fn full_name(&self, function: &Function) -> String {
         let mut text = String::new();
         for frame in &function.callers {
-            text += &format!("{}:{} @ ", self.name(frame.name), place(frame.location));
+            text += &format!("{}:{} @ ", self.name(frame.name), self.at(frame.location));
         }
         text + &self.name(function.samples.name)
     }
@@ -558,11 +565,30 @@ impl Answer for SampleShow<'_> {
     }
 }
 
-/// A place in a function as in the text encoding: the line, and `.` with the discriminator if there is one.
-pub fn place(location: Location) -> String {
+/// Notes about how a profile was read that is not damaged.
+pub fn notes(view: &SampleView<'_>) -> Vec<String> {
+    let callers = view.report.callers_without_site;
+    let note = (callers > 0).then(|| {
+        format!(
+            "{} of calling contexts {} as called at line 0, as in LLVM: {} no call site",
+            numbered(callers, "{caller|callers}"),
+            if callers == 1 { "counts" } else { "count" },
+            if callers == 1 { "it has" } else { "they have" },
+        )
+    });
+    note.into_iter().collect()
+}
+
+/// A place in a function: the line relative to the function's first one, or with `probes` the index of a pseudo probe,
+/// and `.` with the discriminator if there is one. Lines before the first one are negative.
+pub fn place(location: Location, probes: bool) -> String {
+    let line = match probes {
+        true => location.line.into(),
+        false => location.offset(),
+    };
     match location.discriminator {
-        0 => location.line.to_string(),
-        discriminator => format!("{}.{discriminator}", location.line),
+        0 => line.to_string(),
+        discriminator => format!("{line}.{discriminator}"),
     }
 }
 

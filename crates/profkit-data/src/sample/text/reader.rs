@@ -379,11 +379,12 @@ impl Reader<'_> {
         if self.as_llvm {
             return self.llvm_context(text, number);
         }
-        let frames = frames(text).map_err(fault)?;
-        for frame in frames {
+        let mut frames = frames(text).map_err(fault)?;
+        while let Some(frame) = frames.next() {
             let (name, location, column) = frame.map_err(fault)?;
             let name = self.intern(name, number)?;
             let Some(location) = location else {
+                self.report.callers_without_site += frames.without_site;
                 return Ok(name);
             };
             if self.function.callers.len() == SAMPLE_CONTEXT_DEPTH {

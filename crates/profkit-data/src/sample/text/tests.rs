@@ -1,5 +1,7 @@
 use super::*;
-use crate::sample::{AddOutcome, FlatFunction, ProfileKind, SampleName, SampleProfile, summarize};
+use crate::sample::{
+    AddOutcome, FlatFunction, Location, ProfileKind, SampleName, SampleProfile, summarize,
+};
 use std::fmt::Write as _;
 
 fn parse(text: &[u8]) -> (SampleProfile, crate::sample::ReadReport) {
@@ -148,6 +150,16 @@ fn weights_multiply_and_counts_saturate() {
 }
 
 #[test]
+fn callers_without_call_site_are_called_at_line_0() {
+    let mut profile = SampleProfile::new();
+    let report = read(b"[main:3.1 @ f @ g]:1:9\n 1: 1\n", &mut profile, 1);
+    assert_eq!((report.fault_count, report.callers_without_site), (0, 1));
+    let callers = &profile.functions()[0].callers;
+    let sites: Vec<_> = callers.iter().map(|caller| caller.location).collect();
+    assert_eq!(sites, [Location::new(3, 1), Location::new(0, 0)]);
+}
+
+#[test]
 fn each_fault_is_said_and_costs_one_function() {
     let damaged: &[(&str, &str)] = &[
         ("no counts", "f"),
@@ -157,7 +169,7 @@ fn each_fault_is_said_and_costs_one_function() {
         ("a count of 65 bits", "f:1:18446744073709551616"),
         ("a sign", "f:-1:2"),
         ("no closing bracket", "[a:1 @ f:1:2"),
-        ("a caller without call site", "[a @ f]:1:2"),
+        ("a caller whose call site is no line", "[a: @ f]:1:2"),
         ("a call site of the leaf", "[a:1 @ f:2]:1:2"),
         ("a frame without name", "[:1 @ f]:1:2"),
         ("a zero byte", "f:1:2\n 1: 2\0"),

@@ -133,7 +133,7 @@ fn each(view: &SampleView<'_>, function: &Function, mut visit: impl FnMut(&Sampl
         visit(samples, &inlined);
         for one in samples.inlined.iter().rev() {
             let name = view.name(one.samples.name, Spelling::Mangled);
-            let text = format!("{} {name}", place(one.location));
+            let text = format!("{} {name}", place(one.location, true));
             let text = if inlined.is_empty() {
                 text
             } else {
@@ -164,6 +164,7 @@ fn name(view: &SampleView<'_>, name: NameId) -> String {
 /// The callers of a function, outermost first: `main:3 @ work:1`.
 fn callers(view: &SampleView<'_>, frames: &[Frame]) -> String {
     let frames = frames.iter();
-    let frames = frames.map(|one| format!("{}:{}", name(view, one.name), place(one.location)));
+    let frames =
+        frames.map(|one| format!("{}:{}", name(view, one.name), place(one.location, true)));
     frames.collect::<Vec<_>>().join(" @ ")
 }

@@ -30,20 +30,20 @@ fn csv_of(data: &[u8], kind: TableKind) -> String {
 #[test]
 fn tables_of_an_instrumentation_profile() {
     insta::assert_snapshot!(csv_of(COUNTS, TableKind::Functions), @"
-    name,demangled,guid,hash,counters,entry,max,sum,hot_percentile
-    main,main,15822663052811949562,7,2,90,90,100,1.0
-    work,work,9204417991963109735,8,1,0,0,0,
+    function,demangled,guid,hash,counters,entry,max,sum,cutoff,heat
+    main,main,0xdb956436e78dd5fa,0x0000000000000007,2,90,90,100,0.01,hot
+    work,work,0x7fbca965872ce967,0x0000000000000008,1,0,0,0,,never ran
     ");
     insta::assert_snapshot!(csv_of(COUNTS, TableKind::Counters), @"
     function,hash,index,count
-    main,7,0,90
-    main,7,1,10
-    work,8,0,0
+    main,0x0000000000000007,0,90
+    main,0x0000000000000007,1,10
+    work,0x0000000000000008,0,0
     ");
     insta::assert_snapshot!(csv_of(COUNTS, TableKind::Values), @"
     function,hash,kind,site,value,target,count
-    main,7,indirect_call,0,9204417991963109735,work,80
-    main,7,indirect_call,0,5778920803371156483,nowhere,5
+    main,0x0000000000000007,indirect_call,0,9204417991963109735,work,80
+    main,0x0000000000000007,indirect_call,0,5778920803371156483,nowhere,5
     ");
     insta::assert_snapshot!(csv_of(COUNTS, TableKind::Traces), @"
     trace,weight,position,function
@@ -55,8 +55,8 @@ fn tables_of_an_instrumentation_profile() {
 #[test]
 fn tables_of_a_sample_profile() {
     insta::assert_snapshot!(csv_of(SAMPLES, TableKind::Functions), @"
-    name,demangled,context,guid,hash,entry,max,sum,hot_percentile
-    main,main,,15822663052811949562,5,1,50,120,1.0
+    function,demangled,context,guid,hash,head,max_line,samples,self,header_total,cutoff,heat
+    main,main,,0xdb956436e78dd5fa,0x0000000000000005,1,50,120,70,120,0.01,hot
     ");
     insta::assert_snapshot!(csv_of(SAMPLES, TableKind::Lines), @"
     function,context,inlined,line,discriminator,samples
@@ -106,13 +106,13 @@ fn heap() -> Table {
 fn contexts_have_their_stacks() {
     let table = heap();
     insta::assert_snapshot!(csv(&table), @"
-    stack,bytes,allocations,lifetime_ms,accesses,lifetime_access_density,hotness
-    0x0000000000000001 < 0x0000000000000002,30,3,900,,250.0,warm
+    stack,bytes,allocations,average_lifetime_ms,accesses,lifetime_access_density,heat
+    0x0000000000000001 < 0x0000000000000002,30,3,300.0,,250.0,warm
     ");
     let mut json = Vec::new();
     table.json(&mut json).expect("written to memory");
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
-    insta::assert_snapshot!(json.to_string(), @r#"{"file":"a.yaml","profile":"heap","rows":[{"allocations":3,"bytes":30,"hotness":"warm","lifetime_access_density":250.0,"lifetime_ms":900,"stack":[{"function":"0x0000000000000001"},{"function":"0x0000000000000002"}]}],"schema":"profkit-table","schema_version":2,"table":"contexts"}"#);
+    insta::assert_snapshot!(json.to_string(), @r#"{"file":"a.yaml","kind":"heap","rows":[{"allocations":3,"average_lifetime_ms":300.0,"bytes":30,"heat":"warm","lifetime_access_density":250.0,"stack":[{"function":"0x0000000000000001"},{"function":"0x0000000000000002"}]}],"schema":"profkit-table","schema_version":3,"table":"contexts"}"#);
 }
 
 #[cfg(feature = "arrow")]
@@ -144,7 +144,7 @@ mod arrow {
             let metadata = reader.schema().metadata().clone();
             assert_eq!(
                 metadata.get("profkit.schema_version").map(String::as_str),
-                Some("2")
+                Some("3")
             );
             let batches: Vec<RecordBatch> = reader
                 .build()

@@ -644,7 +644,7 @@ fn match_counts_what_a_changed_program_loses() {
     for line in [
         "gate: 68.4%",
         "Hot functions lost",
-        "31.5%  ######  changed  main (same name, other hash)",
+        "31.6%  ######  changed  main (same name, other hash)",
     ] {
         assert!(lost.contains(line), "{line}: {lost}");
     }

@@ -482,8 +482,11 @@ impl<'a> Parser<'a> {
     fn unresolved_type(&mut self) -> Parsed<NodeId> {
         match self.peek()? {
             b'T' => {
+                let start = self.at;
                 let found = self.template_parameter()?;
-                Some(self.substitutable(found))
+                self.substitutable(found);
+                self.is_parameter(start);
+                Some(found)
             }
             b'D' => {
                 let found = self.decltype()?;

@@ -6,6 +6,7 @@ mod expressions;
 mod names;
 mod nodes;
 mod print;
+mod print_expressions;
 mod types;
 
 use nodes::{Node, NodeId, Tree};

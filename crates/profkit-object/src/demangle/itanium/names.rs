@@ -274,7 +274,12 @@ impl<'a> Parser<'a> {
                 if so_far.is_some() {
                     return None;
                 }
-                so_far = Some(self.template_parameter()?);
+                let start = self.at;
+                let parameter = self.template_parameter()?;
+                self.substitutable(parameter);
+                self.is_parameter(start);
+                so_far = Some(parameter);
+                continue;
             } else if self.peek() == Some(b'I') {
                 let name = so_far?;
                 if matches!(self.tree.get(name), Node::Template(..)) {

@@ -219,10 +219,8 @@ impl<'a> Parser<'a> {
                 } else {
                     let start = self.at;
                     let parameter = self.template_parameter()?;
-                    let number = self.text.get(start + 1..self.at).and_then(parameter_number);
                     self.substitutions.push(parameter);
-                    self.substituted_parameters
-                        .extend(number.map(|number| (self.substitutions.len() - 1, number)));
+                    self.is_parameter(start);
                     if self.peek() == Some(b'I') && self.arguments_of_types {
                         let arguments = self.arguments(false)?;
                         self.add(Node::Template(parameter, arguments))?
@@ -409,6 +407,13 @@ impl<'a> Parser<'a> {
             signature.parameters.push(self.kind()?);
         }
         self.add(Node::Function(signature))
+    }
+
+    /// Remembers that the last substitution is the template parameter that was read from `start` on.
+    pub(super) fn is_parameter(&mut self, start: usize) {
+        let number = self.text.get(start + 1..self.at).and_then(parameter_number);
+        let last = self.substitutions.len().checked_sub(1);
+        self.substituted_parameters.extend(last.zip(number));
     }
 
     /// `T_` and the like.

@@ -41,7 +41,7 @@ pub struct LayoutArgs {
     binary: PathBuf,
 
     /// Write the order of blocks for clang's -fbasic-block-sections=list= to this file; - is standard output
-    #[arg(long, value_name = "FILE", required_unless_present = "ld_profile")]
+    #[arg(long, value_name = "FILE")]
     cc_profile: Option<PathBuf>,
 
     /// Write the order of functions for lld's --symbol-ordering-file to this file; - is standard output
@@ -71,6 +71,10 @@ choices! {
 }
 
 pub fn run(args: &LayoutArgs) -> exit::Result {
+    if args.cc_profile.is_none() && args.ld_profile.is_none() {
+        return Err(Failure::usage("an output is needed")
+            .with_hint("name a file for clang with --cc-profile FILE, a file for lld with --ld-profile FILE, or both"));
+    }
     let outputs = [
         ("the order of blocks", args.cc_profile.as_deref()),
         ("the order of functions", args.ld_profile.as_deref()),

@@ -76,9 +76,13 @@ fn is_of_llvm(name: &str) -> bool {
 /// Returns the failure for an option of llvm-profdata that the user gave to a command of profkit; `of` is the name of
 /// this command. `written` is the option as the user wrote it.
 fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
-    let failure = Failure::usage(format_args!(
-        "{written} is an option of llvm-profdata, not of profkit {of}"
-    ));
+    let failure = match of {
+        "merge" | "show" | "overlap" | "order" => Failure::usage(format_args!(
+            "{written} is an option of llvm-profdata, not of profkit {of}"
+        )),
+        // llvm-profdata has no such command.
+        _ => Failure::usage(format_args!("{written} is not an option of profkit {of}")),
+    };
     let has_long = |name: &str| {
         command
             .get_arguments()

@@ -270,7 +270,7 @@ fn source_has_samples_beside_its_lines() {
     ");
     insta::assert_snapshot!(html.left_out.join("\n"), @r"
     the source of 1 function, because the debug info of the binaries names no file for it
-    samples of 1 line that the source files do not have: the files are of another version
+    samples of 1 line that are not in the source file of their function: the code comes from another file, by #include or a macro, or the files are of another version
     ");
 }
 

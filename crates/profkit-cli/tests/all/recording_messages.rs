@@ -141,7 +141,7 @@ fn what_the_kernel_could_not_record_is_said() {
         .has("times throttled  1  too many samples per second: record with a larger period (-c)")
         .has("traces cut       1  parts of hardware traces are missing");
     sampled(&recording, &[])
-        .has("warning: 15 samples (93.7% of 16) were lost while recording\n")
+        .has("warning: 15 samples (93.8% of 16) were lost while recording\n")
         .has("warning: the kernel stopped an event once, because there were too many samples: record with a larger period\n");
 }
 
@@ -223,11 +223,11 @@ fn losses_of_counting_are_said() {
     ));
     let said = sampled(&recording.file(), &[]);
     said.has("warning: 1 sample (50.0% of 2) is at an address where no file was mapped\n")
-        .has("warning: 1 branch (14.2% of 7) is at an address where no file was mapped\n")
-        .has("warning: 1 branch (14.2% of 7) was left out: the processor only speculated on it\n")
-        .has("warning: 1 branch (14.2% of 7) was left out: it was not taken\n")
+        .has("warning: 1 branch (14.3% of 7) is at an address where no file was mapped\n")
+        .has("warning: 1 branch (14.3% of 7) was left out: the processor only speculated on it\n")
+        .has("warning: 1 branch (14.3% of 7) was left out: it was not taken\n")
         .has(
-            "warning: 1 branch (14.2% of 7) leads into another binary than the one that ran next\n",
+            "warning: 1 branch (14.3% of 7) leads into another binary than the one that ran next\n",
         );
     assert_eq!(said.code, Some(0));
 }

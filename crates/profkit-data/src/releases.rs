@@ -325,7 +325,7 @@ pub fn first_release_of_flags(version_word: u64) -> Option<Release> {
 }
 
 /// The parts of a text profile that not every LLVM release reads. A release refuses a text with a part that it does not
-/// know. [T] with the llvm-profdata of LLVM 13 to 23; what came before is from LLVM's sources.
+/// know. \[T\] with the llvm-profdata of LLVM 13 to 23; what came before is from LLVM's sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextPart {

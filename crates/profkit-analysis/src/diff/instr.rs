@@ -112,11 +112,15 @@ struct Comparison<'p> {
     respelled: FxHashMap<u64, u64>,
 }
 
-/// Checks that the counters of two profiles count the same things.
-pub(crate) fn check_kinds(old: InstrKind, new: InstrKind) -> Result<(), CannotCompare> {
+/// Checks that both profiles have these properties, or neither.
+pub(crate) fn check_kinds(
+    old: InstrKind,
+    new: InstrKind,
+    unlike: &[InstrKind],
+) -> Result<(), CannotCompare> {
     let known = !old.is_unknown() && !new.is_unknown();
     let differs = |kind: InstrKind| old.contains(kind) != new.contains(kind);
-    if known && UNLIKE.into_iter().any(differs) {
+    if known && unlike.iter().any(|&kind| differs(kind)) {
         return Err(CannotCompare::Instrumentation(old, new));
     }
     Ok(())
@@ -127,7 +131,7 @@ pub(super) fn diff(
     new: &InstrProfile,
     options: &DiffOptions,
 ) -> Result<ProfileDiff, CannotCompare> {
-    check_kinds(old.kind, new.kind)?;
+    check_kinds(old.kind, new.kind, &UNLIKE)?;
     let two_stages = (old.kind | new.kind).contains(InstrKind::CONTEXT_SENSITIVE);
     let (old_side, new_side) =
         rayon::join(|| Side::new(old, two_stages), || Side::new(new, two_stages));

@@ -309,7 +309,7 @@ impl PairOverlap {
         let detail = functions > 0;
         let mut pair = match (&base.content, &test.content) {
             (Content::Instr(base), Content::Instr(test)) => {
-                check_kinds(base.kind, test.kind)?;
+                check_kinds(base.kind, test.kind, &[InstrKind::IR])?;
                 of_instr(base, test, detail)
             }
             (Content::Heap(base), Content::Heap(test)) => of_heap(base, test, detail),

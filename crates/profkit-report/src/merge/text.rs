@@ -28,12 +28,9 @@ impl MergeReport<'_> {
             }
         }
         if let Some(shared) = &self.report.shared {
-            // Two builds of one program have nearly all functions in common, and are often merged.
-            let are_builds = shared.functions * 10 >= self.report.totals.functions * 9;
-            match (are_builds, self.quiet) {
-                (false, _) => add_shared(&mut document, "warning", shared),
-                (true, false) => add_shared(&mut document, "note", shared),
-                (true, true) => {}
+            // Two builds of one program have nearly all functions in common, and are often merged: the table says so.
+            if shared.functions * 10 < self.report.totals.functions * 9 {
+                add_shared(&mut document, shared);
             }
         }
         let mip = self.report.mip.as_ref();
@@ -200,7 +197,7 @@ fn add_numbers(
 }
 
 /// Names the functions of several programs that were added to each other.
-fn add_shared(document: &mut Document, label: &str, shared: &SharedFunctions) {
+fn add_shared(document: &mut Document, shared: &SharedFunctions) {
     let names = shared.first.iter();
     let names: Vec<_> = names.map(|name| printable(name).to_string()).collect();
     let more = shared.functions.saturating_sub(names.len() as u64);
@@ -213,7 +210,7 @@ fn add_shared(document: &mut Document, label: &str, shared: &SharedFunctions) {
         _ => (&*plural(shared.functions, "function"), "are"),
     };
     document.line(format_args!(
-        "{label}: {functions} with the same name and hash {are} in programs of different build ids, and added up, with {} of all counts: {}{more}",
+        "warning: {functions} with the same name and hash {are} in programs of different build ids, and added up, with {} of all counts: {}{more}",
         percent(shared.counts, shared.all_counts),
         names.join(", "),
     ));

@@ -784,7 +784,7 @@ async function linesOf(detail) {
   for (let left = next(); left > 0; left--) {
     const depth = next(), line = next(), discriminator = next(), callee = next(), samples = next();
     const calls = detail.list(() => [next(), next()]);
-    const place = (line >= 0x8000 && line < 0x10000 ? String(line - 0x10000) : "+" + line) + (discriminator ? "." + discriminator : "");
+    const place = (line > 32767 ? line - 65536 : "+" + line) + (discriminator ? "." + discriminator : "");
     most = max(most, callee ? 0 : samples);
     rows.push({ depth, place, callee, samples, calls });
   }

@@ -38,7 +38,7 @@ impl fmt::Display for Heat {
 /// use profkit_data::summary::SummaryBuilder;
 ///
 /// let mut counts = SummaryBuilder::new();
-/// counts.add_counts(&[9_000_000, 1_000_000, 50_000, 1]);
+/// counts.add_counts(&[9_000_000, 1_000_000, 50_000, 5_000, 1]);
 /// let limits = HeatLimits::of(&counts.finish());
 /// let classes = [9_000_000, 50_000, 1, 0].map(|largest| limits.heat(largest));
 /// assert_eq!(classes, [Heat::Hot, Heat::Warm, Heat::Cold, Heat::NeverRan]);

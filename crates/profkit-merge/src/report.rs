@@ -145,6 +145,9 @@ pub struct Totals {
     pub functions: u64,
     /// The number of functions that a filter removed from the result.
     pub functions_filtered: u64,
+    /// The number of names that a filter removed from the result; LLVM counts names.
+    #[serde(skip)]
+    pub names_filtered: u64,
     /// The number of records in the inputs that were merged into the result.
     pub records_merged: u64,
     /// The number of records in the inputs that were left out of the result.
@@ -174,6 +177,7 @@ impl Totals {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.functions += other.functions;
         self.functions_filtered += other.functions_filtered;
+        self.names_filtered += other.names_filtered;
         self.records_merged += other.records_merged;
         self.records_dropped += other.records_dropped;
         self.records_overflowed += other.records_overflowed;

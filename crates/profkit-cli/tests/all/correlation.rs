@@ -582,8 +582,8 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
         app (2 functions, binary)
     binaries found for 1 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: repaired: the file ends within a section (counters, at offset 0x90): found 36 bytes left, expected 48 bytes
-    hint: the file is cut off or damaged: copy it again, or run the program again and let it end normally
     warning: raw: repaired: the counters of 1 function are cut off (at offset 0x90)
+    hint: the file is cut off or damaged: copy it again, or run the program again and let it end normally
     hint: the program was stopped while it wrote, or the disk was full: run it again
 
     wrote out.profdata (664 bytes, indexed version 13): 1 function from 1 file (180 bytes)
@@ -654,7 +654,7 @@ fn match_counts_what_a_changed_program_loses() {
     let (_, json) = matched(&["new", "liblibrary.so", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["schema"], "profkit-match");
-    assert_eq!(json["schema_version"], 4);
+    assert_eq!(json["schema_version"], 5);
     assert_eq!(json["hot_lost"][0]["outcome"], "changed");
     assert!(json["functions"]["changed"].as_u64() >= Some(1), "{json}");
     // The merged profile has the build ids of both raw profiles.

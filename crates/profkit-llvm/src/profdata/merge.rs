@@ -104,12 +104,15 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
         pattern.map_err(Fault::new)?;
     }
     if is_filtered {
-        let totals = outcome.report.totals;
-        let filtered = totals.functions_filtered;
+        // LLVM counts a name once, also if it has several records.
+        let filtered = outcome.report.totals.names_filtered;
+        let merged = outcome.profiles.iter();
+        let tables = merged.flat_map(|merged| &merged.profile.tables);
+        let kept: u64 = tables.map(|table| table.function_count() as u64).sum();
         session.put(
             format!(
                 "{filtered} of {} functions in the original profile are filtered.\n",
-                totals.functions + filtered
+                kept + filtered
             )
             .as_bytes(),
         );

@@ -709,6 +709,7 @@ impl Accumulator {
         for (id, function) in (0..).map(FunctionId).zip(self.table.functions()) {
             if keep.is_some_and(|keep| !keep(function.name())) {
                 finished.filtered += self.table.record_ids(id).count() as u64;
+                finished.filtered_names += 1;
                 continue;
             }
             let new = table.push_function(function.name(), function.name_ref(), function.order());
@@ -739,6 +740,7 @@ pub(crate) type Keep<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 pub(crate) struct Finished {
     pub(crate) table: FunctionTable,
     pub(crate) filtered: u64,
+    pub(crate) filtered_names: u64,
     pub(crate) records_merged: u64,
     pub(crate) records_dropped: u64,
     pub(crate) refused: u64,

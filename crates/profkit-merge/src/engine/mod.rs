@@ -335,6 +335,7 @@ fn finish_group(
         log.absorb(events);
         totals.functions += finished.table.record_count() as u64;
         totals.functions_filtered += finished.filtered;
+        totals.names_filtered += finished.filtered_names;
         totals.records_merged += finished.records_merged;
         totals.records_dropped += finished.records_dropped + finished.refused;
         totals.records_overflowed += finished.overflowed;

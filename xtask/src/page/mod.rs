@@ -413,8 +413,8 @@ fn source(browser: &Browser, file: &Path) -> Result<()> {
         ]
     } else {
         &[
-            "Line|First counter|Source",
-            "19|10|__attribute__((noinline)) int work(int count) {",
+            "Line|Sum|Source",
+            "19|500|__attribute__((noinline)) int work(int count) {",
             "20||  int result = folded(count);",
         ]
     };
@@ -447,6 +447,9 @@ fn pictures(browser: &Browser, pages: &[Page]) -> Result<()> {
         let said = browser.text(live)?;
         let hottest = if page.file.ends_with("source.html") {
             "work: "
+        } else if page.views.contains(&"heap") {
+            // Memory that libstdc++ takes for exceptions, without its library.
+            "build id "
         } else {
             "main: "
         };

@@ -1317,7 +1317,10 @@ async function contextsOf() {
   return h("div", {}, table.element, stack);
 }
 
-/** How often each part of the allocations of a context was accessed. @param {{width: number, accesses: number[]}} one */
+/**
+ * How often each part of the allocations of a context was accessed.
+ * @param {{width: number, accesses: number[]}} one
+ */
 function accessesOf({ width, accesses }) {
   if (!accesses.length) return [];
   const highest = max(1, ...accesses), label = `Accesses by offset: a bar for each ${grouped(width)} bytes of an allocation; the highest is ${grouped(highest)}`;

@@ -199,6 +199,11 @@ pub mod any {
     pub use profkit_analysis::any::AnyProfile;
 }
 
+/// Several profiles read as one.
+pub mod combine {
+    pub use profkit_analysis::combine::{CombineError, Combined, combine, needs_binary};
+}
+
 /// The programs that wrote profiles with only counters.
 pub mod correlate {
     pub use profkit_analysis::correlate::{

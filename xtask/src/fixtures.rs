@@ -94,6 +94,21 @@ fn commands() -> Vec<(String, &'static str, String)> {
             format!("{heap}{more} -o OUT/out"),
         );
     }
+    // Which functions ran of those that a sample profile calls cold.
+    let cold = "printf 'main:2000:1\\n 1: 1000\\n' > OUT/samples\n\
+                clang-22 -O2 -gmlt -fdebug-info-for-profiling -fprofile-generate-cold-function-coverage \
+                -fprofile-sample-use=OUT/samples -mllvm -pgo-treat-unknown-as-cold plain.c plain_more.c -o OUT/program\n\
+                LLVM_PROFILE_FILE=OUT/raw setarch -R OUT/program 3 50 > OUT/printed";
+    add(
+        "raw/clang-22-cold-functions.profraw".into(),
+        "raw",
+        cold.into(),
+    );
+    add(
+        "indexed/clang-22-cold-functions.profdata".into(),
+        "out",
+        "llvm-profdata-22 merge FIXTURES/raw/clang-22-cold-functions.profraw -o OUT/out".into(),
+    );
     // Linked at address 0, so that a test can look up all addresses.
     for (version, more) in [("4", "-gz=zlib"), ("5", "-fdebug-info-for-profiling")] {
         let lines = format!(

@@ -259,7 +259,8 @@ fn llvm_22_reads_the_same_from_every_version() {
     let mut compared = 0;
     for fixture_path in fixtures() {
         let name = fixture_path.display().to_string();
-        if !name.contains("shapes.profdata") || name.contains("32") {
+        let newer = name.contains("clang-23");
+        if !name.contains("shapes.profdata") || name.contains("32") || newer {
             continue;
         }
         std::fs::write(path("in"), fixture(&fixture_path)).unwrap();
@@ -298,14 +299,16 @@ fn corners_have_the_same_bytes_in_every_release() {
         ":ir\na\n1\n2\n0\n18446744073709551615\n\nb\n3\n3\n4\n1\n18446744073709551614\n\nc\n1\n1\n9\n",
         ":fe\na\n1\n1\n0\n\nb\n1\n1\n0\n\nb\n2\n1\n1\n",
     ];
-    for release in [13, 14, 15, 16, 19, 22] {
+    for release in RELEASES {
         let llvm = require_or_skip!(release);
         for text in texts {
             std::fs::write(path("in"), text).unwrap();
             for sparse in [false, true] {
                 let more: &[&str] = if sparse { &["-sparse"] } else { &[] };
                 let expected = merge(&llvm, &path("in"), &path("out"), more);
-                let options = IndexedWriteOptions::for_llvm(Release::new(release)).sparse(sparse);
+                let options =
+                    IndexedWriteOptions::for_llvm(Release::new(u8::try_from(release).unwrap()))
+                        .sparse(sparse);
                 let found = ours(&from_text(text.as_bytes()), &options);
                 check_equal(&format!("LLVM {release}, {text:?}"), &found, &expected);
             }

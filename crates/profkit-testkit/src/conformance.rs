@@ -137,9 +137,11 @@ pub struct Conformance {
     profkit: PathBuf,
     /// The path of a link named `llvm-profdata` to profkit. Under this name, profkit behaves like LLVM's tool.
     personality: PathBuf,
+    /// The same for the tool of [`NEWEST`].
+    newest_personality: PathBuf,
     scope: Scope,
     llvms: BTreeMap<u32, Llvm>,
-    /// The folder that contains the symbolic link `llvm-profdata`.
+    /// The folder that contains the symbolic links.
     _folder: tempfile::TempDir,
 }
 
@@ -152,11 +154,15 @@ impl Conformance {
         let profkit = profkit.canonicalize().expect("the profkit program");
         let folder = tempfile::tempdir().expect("a scratch folder");
         let personality = folder.path().join("llvm-profdata");
-        std::os::unix::fs::symlink(&profkit, &personality).expect("a symbolic link");
+        let newest_personality = folder.path().join(format!("llvm-profdata-{NEWEST}"));
+        for link in [&personality, &newest_personality] {
+            std::os::unix::fs::symlink(&profkit, link).expect("a symbolic link");
+        }
         let found = RELEASES.into_iter().filter_map(Llvm::find);
         Conformance {
             profkit,
             personality,
+            newest_personality,
             scope,
             llvms: found.map(|llvm| (llvm.release(), llvm)).collect(),
             _folder: folder,
@@ -181,11 +187,9 @@ impl Conformance {
         let reference = bench.reference();
         let inputs = bench.inputs_for_the_reference();
         if let (Some(llvm), Some(inputs)) = (self.llvms.get(&reference), inputs) {
-            if reference == REFERENCE {
-                bench.personality_merges(llvm, &inputs);
-                bench.personality_shows(llvm, &inputs);
-                bench.personality_compares(llvm, &inputs);
-            }
+            bench.personality_merges(llvm, &inputs);
+            bench.personality_shows(llvm, &inputs);
+            bench.personality_compares(llvm, &inputs);
             bench.native(llvm, &inputs);
         }
         for release in OTHER.into_iter().filter(|&release| release != reference) {
@@ -605,7 +609,11 @@ impl Bench<'_> {
     /// output file.
     fn same_run(&mut self, what: &str, tool: &Path, arguments: &[&str]) {
         let theirs = self.run_for(tool, arguments, "out");
-        let ours = self.run_for(&self.conformance.personality.clone(), arguments, "out");
+        let personality = match self.reference() {
+            NEWEST => self.conformance.newest_personality.clone(),
+            _ => self.conformance.personality.clone(),
+        };
+        let ours = self.run_for(&personality, arguments, "out");
         let outcome = if theirs.code != ours.code || theirs.stderr != ours.stderr {
             Outcome::Different(format!(
                 "LLVM: exit {:?}, stderr {:?}; profkit: exit {:?}, stderr {:?}",

@@ -111,20 +111,14 @@ impl Layout {
 fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
     let share = names.len().div_ceil(threads.max(1)).max(MIN_SHARE);
     let mut hashes = vec![NameRef::default(); names.len()];
-    let hash = |start: usize, hashes: &mut [NameRef]| {
-        for (index, hash) in (start..).zip(hashes) {
-            *hash = NameRef::of(names.get(index).unwrap_or_default());
-        }
-    };
-    let hash = &hash;
     std::thread::scope(|scope| {
         let mut shares = hashes.chunks_mut(share).enumerate();
         let first = shares.next();
         for (index, hashes) in shares {
-            scope.spawn(move || hash(index * share, hashes));
+            scope.spawn(move || names.hash(index * share, hashes));
         }
         if let Some((_, hashes)) = first {
-            hash(0, hashes);
+            names.hash(0, hashes);
         }
     });
     let mut by_hash = FxHashMap::with_capacity_and_hasher(names.len(), Default::default());

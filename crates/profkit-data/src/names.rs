@@ -168,6 +168,15 @@ impl NameList {
         self.spans.get(index).copied()
     }
 
+    /// Appends a name. Returns its index; `None` if the name or the list is too long.
+    pub fn push(&mut self, name: &[u8]) -> Option<u32> {
+        let index = u32::try_from(self.spans.len()).ok()?;
+        let len = u32::try_from(name.len()).ok()?;
+        self.spans.push((self.bytes.len(), len));
+        self.bytes.extend_from_slice(name);
+        Some(index)
+    }
+
     /// Returns the bytes of all names, one after the other without separators.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -8,8 +8,9 @@ use profkit_data::names::NameList;
 use rustc_hash::FxHashMap;
 
 impl Layout {
-    /// `None` if the metadata are damaged, or if the profile must be read record by record.
-    pub(super) fn learn(profile: &RawProfile<'_>, threads: usize) -> Option<Self> {
+    /// `None` if the metadata are damaged, or if the profile must be read record by record. `stand_ins` says that functions
+    /// without names have the texts of their hashes as names.
+    pub(super) fn learn(profile: &RawProfile<'_>, threads: usize, stand_ins: bool) -> Option<Self> {
         let dialect = profile.dialect();
         if dialect.version <= 2
             // Profiles with time stamps are read record by record, because traces are made from the time stamps.
@@ -36,10 +37,19 @@ impl Layout {
         let mut with_values = Vec::new();
         let mut function_pointers = Vec::with_capacity(profile.record_count());
         for record in profile.records() {
-            let RawName::Ref(name_ref) = record.name else {
+            let RawName::Ref(mut name_ref) = record.name else {
                 return None;
             };
-            let (name_start, name_len) = names.span(*by_hash.get(&name_ref)? as usize)?;
+            let index = match by_hash.get(&name_ref) {
+                Some(&index) => index,
+                None if stand_ins => {
+                    let stand_in = name_ref.to_string();
+                    name_ref = NameRef::of(stand_in.as_bytes());
+                    names.push(stand_in.as_bytes())?
+                }
+                None => return None,
+            };
+            let (name_start, name_len) = names.span(index as usize)?;
             profile.counter_bytes(&record).ok()?;
             profile.bitmap_bytes(&record).ok()?;
             let offset = u32::try_from(profile.counter_offset(&record)).ok()?;

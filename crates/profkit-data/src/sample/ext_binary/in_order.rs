@@ -11,6 +11,10 @@ use crate::{Error, Result, Structure};
 
 /// Adds all functions of a section whose table of offsets is `offsets`. Returns whether that was possible: the table must
 /// say where each function begins. If it was not, nothing was added. `structure` is the section.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the arguments are the state of one loop"
+)]
 pub(super) fn add(
     section: Cursor<'_>,
     structure: Structure,

@@ -22,14 +22,16 @@
 use crate::bytes::{Bytes, Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
+mod bucket;
 mod file_order;
 mod plan;
 #[cfg(test)]
 mod tests;
 mod walk;
 
+pub use bucket::{Bucket, DamagedBucket};
 pub use file_order::FileOrder;
-pub use plan::{ItemId, TablePlan};
+pub use plan::{ItemId, TablePlan, TableShape, index_offset};
 pub use walk::Walk;
 
 /// The lengths that are stored with each item of a hash table.
@@ -214,6 +216,7 @@ impl<'data> HashTable<'data> {
     }
 
     /// The number of buckets of the table, which is a power of two.
+    #[inline]
     pub fn bucket_count(&self) -> usize {
         self.buckets.len()
     }
@@ -296,6 +299,7 @@ impl<'data> HashTable<'data> {
         }
     }
 
+    #[inline]
     fn mask(&self) -> u64 {
         (self.buckets.len() as u64).saturating_sub(1)
     }
@@ -306,6 +310,7 @@ impl<'data> HashTable<'data> {
     }
 
     /// The offset of a bucket's first item in the file; 0 if the bucket is empty.
+    #[inline]
     fn bucket_offset(&self, bucket: usize) -> u64 {
         self.buckets
             .get(bucket)

@@ -109,11 +109,11 @@ impl IndexedProfile<'_> {
     }
 }
 
-pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
+pub(super) fn salvage(data: &[u8], table_is_checked: bool) -> Result<IndexedProfile<'_>> {
     let header = IndexedHeader::parse(data)?;
     let (summary, cs_summary, payload) = IndexedProfile::read_summaries(data, &header)?;
     let mut damage = Damage::default();
-    let table = table(data, &header, payload, &mut damage);
+    let table = table(data, &header, payload, table_is_checked, &mut damage);
     let memprof_lost = memprof_is_lost(data, &header, &mut damage);
     damage.memprof = memprof_lost;
     let mut section = |section: &header::Section, offset: u64, name| {
@@ -237,12 +237,14 @@ fn table<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
     payload: u64,
+    is_checked: bool,
     damage: &mut Damage,
 ) -> HashTable<'data> {
     let file_end = data.len() as u64;
     let index = header.hash_offset;
     let parsed = HashTable::parse(data, payload, index, Lengths::KeyAndData);
-    let error = match parsed.map(|table| (table, table.check())) {
+    let check = |table: HashTable<'_>| if is_checked { Ok(()) } else { table.check() };
+    let error = match parsed.map(|table| (table, check(table))) {
         Ok((table, Ok(()))) => return table,
         Ok((table, Err(error))) => {
             damage.walk = true;

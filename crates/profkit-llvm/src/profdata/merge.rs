@@ -74,7 +74,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
     } else if text {
         merge_instr(&inputs, &options).map(IndexedMerge::from)
     } else {
-        let write = write_options(parsed);
+        let write = write_options(parsed, session.release());
         merge_indexed(&inputs, &options, &|_| write.clone())
     };
     let IndexedMerge {
@@ -347,19 +347,15 @@ pub(super) fn write(
         return Ok(());
     }
     let output = output::create(session, name, Content::Binary)?;
-<<<<<<< HEAD
-    let mut options = IndexedWriteOptions::for_llvm(session.release());
-=======
-    let plan = IndexedFile::new(profile, joined, &write_options(parsed))
+    let plan = IndexedFile::new(profile, joined, &write_options(parsed, session.release()))
         .map_err(|error| Fault::profile(name, &error))?;
     output::write_bytes(session, output, name, |sink| {
         plan.write(threads, sink).map(Ok)
     })
 }
 
-fn write_options(parsed: &Parsed) -> IndexedWriteOptions {
-    let mut options = IndexedWriteOptions::for_llvm(RELEASE);
->>>>>>> hB
+fn write_options(parsed: &Parsed, release: Release) -> IndexedWriteOptions {
+    let mut options = IndexedWriteOptions::for_llvm(release);
     if parsed.flag("write-prev-version") {
         // With `--write-prev-version`, LLVM writes the previous version number into the header, and nothing else
         // changes: flags and heap profiles are written as in the newest version.

@@ -39,7 +39,8 @@ pub struct Remarks {
 /// [`Remarks::for_kind`].
 impl RecordVisitor for Remarks {
     fn record(&mut self, record: &RecordRef<'_>) {
-        self.add_ref(InstrKind::IR | InstrKind::ENTRY_FIRST, record);
+        // Inputs that have functions without names are not joined while they are written.
+        self.add_ref(InstrKind::IR | InstrKind::ENTRY_FIRST, b"", record);
     }
 
     fn absorb(&mut self, other: Self) {
@@ -47,6 +48,8 @@ impl RecordVisitor for Remarks {
         self.never_called_counts += other.never_called_counts;
         self.zero_hash += other.zero_hash;
         self.zero_hash_counts += other.zero_hash_counts;
+        self.nameless += other.nameless;
+        self.nameless_counts += other.nameless_counts;
         self.full_sites += other.full_sites;
         self.sites += other.sites;
         self.counts += other.counts;

@@ -24,6 +24,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 
 mod file_order;
 mod plan;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod walk;

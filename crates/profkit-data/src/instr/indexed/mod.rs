@@ -50,7 +50,7 @@ mod writer;
 pub use crate::memprof_section::{check_memprof, relocate as move_memprof};
 pub use header::IndexedHeader;
 pub use reader::{IndexedProfile, IndexedReadOptions, IndexedReader};
-pub use record::NameRecords;
+pub use record::{NameRecords, PlainRecord};
 pub(super) use record::{has_vtable_sites, known_values};
 pub(super) use writer::known_flags;
 pub use writer::{IndexedPlan, IndexedWriteOptions, Summaries, write};

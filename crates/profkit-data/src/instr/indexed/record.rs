@@ -26,6 +26,22 @@ pub struct NameRecords<'data> {
     as_llvm: bool,
 }
 
+/// A function record with nothing but counters, as it lies in the file ([`NameRecords::plain`]).
+#[derive(Clone, Copy, Debug)]
+pub struct PlainRecord<'data> {
+    /// The function hash.
+    pub func_hash: FuncHash,
+    counts: &'data [[u8; 8]],
+}
+
+impl<'data> PlainRecord<'data> {
+    /// The counters in the order of the file.
+    #[inline]
+    pub fn counts(&self) -> impl ExactSizeIterator<Item = u64> + Clone + use<'data> {
+        self.counts.iter().map(|&count| u64::from_le_bytes(count))
+    }
+}
+
 /// The form in which function records store the bytes of bitmaps and uniformity bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteForm {
@@ -141,25 +157,25 @@ impl<'data> NameRecords<'data> {
     /// takes. Returns `false` for data of any other form and for damaged data; the caller decodes such data part by
     /// part.
     fn read_plain(&mut self, record: &mut Record) -> bool {
-        if self.begun {
-            return false;
-        }
-        let Some((func_hash, counts)) = self.plain() else {
+        let Some(plain) = self.plain() else {
             return false;
         };
         record.clear();
-        record.func_hash = func_hash;
-        let counts = counts.iter().map(|&count| u64::from_le_bytes(count));
-        record.counts.extend(counts);
+        record.func_hash = plain.func_hash;
+        record.counts.extend(plain.counts());
         self.name_record(record);
         self.begun = true;
         self.data = Cursor::new(&[], self.data.offset(), Endian::Little);
         true
     }
 
-    /// Returns the function hash and the counters if the data of the function consist of a single record with nothing
-    /// but counters; otherwise `None`.
-    fn plain(&self) -> Option<(FuncHash, &'data [[u8; 8]])> {
+    /// The only record of the name, if it has counters alone: no bitmap, no uniformity bits and no values. `None` for
+    /// records of any other form, for damaged data, and after a record was read.
+    #[inline]
+    pub fn plain(&self) -> Option<PlainRecord<'data>> {
+        if self.begun {
+            return None;
+        }
         // The number of words that state the lengths of the bitmap and of the uniformity bits in this version.
         let lengths = match self.version {
             ..VALUES_SINCE => return None,
@@ -179,7 +195,10 @@ impl<'data> NameRecords<'data> {
         let is_plain = u64::from_le_bytes(*values) == NO_VALUES
             && rest.len() == lengths
             && rest.iter().all(|length| *length == [0; 8]);
-        is_plain.then(|| (FuncHash(u64::from_le_bytes(*func_hash)), counts))
+        is_plain.then(|| PlainRecord {
+            func_hash: FuncHash(u64::from_le_bytes(*func_hash)),
+            counts,
+        })
     }
 
     /// Decodes all records after the first one if records are decoded as LLVM decodes them. Damage in these records is

@@ -22,6 +22,7 @@
 use crate::bytes::{Bytes, Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
+mod bucket;
 mod file_order;
 mod plan;
 mod scan;
@@ -29,8 +30,9 @@ mod scan;
 mod tests;
 mod walk;
 
+pub use bucket::{Bucket, DamagedBucket};
 pub use file_order::FileOrder;
-pub use plan::{ItemId, TablePlan};
+pub use plan::{ItemId, TablePlan, TableShape, index_offset};
 pub use walk::Walk;
 
 /// The lengths that are stored with each item of a hash table.
@@ -215,6 +217,7 @@ impl<'data> HashTable<'data> {
     }
 
     /// The number of buckets of the table, which is a power of two.
+    #[inline]
     pub fn bucket_count(&self) -> usize {
         self.buckets.len()
     }
@@ -297,6 +300,7 @@ impl<'data> HashTable<'data> {
         }
     }
 
+    #[inline]
     fn mask(&self) -> u64 {
         (self.buckets.len() as u64).saturating_sub(1)
     }
@@ -307,6 +311,7 @@ impl<'data> HashTable<'data> {
     }
 
     /// The offset of a bucket's first item in the file; 0 if the bucket is empty.
+    #[inline]
     fn bucket_offset(&self, bucket: usize) -> u64 {
         self.buckets
             .get(bucket)

@@ -58,6 +58,7 @@ pub struct FuncHash(pub u64);
 impl FuncHash {
     /// Whether the record is context-sensitive. Bit 60 of the function hash is set for such records (from raw version
     /// 5).
+    #[inline]
     pub fn is_context_sensitive(self) -> bool {
         self.0 & profkit_abi::raw::CS_FUNC_HASH_BIT != 0
     }

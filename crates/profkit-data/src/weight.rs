@@ -65,6 +65,7 @@ impl Weight {
     }
 
     /// Whether this is the weight 1, which leaves counts unchanged.
+    #[inline]
     pub fn is_one(self) -> bool {
         self == Self::ONE
     }

@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// more memory.
 const MAP_FROM: u64 = 16 << 20;
 
+/// The smallest size in bytes of files that are mapped although they are small, because many of them are open at once.
+const HOLD_FROM: u64 = 16 << 10;
+
 /// The name of standard input in messages.
 pub const STDIN_NAME: &str = "<stdin>";
 
@@ -31,12 +34,41 @@ pub struct Input {
     name: String,
     data: InputData<'static>,
     /// The memory map that `data` owns; `None` if the file is not mapped.
-    map: Option<Arc<Mmap>>,
+    map: Option<MappedFile>,
 }
 
-pub(super) struct Mapped(pub(super) Arc<Mmap>);
+/// A file whose bytes are mapped.
+#[derive(Clone, Debug)]
+pub struct MappedFile(Arc<Mmap>);
 
-impl AsRef<[u8]> for Mapped {
+impl MappedFile {
+    pub(super) fn new(map: Mmap) -> Self {
+        MappedFile(Arc::new(map))
+    }
+
+    /// Gives memory back to the system. `bytes` is a part of the file that the caller will not read soon; if it is read
+    /// nevertheless, the system reads the file again. Nothing happens if `bytes` is not a part of this file.
+    #[cfg(unix)]
+    #[allow(unsafe_code)]
+    pub fn release(&self, bytes: &[u8]) {
+        let map = &self.0;
+        let start = (bytes.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
+        if start > map.len() || bytes.len() > map.len() - start {
+            return;
+        }
+        // If this fails, the memory stays occupied, which is harmless. SAFETY: the map is read-only, so this process
+        // has changed no page. When a page that was given back is read again, it has the bytes of the file.
+        let _ = unsafe {
+            map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, bytes.len())
+        };
+    }
+
+    /// Does nothing on this platform: the system itself takes back the memory of mapped files.
+    #[cfg(not(unix))]
+    pub fn release(&self, _bytes: &[u8]) {}
+}
+
+impl AsRef<[u8]> for MappedFile {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -72,13 +104,16 @@ impl Input {
     }
 
     /// Reads a file. If the path is that of an archive, `name` is set to the name of the member that is read.
-    fn load(path: &Path, name: &mut String) -> io::Result<(InputData<'static>, Option<Arc<Mmap>>)> {
+    fn load(
+        path: &Path,
+        name: &mut String,
+    ) -> io::Result<(InputData<'static>, Option<MappedFile>)> {
         let member = archive_of(path);
         let file = member.map_or(path, |(archive, _)| archive);
         let mut buffer = Vec::new();
-        let map = read_stored(file, &mut buffer)?.map(Arc::new);
+        let map = read_stored(file, &mut buffer)?.map(MappedFile::new);
         let stored = match &map {
-            Some(map) => InputData::Owned(Box::new(Mapped(Arc::clone(map)))),
+            Some(map) => InputData::Mapped(map.clone()),
             None => InputData::Buffer(buffer),
         };
         let archive = match ArchiveFile::of(stored) {
@@ -86,7 +121,7 @@ impl Input {
             Err(_) if member.is_some() => return Err(io::Error::other(MemberError::NotAnArchive)),
             Err(stored) => {
                 let data = expanded(stored)?;
-                let mapped = matches!(data, InputData::Owned(_));
+                let mapped = matches!(data, InputData::Mapped(_));
                 return Ok((data, map.filter(|_| mapped)));
             }
         };
@@ -116,24 +151,11 @@ impl Input {
     /// Gives memory back to the system. `bytes` is a part of [`bytes`](Self::bytes) that the caller will not read soon;
     /// if it is read nevertheless, the system reads the file again. Nothing happens if the file is not mapped or
     /// `bytes` is not a part of this file.
-    #[cfg(unix)]
-    #[allow(unsafe_code)]
     pub fn release(&self, bytes: &[u8]) {
-        let Some(map) = &self.map else { return };
-        let start = (bytes.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
-        if start > map.len() || bytes.len() > map.len() - start {
-            return;
+        if let Some(map) = &self.map {
+            map.release(bytes);
         }
-        // If this fails, the memory stays occupied, which is harmless. SAFETY: the map is read-only, so this process
-        // has changed no page. When a page that was given back is read again, it has the bytes of the file.
-        let _ = unsafe {
-            map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, bytes.len())
-        };
     }
-
-    /// Does nothing on this platform: the system itself takes back the memory of mapped files.
-    #[cfg(not(unix))]
-    pub fn release(&self, _bytes: &[u8]) {}
 }
 
 impl Input {
@@ -238,6 +260,10 @@ pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> 
 /// # Errors
 /// An error if the file cannot be opened or read, or if it is a folder.
 pub fn read_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
+    read_or_map(path, MAP_FROM, buffer)
+}
+
+fn read_or_map(path: &Path, map_from: u64, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
     buffer.clear();
     if is_stdio(path) {
         io::stdin().lock().read_to_end(buffer)?;
@@ -245,7 +271,7 @@ pub fn read_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>
     }
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
-    let large = metadata.is_file() && metadata.len() >= MAP_FROM;
+    let large = metadata.is_file() && metadata.len() >= map_from;
     if large && let Ok(map) = map(&file) {
         return Ok(Some(map));
     }
@@ -264,7 +290,7 @@ pub fn read_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>
 /// The same as [`read_stored`].
 pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
     Ok(match read_stored(path, buffer)? {
-        Some(map) => InputData::Owned(Box::new(map)),
+        Some(map) => InputData::Mapped(MappedFile::new(map)),
         None => InputData::Buffer(std::mem::take(buffer)),
     })
 }
@@ -276,6 +302,27 @@ pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'s
 /// The same as [`read_into`], except that a compressed file that is only cut off is no error.
 pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
     expanded(open_stored(path, buffer)?)
+}
+
+/// Opens a file as [`open_stored`] does, but maps all but the smallest files: they stay open while many others are open
+/// too.
+///
+/// # Errors
+/// The same as [`open_stored`].
+pub fn hold_stored(path: &Path) -> io::Result<InputData<'static>> {
+    let mut buffer = Vec::new();
+    Ok(match read_or_map(path, HOLD_FROM, &mut buffer)? {
+        Some(map) => InputData::Mapped(MappedFile::new(map)),
+        None => InputData::Buffer(buffer),
+    })
+}
+
+/// Opens a file as [`open_file`] does, and maps it as [`hold_stored`] does.
+///
+/// # Errors
+/// The same as [`open_file`].
+pub fn hold_file(path: &Path) -> io::Result<InputData<'static>> {
+    expanded(hold_stored(path)?)
 }
 
 fn expanded(stored: InputData<'static>) -> io::Result<InputData<'static>> {

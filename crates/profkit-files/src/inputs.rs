@@ -1,9 +1,11 @@
 //! Several inputs: files, bytes in memory, or any other implementer of [`Inputs`].
 use crate::Weight;
+use crate::input::MappedFile;
 use profkit_data::stored::Front;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 /// The inputs of a merge, in the order in which the user named them.
 ///
@@ -59,6 +61,15 @@ pub trait Inputs: Sync {
     /// The error of opening or reading the input. The merge reports it and leaves the input out.
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>>;
 
+    /// Opens an input that stays open while all others are open too. An implementer whose inputs are files should map all
+    /// but the smallest, because then the system can take back their memory.
+    ///
+    /// # Errors
+    /// The same as [`open`](Self::open).
+    fn hold(&self, index: usize) -> io::Result<InputData<'_>> {
+        self.open(index, &mut Vec::new())
+    }
+
     /// Whether the input can be opened again with the same bytes, unlike a pipe, whose bytes the merge keeps in memory.
     fn can_reopen(&self, index: usize) -> bool {
         let _ = index;
@@ -82,7 +93,9 @@ pub enum InputData<'s> {
     Borrowed(&'s [u8]),
     /// A buffer with the bytes that were read: the buffer that was passed to [`Inputs::open`], or a new one.
     Buffer(Vec<u8>),
-    /// An object that owns the bytes and is dropped after the merge has used them, such as a memory map.
+    /// A mapped file.
+    Mapped(MappedFile),
+    /// An object that owns the bytes and is dropped after the merge has used them.
     Owned(Box<dyn AsRef<[u8]> + Send + Sync + 's>),
     /// The first bytes of an input, and the reason why the others cannot be read, which the merge reports.
     Cut(Vec<u8>, String),
@@ -97,10 +110,21 @@ impl InputData<'_> {
         }
     }
 
+    /// Gives memory back to the system: that of bytes, counted from the start of the input, which the caller will not read
+    /// soon. If they are read nevertheless, the system reads the file again. Nothing happens if the input is not mapped.
+    pub fn release(&self, bytes: Range<u64>) {
+        if let InputData::Mapped(file) = self
+            && let (Ok(start), Ok(end)) = (usize::try_from(bytes.start), usize::try_from(bytes.end))
+            && let Some(bytes) = file.as_ref().get(start..end)
+        {
+            file.release(bytes);
+        }
+    }
+
     /// The bytes of process memory that this input occupies. Mapped and borrowed bytes do not count.
     pub fn held(&self) -> usize {
         match self {
-            InputData::Borrowed(_) | InputData::Owned(_) => 0,
+            InputData::Borrowed(_) | InputData::Mapped(_) | InputData::Owned(_) => 0,
             InputData::Buffer(bytes) | InputData::Cut(bytes, _) => bytes.capacity(),
         }
     }
@@ -121,6 +145,7 @@ impl AsRef<[u8]> for InputData<'_> {
         match self {
             InputData::Borrowed(bytes) => bytes,
             InputData::Buffer(bytes) | InputData::Cut(bytes, _) => bytes,
+            InputData::Mapped(file) => file.as_ref(),
             InputData::Owned(owner) => (**owner).as_ref(),
         }
     }
@@ -148,6 +173,10 @@ macro_rules! pass_on {
 
         fn open<'s>(&'s $self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
             $inner.open(index, buffer)
+        }
+
+        fn hold(&$self, index: usize) -> io::Result<InputData<'_>> {
+            $inner.hold(index)
         }
 
         fn can_reopen(&$self, index: usize) -> bool {

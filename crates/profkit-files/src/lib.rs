@@ -28,8 +28,8 @@ mod walk;
 
 pub use clash::{check_outputs, may_become_report, path_without_links, same_file};
 pub use input::{
-    Input, ReadError, STDIN_NAME, SingleInput, is_stdio, open_file, open_stored, read_into,
-    read_stored,
+    Input, MappedFile, ReadError, STDIN_NAME, SingleInput, hold_file, hold_stored, is_stdio,
+    open_file, open_stored, read_into, read_stored,
 };
 pub use inputs::{InputData, Inputs};
 pub use list::{InputFile, InputList, ListError, MissingInput, Subset};

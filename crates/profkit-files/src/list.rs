@@ -5,7 +5,9 @@ use crate::clash::{id_of, may_become_report, same_file};
 use crate::input::archive_of;
 use crate::note::InputNote;
 use crate::walk::{FileId, Walk, matches_of};
-use crate::{InputData, Inputs, STDIN_NAME, Weight, is_stdio, open_file, read_into, system_text};
+use crate::{
+    InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into, system_text,
+};
 use profkit_data::list::{parse_list, split_weight};
 use profkit_data::stored::{ArchiveFormat, MemberError};
 use rustc_hash::FxHashMap;
@@ -616,6 +618,10 @@ impl Inputs for Subset<'_> {
         self.inputs.open(self.index(index), buffer)
     }
 
+    fn hold(&self, index: usize) -> io::Result<InputData<'_>> {
+        self.inputs.hold(self.index(index))
+    }
+
     fn can_reopen(&self, index: usize) -> bool {
         self.inputs.can_reopen(self.index(index))
     }
@@ -662,6 +668,13 @@ impl Inputs for InputList {
             return Ok(archive.read(member)?);
         }
         open_file(&file.path, buffer)
+    }
+
+    fn hold(&self, index: usize) -> io::Result<InputData<'_>> {
+        match self.files.get(index) {
+            Some(file) if !is_stdio(&file.path) && file.member.is_none() => hold_file(&file.path),
+            _ => self.open(index, &mut Vec::new()),
+        }
     }
 
     fn can_reopen(&self, index: usize) -> bool {

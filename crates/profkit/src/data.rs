@@ -131,8 +131,8 @@ pub mod instr {
     /// The indexed format (`.profdata`).
     pub mod indexed {
         pub use profkit_data::instr::indexed::{
-            IndexedHeader, IndexedPlan, IndexedProfile, IndexedReadOptions, IndexedReader,
-            IndexedWriteOptions, NameRecords, PlainRecord, Summaries, write,
+            FunctionEncoder, IndexedFrame, IndexedHeader, IndexedPlan, IndexedProfile,
+            IndexedReadOptions, IndexedReader, IndexedWriteOptions, NameRecords, Summaries, write,
         };
     }
 

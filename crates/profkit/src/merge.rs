@@ -41,6 +41,9 @@
 //! [`IndexedPlan`](crate::data::instr::indexed::IndexedPlan) with [`write_indexed`](files::write_indexed) does the same
 //! on several threads.
 //!
+//! If all inputs are indexed profiles, [`merge_indexed`] can join their functions while an [`IndexedFile`](files::IndexedFile)
+//! is written. They are never in memory together, and the file has the same bytes.
+//!
 //! Heap profiles among the inputs are not part of [`profiles`](MergeOutcome::profiles), and the writer does not
 //! report them as losses. They are in [`heap`](MergeOutcome::heap); its documentation explains how to add them
 //! to the file. If all inputs are heap profiles, the only profile in `profiles` has no functions.
@@ -109,17 +112,18 @@
 //! # }
 //! ```
 pub use profkit_merge::{
-    Action, Cancelled, Difference, Event, InputGroup, Inputs, LlvmCode, LlvmFault, MergeError,
-    MergeOptions, MergeOutcome, Merged, MergedProfile, NameFilter, Policy, Progress, Reason,
-    Report, RunOptions, Threads, Totals, ValueWeights, Weight, WeightError, merge, merge_instr,
+    Action, Cancelled, Difference, Event, IndexedMerge, InputGroup, Inputs, Joined, LlvmCode,
+    LlvmFault, MergeError, MergeOptions, MergeOutcome, Merged, MergedProfile, NameFilter, Policy,
+    Progress, Reason, RecordVisitor, Report, RunOptions, Threads, Totals, ValueWeights, Weight,
+    WeightError, merge, merge_indexed, merge_instr,
 };
 
 /// Inputs and outputs that are files.
 pub mod files {
     pub use profkit_merge::files::{
-        Content, Input, InputData, InputFile, InputList, InputNote, ListError, MissingInput,
-        Output, OutputError, OutputProblem, Outputs, ReadError, SingleInput, Staged, Subset,
-        check_outputs, write_indexed,
+        Content, IndexedFile, Input, InputData, InputFile, InputList, InputNote, ListError,
+        MappedFile, MissingInput, Output, OutputError, OutputProblem, Outputs, ReadError,
+        SingleInput, Staged, Subset, check_outputs, write_indexed,
     };
 }
 

@@ -1,6 +1,7 @@
 //! What is odd about the records of a profile that is not damaged.
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{InstrKind, InstrProfile, Record, RecordRef, ValueData};
+use profkit_merge::RecordVisitor;
 
 /// Whether a value site with this number of values may lack others. LLVM's runtime records 24 values at a site unless the
 /// program sets another number, and a merge keeps 255.
@@ -34,7 +35,40 @@ pub struct Remarks {
     pub counts: u128,
 }
 
+/// Looks at the records of a result that is joined while it is written. Its kind is known later: see
+/// [`Remarks::for_kind`].
+impl RecordVisitor for Remarks {
+    fn record(&mut self, record: &RecordRef<'_>) {
+        // Inputs that have functions without names are not joined while they are written.
+        self.add_ref(InstrKind::IR | InstrKind::ENTRY_FIRST, b"", record);
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.never_called += other.never_called;
+        self.never_called_counts += other.never_called_counts;
+        self.zero_hash += other.zero_hash;
+        self.zero_hash_counts += other.zero_hash_counts;
+        self.nameless += other.nameless;
+        self.nameless_counts += other.nameless_counts;
+        self.full_sites += other.full_sites;
+        self.sites += other.sites;
+        self.counts += other.counts;
+    }
+}
+
 impl Remarks {
+    /// Leaves out what is not odd in a profile of this kind.
+    #[must_use]
+    pub fn for_kind(mut self, kind: InstrKind) -> Self {
+        if !(kind.counts_calls() && kind.counts_executions()) {
+            (self.never_called, self.never_called_counts) = (0, 0);
+        }
+        if !kind.contains(InstrKind::IR) {
+            (self.zero_hash, self.zero_hash_counts) = (0, 0);
+        }
+        self
+    }
+
     /// Looks at all records of a profile.
     pub fn of(profile: &InstrProfile) -> Self {
         let mut remarks = Remarks::default();

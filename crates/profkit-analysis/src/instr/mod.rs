@@ -8,7 +8,7 @@ mod table;
 mod totals;
 
 pub use layout::{ProfileLayout, SectionPlace, layouts};
-pub use older::{Fitted, fit_to_release};
+pub use older::{Fitted, fit_to_release, fits_release};
 pub use profkit_data::instr::InstrReader;
 pub use reader::{Form, InstrFacts};
 pub use select::read_selected;

@@ -22,12 +22,10 @@ pub fn fit_to_release(
     release: Release,
     oldest: Option<IrScheme>,
 ) -> Fitted {
-    let Some(scheme) = release.facts().map(|facts| facts.ir_scheme()) else {
+    let Some(scheme) = older_scheme(release).filter(|_| profile.kind.contains(InstrKind::IR))
+    else {
         return Fitted::default();
     };
-    if !profile.kind.contains(InstrKind::IR) || scheme == IrScheme::V3 {
-        return Fitted::default();
-    }
     let renamed = profile.rename(|name| {
         let older = with_other_separator(name)?;
         // Only `;` is changed; a colon is that of the older releases already.
@@ -40,4 +38,14 @@ pub fn fit_to_release(
         renamed,
         has_other_hashes: scheme == IrScheme::V1 && is_newer,
     }
+}
+
+/// Whether [`fit_to_release`] changes no profile for this release, because it names functions as the newest ones do.
+pub fn fits_release(release: Release) -> bool {
+    older_scheme(release).is_none()
+}
+
+fn older_scheme(release: Release) -> Option<IrScheme> {
+    let scheme = release.facts()?.ir_scheme();
+    (scheme != IrScheme::V3).then_some(scheme)
 }

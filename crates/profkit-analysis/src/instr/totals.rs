@@ -113,8 +113,9 @@ impl Totals {
                 visited(done..names.offset());
                 done = names.offset();
             }
-            if let Some(plain) = names.plain() {
-                self.add_counters(names.name(), plain.func_hash, plain.counts());
+            if let Some((func_hash, counts)) = names.plain() {
+                let counts = counts.iter().map(|&bytes| u64::from_le_bytes(bytes));
+                self.add_counters(names.name(), func_hash, counts);
                 self.oldest_text_reader
                     .get_or_insert_with(|| oldest_for_record(&Record::default()));
                 return true;

@@ -7,7 +7,7 @@ use crate::exit::{Failure, Result};
 use crate::print::grouped;
 use profkit_analysis::doctor;
 use profkit_analysis::heap::{ProgramFrames, complete_section};
-use profkit_analysis::instr::fit_to_release;
+use profkit_analysis::instr::{fit_to_release, fits_release};
 use profkit_data::ids::program_name;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::text::TextOptions;
@@ -16,7 +16,9 @@ use profkit_data::memprof::MemProfile;
 use profkit_data::releases::{FrontEndScheme, Release};
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
-use profkit_merge::{Inputs, MergeOptions, MergedProfile, Reason, Report, merge_instr};
+use profkit_merge::{
+    Inputs, Joined, MergeOptions, MergedProfile, Reason, Report, merge_indexed, merge_instr,
+};
 use profkit_report::doctor::record_remarks;
 use profkit_report::heap::completed_notes;
 use profkit_report::merge::fitted_notes;
@@ -125,14 +127,16 @@ impl Form {
     }
 }
 
-pub struct Merged {
+pub struct Merged<'i> {
     profiles: Vec<MergedProfile>,
+    /// The functions of the only profile, if they are joined while it is written.
+    joined: Option<(Joined<'i>, doctor::Remarks)>,
     heap_parts: Option<HeapParts>,
     heap: Option<MemProfile>,
 }
 
 impl MergeJob for Job<'_> {
-    type Merged = Merged;
+    type Merged<'i> = Merged<'i>;
 
     fn output(&self) -> Option<&Path> {
         match &self.destination {
@@ -155,13 +159,21 @@ impl MergeJob for Job<'_> {
         Ok(())
     }
 
-    fn merge(
+    fn merge<'i>(
         &mut self,
-        inputs: &dyn Inputs,
-    ) -> std::result::Result<(Self::Merged, Report), NoResult> {
-        let outcome = merge_instr(inputs, &self.options)?;
+        inputs: &'i dyn Inputs,
+    ) -> std::result::Result<(Merged<'i>, Report), NoResult> {
+        let (outcome, joined) = match self.form {
+            Form::Indexed(version) if self.keeps_functions(version) => {
+                let write = |fitting| self.write_options(version, fitting);
+                let merge = merge_indexed(inputs, &self.options, &write)?;
+                (merge.outcome, merge.joined)
+            }
+            _ => (merge_instr(inputs, &self.options)?, None),
+        };
         let merged = Merged {
             profiles: outcome.profiles,
+            joined,
             heap_parts: outcome.heap,
             heap: None,
         };
@@ -170,7 +182,7 @@ impl MergeJob for Job<'_> {
 
     fn complete(
         &mut self,
-        merged: &mut Merged,
+        merged: &mut Merged<'_>,
         report: &Report,
         remarks: &mut Remarks,
     ) -> Result<()> {
@@ -189,7 +201,7 @@ impl MergeJob for Job<'_> {
 
     fn encode(
         &mut self,
-        merged: Merged,
+        merged: Merged<'_>,
         report: &Report,
         remarks: &mut Remarks,
     ) -> Result<Vec<StagedProfile>> {
@@ -205,9 +217,15 @@ impl MergeJob for Job<'_> {
                 let fitted = fit_to_release(&mut one.profile, release, report.oldest_ir_scheme);
                 notes.extend(fitted_notes(&fitted, release));
             }
-            let kept = record_remarks(&doctor::Remarks::of(&one.profile));
+            let joined = merged.joined.as_ref();
+            let seen = match joined {
+                Some((_, seen)) => seen.for_kind(one.profile.kind),
+                None => doctor::Remarks::of(&one.profile),
+            };
+            let kept = record_remarks(&seen);
             notes.extend(kept.into_iter().map(|remark| format!("kept: {remark}")));
-            let encoding = self.encoding(report, &one.profile, notes);
+            let joined = joined.map(|(joined, _)| joined);
+            let encoding = self.encoding(report, (&one.profile, joined), notes);
             if self.section.portable {
                 self.check_portable(&one.profile, merged.heap.as_ref())?;
             }
@@ -235,7 +253,7 @@ impl MergeJob for Job<'_> {
             }
             ready.push(write_profile(
                 self.open(&one)?,
-                &one.profile,
+                (&one.profile, joined),
                 merged.heap.as_ref(),
                 &encoding,
                 &self.options.run.threads,
@@ -247,6 +265,25 @@ impl MergeJob for Job<'_> {
 }
 
 impl Job<'_> {
+    /// Whether the functions of the result are written as the merge adds them up: then they need not be in memory.
+    fn keeps_functions(&self, version: Version) -> bool {
+        self.supplement.is_none()
+            && match version {
+                Version::Release(release) => fits_release(release),
+                Version::Fitting | Version::Exact(_) => true,
+            }
+    }
+
+    /// The options of the writer. `fitting` is the indexed version that suits the inputs.
+    fn write_options(&self, version: Version, fitting: u32) -> IndexedWriteOptions {
+        let options = match version {
+            Version::Fitting => IndexedWriteOptions::for_version(fitting),
+            Version::Exact(version) => IndexedWriteOptions::for_version(version),
+            Version::Release(release) => IndexedWriteOptions::for_llvm(release),
+        };
+        options.sparse(self.sparse)
+    }
+
     fn open(&self, merged: &MergedProfile) -> Result<Output> {
         let content = self.form.content();
         Ok(match &self.destination {
@@ -306,7 +343,7 @@ impl Job<'_> {
     fn encoding(
         &self,
         report: &Report,
-        profile: &InstrProfile,
+        (profile, joined): (&InstrProfile, Option<&Joined<'_>>),
         notes: &mut Vec<String>,
     ) -> Encoding {
         let version = match self.form {
@@ -321,20 +358,15 @@ impl Job<'_> {
             }
         };
         let fitting = report.suggested_indexed_version;
-        let options = match version {
-            Version::Fitting => IndexedWriteOptions::for_version(fitting),
-            Version::Exact(version) => IndexedWriteOptions::for_version(version),
-            Version::Release(release) => IndexedWriteOptions::for_llvm(release),
-        };
+        let options = self.write_options(version, fitting);
         let scheme = FrontEndScheme::of_indexed_version;
         let known = report
             .events
             .iter()
             .all(|event| event.reason != Reason::HashGenerationUnknown);
-        let has_functions = profile
-            .tables
-            .iter()
-            .any(|table| table.function_count() > 0);
+        let mut tables = profile.tables.iter();
+        let has_functions = tables.any(|table| table.function_count() > 0)
+            || joined.is_some_and(|joined| joined.function_count() > 0);
         let front_end = profile.kind.contains(InstrKind::FRONT_END) && has_functions;
         if front_end && known && scheme(options.version) != scheme(fitting) {
             push_once(
@@ -347,7 +379,7 @@ impl Job<'_> {
         }
         match self.form {
             Form::MemProfYaml => Encoding::MemProfYaml(options),
-            _ => Encoding::Indexed(options.sparse(self.sparse)),
+            _ => Encoding::Indexed(options),
         }
     }
 }

@@ -18,20 +18,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub trait MergeJob {
-    type Merged;
+    type Merged<'i>;
 
     fn output(&self) -> Option<&Path>;
 
     fn check(&mut self) -> Result<()>;
 
-    fn merge(
+    fn merge<'i>(
         &mut self,
-        inputs: &dyn Inputs,
-    ) -> std::result::Result<(Self::Merged, Report), NoResult>;
+        inputs: &'i dyn Inputs,
+    ) -> std::result::Result<(Self::Merged<'i>, Report), NoResult>;
 
     fn complete(
         &mut self,
-        merged: &mut Self::Merged,
+        merged: &mut Self::Merged<'_>,
         report: &Report,
         remarks: &mut Remarks,
     ) -> Result<()> {
@@ -42,7 +42,7 @@ pub trait MergeJob {
     /// Encodes the result, and stages each file of it.
     fn encode(
         &mut self,
-        merged: Self::Merged,
+        merged: Self::Merged<'_>,
         report: &Report,
         remarks: &mut Remarks,
     ) -> Result<Vec<StagedProfile>>;
@@ -188,7 +188,7 @@ impl<'a> Run<'a> {
     fn write<J: MergeJob>(
         &mut self,
         mut job: J,
-        merged: J::Merged,
+        merged: J::Merged<'_>,
         report: &Report,
         written: &mut Vec<Written>,
     ) -> Result<()> {
@@ -209,12 +209,12 @@ impl<'a> Run<'a> {
     }
 
     /// Completes the result of the merge, and fails if the result must not be written.
-    fn check_result<J: MergeJob>(
+    fn check_result<'i, J: MergeJob>(
         &mut self,
         job: &mut J,
-        mut merged: J::Merged,
+        mut merged: J::Merged<'i>,
         report: &Report,
-    ) -> Result<J::Merged> {
+    ) -> Result<J::Merged<'i>> {
         job.complete(&mut merged, report, &mut self.remarks)?;
         let totals = &report.totals;
         let nothing = |why: &str| format!("nothing was written, because {why}");

@@ -99,7 +99,7 @@ impl fmt::Debug for SampleJob<'_> {
 }
 
 impl MergeJob for SampleJob<'_> {
-    type Merged = SampleProfile;
+    type Merged<'i> = SampleProfile;
 
     fn output(&self) -> Option<&Path> {
         Some(&self.output)

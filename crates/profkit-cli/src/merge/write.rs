@@ -3,13 +3,13 @@ use super::run::{StagedProfile, refuse_losses};
 use crate::exit::{Failure, Result};
 use crate::print::plural;
 use profkit_data::HeapSection;
-use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
+use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{FunctionRef, InstrProfile};
 use profkit_data::memprof::MemProfile;
 use profkit_data::memprof::yaml::{self};
-use profkit_merge::Threads;
-use profkit_merge::files::{Output, write_indexed};
+use profkit_merge::files::{IndexedFile, Output};
+use profkit_merge::{Joined, Threads};
 use profkit_report::merge::{Written, indexed_losses, text_losses};
 
 #[derive(Clone, Debug)]
@@ -20,11 +20,11 @@ pub enum Encoding {
 }
 
 /// Encodes a profile, and writes it to a temporary file that replaces the output when it is finished. With `strict`,
-/// losses are errors. `heap` is the heap profile that was merged with the profile; the indexed format and YAML have it in
+/// losses are errors. `joined` has its functions, if they are joined while it is written. `heap` is the heap profile that was merged with the profile; the indexed format and YAML have it in
 /// the MemProf section of `profile`.
 pub fn write_profile(
     output: Output,
-    profile: &InstrProfile,
+    (profile, joined): (&InstrProfile, Option<&Joined<'_>>),
     heap: Option<&MemProfile>,
     encoding: &Encoding,
     threads: &Threads,
@@ -86,15 +86,15 @@ pub fn write_profile(
             output.stage(|sink| yaml::write(&heap, sink).map(|_| ()))?
         }
         Encoding::Indexed(options) => {
-            let plan =
-                IndexedPlan::new(profile, options).map_err(|error| Failure::file(&name, &error))?;
+            let plan = IndexedFile::new(profile, joined, options)
+                .map_err(|error| Failure::file(&name, &error))?;
             written.format = "indexed";
             written.functions = plan.record_count();
             written.contexts = profile.memprof.as_ref().and_then(heap_contexts);
             written.indexed_version = Some(options.version);
             written.losses = indexed_losses(plan.losses(), options.version);
             refuse_losses(&name, &written.losses, strict)?;
-            output.stage(|sink| write_indexed(&plan, threads, sink))?
+            output.stage(|sink| plan.write(threads, sink))?
         }
     };
     Ok(StagedProfile { file, written })

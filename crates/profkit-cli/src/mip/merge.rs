@@ -127,7 +127,7 @@ struct MipJob<'a> {
 }
 
 impl MergeJob for MipJob<'_> {
-    type Merged = Vec<MipTarget>;
+    type Merged<'i> = Vec<MipTarget>;
 
     fn output(&self) -> Option<&Path> {
         None

@@ -68,7 +68,7 @@ fn instr(args: &ShowArgs, found: FileKind, input: &Input) -> exit::Result {
     let out = stdout_for(args.format);
     let spelling = args.spelling();
     let printer: Box<dyn Printer> = match args.format {
-        Format::Text => Box::new(TextPrinter::new(out, spelling)),
+        Format::Text | Format::Markdown => Box::new(TextPrinter::new(out, spelling)),
         Format::Json => Box::new(JsonPrinter::new(out, spelling)),
         Format::Rows(form) => Box::new(RowPrinter::new(out, form, args.by.is_some(), spelling)),
     };
@@ -145,7 +145,7 @@ fn header_alone(args: &ShowArgs, input: &Input) -> io::Result<()> {
     let Ok(header) = IndexedHeader::parse(input) else {
         return Ok(());
     };
-    if !args.header || args.format != Format::Text {
+    if !args.header || !args.format.is_for_people() {
         return Ok(());
     }
     let head = Head {
@@ -223,14 +223,14 @@ impl Show<'_> {
         })?;
         let order = args.order().unwrap_or_default();
         // Instances of a generic function are united only in text for people, unless the options ask for all instances.
-        let unite = args.format == Format::Text && args.spelling() == Spelling::Demangled;
+        let unite = args.format.is_for_people() && args.spelling() == Spelling::Demangled;
         let ranking = || Ranking::new(order, args.most_functions().unwrap_or(0), unite);
         let needs_totals = args.needs_all_records();
         // The records themselves are not needed if none is shown.
         let summed = match &source {
             InstrReader::Indexed(reader) if needs_totals && selection.is_empty() => {
                 let (profile, input) = (reader.profile(), self.input);
-                let detailed = args.detailed_summary || args.format != Format::Text;
+                let detailed = args.detailed_summary || !args.format.is_for_people();
                 Totals::of_indexed(profile, detailed, ranking, &|part| {
                     input.release_range(part)
                 })

@@ -87,6 +87,7 @@ pub struct Cursor<'data> {
 
 impl<'data> Cursor<'data> {
     /// Makes a cursor at the start of `data`. `base` is the offset in the file at which `data` begins.
+    #[inline]
     pub fn new(data: &'data [u8], base: u64, endian: Endian) -> Self {
         Cursor {
             data,

@@ -26,6 +26,12 @@ pub struct TablePlan {
     lengths: Lengths,
 }
 
+/// Returns the offset in the file at which the table of buckets begins. `start` is the offset in the file at which the
+/// items begin, and `payload_len` their length in bytes.
+pub fn index_offset(start: u64, payload_len: u64) -> u64 {
+    (start + payload_len).next_multiple_of(8)
+}
+
 /// The number of buckets that a hash table of LLVM's generator has at first.
 const FIRST_BUCKETS: usize = 64;
 /// The length in bytes of the item count that is stored before the items of each bucket.
@@ -119,7 +125,7 @@ impl TablePlan {
     /// Returns the offset in the file at which the table of buckets begins. `start` is the offset in the file at which
     /// the items begin.
     pub fn index_offset(&self, start: u64) -> u64 {
-        (start + self.payload_len()).next_multiple_of(8)
+        index_offset(start, self.payload_len())
     }
 
     /// The length in bytes of the items from position `from` up to position `to`, without the item at `to`.
@@ -210,6 +216,55 @@ impl TablePlan {
 
     fn next_start(&self, bucket: usize) -> usize {
         self.start(bucket + 1)
+    }
+}
+
+/// The shape of the hash table that LLVM's generator makes of a number of items. With it the order of the items of each
+/// bucket can be found without a list of all items.
+///
+/// The generator puts each new item at the front of its bucket, and each doubling of the table reverses the order in
+/// every bucket. So the place of an item depends on the number of doublings before its insertion, which is the number of
+/// turning points ([`turning_point`](Self::turning_point)) up to the item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableShape {
+    buckets: usize,
+    doublings: u32,
+}
+
+impl TableShape {
+    /// The shape of a table of `items` items. `None` for tables of fewer than 48 items: the generator moves their items
+    /// to fewer buckets before it writes them.
+    pub fn of(items: usize) -> Option<Self> {
+        let buckets = grown_buckets(items);
+        (buckets > FIRST_BUCKETS && buckets == final_buckets(items)).then(|| TableShape {
+            buckets,
+            doublings: (buckets / FIRST_BUCKETS).trailing_zeros(),
+        })
+    }
+
+    /// The number of buckets of the table.
+    pub fn buckets(&self) -> usize {
+        self.buckets
+    }
+
+    /// How often the table is doubled.
+    pub fn doublings(&self) -> u32 {
+        self.doublings
+    }
+
+    /// The number of the item, counted from 0 in the order of insertion, before whose insertion the table is doubled for the
+    /// first time (`doubling` is 0), the second time, and so on.
+    pub fn turning_point(doubling: u32) -> usize {
+        (3 * FIRST_BUCKETS / 4)
+            .checked_shl(doubling)
+            .filter(|&items| items >> doubling == 3 * FIRST_BUCKETS / 4)
+            .map_or(usize::MAX, |items| items - 1)
+    }
+
+    /// Whether an item that was inserted after this number of doublings comes before all items of its bucket that were
+    /// inserted earlier. Otherwise it comes after them.
+    pub fn goes_in_front(&self, doublings: u32) -> bool {
+        self.doublings.abs_diff(doublings).is_multiple_of(2)
     }
 }
 

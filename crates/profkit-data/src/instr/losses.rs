@@ -34,6 +34,13 @@ impl Losses {
         *self == Self::default()
     }
 
+    /// Adds what was left out of further records.
+    pub fn add_records(&mut self, other: &Losses) {
+        self.bitmaps += other.bitmaps;
+        self.uniformity += other.uniformity;
+        self.vtable_sites += other.vtable_sites;
+    }
+
     /// Returns the counts that are not 0, each with a plural noun for messages. The iterator is empty if and only if
     /// nothing was left out. For the [`flags`](Self::flags), an item has only their number; the `Display` text of the
     /// losses also names the flags.

@@ -16,6 +16,9 @@ pub struct InstrReadOptions<'data> {
     pub llvm_checks: bool,
     /// The newest indexed version that is accepted; `None` for every version that profkit knows.
     pub newest_indexed: Option<u32>,
+    /// Whether the caller checks the function table of an indexed profile itself
+    /// ([`IndexedReadOptions::table_is_checked`]).
+    pub table_is_checked: bool,
     /// The functions of raw profiles that hold only counters.
     pub metadata: Option<&'data dyn RawMetadataSource>,
 }
@@ -88,7 +91,8 @@ impl<'data> InstrReader<'data> {
             FileKind::InstrIndexed => {
                 let mut indexed = IndexedReadOptions::new()
                     .salvage(options.salvage)
-                    .llvm_checks(options.llvm_checks);
+                    .llvm_checks(options.llvm_checks)
+                    .table_is_checked(options.table_is_checked);
                 if let Some(newest) = options.newest_indexed {
                     indexed = indexed.newest(newest);
                 }
@@ -174,9 +178,8 @@ impl<'data> InstrReader<'data> {
     /// number of records of the file that were read before this one.
     pub fn record_place(&self, ordinal: u64) -> u64 {
         match self {
-            // An entry of the hash table is longer than 8 bytes, so the offset divided by 8 is different for each name.
             // This also holds if several threads each read only a part of the names.
-            InstrReader::Indexed(reader) => reader.record_offset() >> 3,
+            InstrReader::Indexed(reader) => reader.record_place(),
             _ => ordinal,
         }
     }

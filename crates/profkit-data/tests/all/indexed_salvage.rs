@@ -298,9 +298,10 @@ fn scanned(profile: &IndexedProfile<'_>) -> (Vec<Record>, bool) {
             let mut record = Record::default();
             match names.read_record(&mut record) {
                 Ok(true) => {
-                    if let Some(plain) = plain {
-                        assert_eq!(plain.func_hash, record.func_hash);
-                        assert!(plain.counts().eq(record.counts.iter().copied()));
+                    if let Some((func_hash, counts)) = plain {
+                        assert_eq!(func_hash, record.func_hash);
+                        let counts = counts.iter().map(|&bytes| u64::from_le_bytes(bytes));
+                        assert!(counts.eq(record.counts.iter().copied()));
                         assert!(record.values.is_empty() && record.bitmap.is_empty());
                     }
                     records.push(record);

@@ -2,13 +2,12 @@
 //! name, so that no process can leave it behind.
 use super::Bytes;
 use crate::InputData;
-use crate::input::Mapped;
+use crate::input::MappedFile;
 use profkit_data::stored::StoredError;
 use std::env;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// How many more bytes the archives of one file may take. The archives within it share the allowance.
 pub(super) struct Allowance {
@@ -79,7 +78,7 @@ impl Spool {
             Spool::File(file) => {
                 let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
                 let map = crate::input::map(&file)?;
-                InputData::Owned(Box::new(Mapped(Arc::new(map))))
+                InputData::Mapped(MappedFile::new(map))
             }
         };
         Ok(Bytes::whole(data))

@@ -6,7 +6,7 @@ use crate::command_line::Parsed;
 use crate::messages::{Fault, Session};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::yaml;
-use profkit_merge::files::open_stored;
+use profkit_merge::files::{hold_stored, open_stored};
 use profkit_merge::{InputData, Inputs, Weight};
 use std::fs;
 use std::io::{self, Read};
@@ -214,6 +214,13 @@ impl Inputs for InputList {
             };
         }
         open_stored(&path_from_bytes(&file.name), scratch)
+    }
+
+    fn hold(&self, index: usize) -> io::Result<InputData<'_>> {
+        match self.files.get(index) {
+            Some(file) if file.name != STDIN => hold_stored(&path_from_bytes(&file.name)),
+            _ => self.open(index, &mut Vec::new()),
+        }
     }
 }
 

@@ -8,15 +8,15 @@ use crate::lines::Lines;
 use crate::messages::{Fault, Session, fault_text};
 use crate::output;
 use profkit_abi::value_kind;
-use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
+use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::text::{self, TextOptions};
-use profkit_data::instr::{InstrKind, InstrProfile};
+use profkit_data::instr::{InstrKind, InstrProfile, RecordRef};
 use profkit_data::releases::Release;
 use profkit_data::remap::Remapping;
-use profkit_merge::files::{Content, write_indexed};
+use profkit_merge::files::{Content, IndexedFile};
 use profkit_merge::{
-    Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, RunOptions, Threads,
-    TraceOptions, merge_instr,
+    Event, IndexedMerge, Inputs, Joined, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy,
+    RecordVisitor, RunOptions, Threads, TraceOptions, merge_indexed, merge_instr,
 };
 use std::num::NonZeroUsize;
 
@@ -67,15 +67,21 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
     let mut options = merge_options(parsed, session.release(), &threads, remapping, &keep, &drop);
     options.correlation = correlation;
     let merged = if rest.is_empty() && heap.is_some() {
-        Ok(MergeOutcome {
+        Ok(IndexedMerge::from(MergeOutcome {
             profiles: vec![profkit_merge::MergedProfile::default()],
             ..MergeOutcome::default()
-        })
+        }))
+    } else if text {
+        merge_instr(&inputs, &options).map(IndexedMerge::from)
     } else {
-        merge_instr(&inputs, &options)
+        let write = write_options(parsed, session.release());
+        merge_indexed(&inputs, &options, &|_| write.clone())
     };
-    let mut outcome = match merged {
-        Ok(outcome) => outcome,
+    let IndexedMerge {
+        mut outcome,
+        joined,
+    } = match merged {
+        Ok(merged) => merged,
         Err(error) => return Err(merge_fault(&error)),
     };
     let mut bad = report(&outcome, &inputs, session);
@@ -106,7 +112,10 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
         let filtered = outcome.report.totals.names_filtered;
         let merged = outcome.profiles.iter();
         let tables = merged.flat_map(|merged| &merged.profile.tables);
-        let kept: u64 = tables.map(|table| table.function_count() as u64).sum();
+        let kept: u64 = match &joined {
+            Some((joined, _)) => joined.function_count(),
+            None => tables.map(|table| table.function_count() as u64).sum(),
+        };
         session.put(
             format!(
                 "{filtered} of {} functions in the original profile are filtered.\n",
@@ -127,8 +136,13 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
             profile.memprof.take(),
         )?);
     }
-    write(parsed, &profile, text, &options.run.threads, session)?;
-    if repeats_a_size(&profile) {
+    let (joined, sizes) = match joined {
+        Some((joined, sizes)) => (Some(joined), sizes),
+        None => (None, Sizes::of(&profile)),
+    };
+    let result = (&profile, joined.as_ref());
+    write(parsed, result, text, &options.run.threads, session)?;
+    if sizes.repeat {
         let text = "invalid profile created. Please file a bug at: \
             https://github.com/llvm/llvm-project/issues/ and include the profraw files that caused this error.";
         session.warning(b"", text);
@@ -138,7 +152,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
 
 fn merged_kind(outcome: &MergeOutcome) -> InstrKind {
     let profile = outcome.profiles.first().map(|merged| &merged.profile);
-    let used = profile.filter(|profile| profile.record_count() > 0);
+    let used = profile.filter(|_| outcome.report.totals.functions > 0);
     used.map_or(InstrKind::default(), |profile| profile.kind)
 }
 
@@ -305,14 +319,14 @@ fn has_unnamed(profile: &InstrProfile, sparse: bool) -> bool {
 
 pub(super) fn write(
     parsed: &Parsed,
-    profile: &InstrProfile,
+    (profile, joined): (&InstrProfile, Option<&Joined<'_>>),
     text: bool,
     threads: &Threads,
     session: &Session<'_>,
 ) -> Result<(), Fault> {
     let name = parsed.output();
-    let sparse = parsed.flag("sparse");
     if text {
+        let sparse = parsed.flag("sparse");
         let output = output::create(session, name, Content::Text)?;
         let options = TextOptions::default().sparse(sparse);
         // If any function has no name, LLVM writes only the directives for the whole profile (such as `:ir`), and
@@ -333,35 +347,58 @@ pub(super) fn write(
         return Ok(());
     }
     let output = output::create(session, name, Content::Binary)?;
-    let mut options = IndexedWriteOptions::for_llvm(session.release());
+    let plan = IndexedFile::new(profile, joined, &write_options(parsed, session.release()))
+        .map_err(|error| Fault::profile(name, &error))?;
+    output::write_bytes(session, output, name, |sink| {
+        plan.write(threads, sink).map(Ok)
+    })
+}
+
+fn write_options(parsed: &Parsed, release: Release) -> IndexedWriteOptions {
+    let mut options = IndexedWriteOptions::for_llvm(release);
     if parsed.flag("write-prev-version") {
         // With `--write-prev-version`, LLVM writes the previous version number into the header, and nothing else
         // changes: flags and heap profiles are written as in the newest version.
         options.version = PREVIOUS_VERSION;
         options = options.unknown_vtable_sites(true);
     }
-    let plan = IndexedPlan::new(profile, &options.sparse(sparse))
-        .map_err(|error| Fault::profile(name, &error))?;
-    output::write_bytes(session, output, name, |sink| {
-        write_indexed(&plan, threads, sink).map(Ok)
-    })
+    options.sparse(parsed.flag("sparse"))
 }
 
-/// Whether any value site for sizes of memory operations contains the same size twice. A single damaged input can cause
-/// this. LLVM writes such a profile and then prints a warning (`InstrProfWriter::validateRecord`).
-fn repeats_a_size(profile: &InstrProfile) -> bool {
-    let mut seen = Vec::new();
-    profile
-        .tables
-        .iter()
-        .flat_map(|table| table.functions())
-        .flat_map(|function| function.records())
-        .filter_map(|record| record.values?.kind(value_kind::MEM_OP_SIZE))
-        .flat_map(|sizes| sizes.sites())
-        .any(|site| {
-            seen.clear();
-            seen.extend(site.iter().map(|entry| entry.value));
-            seen.sort_unstable();
-            seen.windows(2).any(|pair| pair.first() == pair.last())
-        })
+/// Looks for value sites for sizes of memory operations that contain the same size twice. A single damaged input can
+/// cause this. LLVM writes such a profile and then prints a warning (`InstrProfWriter::validateRecord`).
+#[derive(Default)]
+struct Sizes {
+    repeat: bool,
+    seen: Vec<u64>,
+}
+
+impl Sizes {
+    fn of(profile: &InstrProfile) -> Self {
+        let mut sizes = Sizes::default();
+        let functions = profile.tables.iter().flat_map(|table| table.functions());
+        for record in functions.flat_map(|function| function.records()) {
+            sizes.record(&record);
+        }
+        sizes
+    }
+}
+
+impl RecordVisitor for Sizes {
+    fn record(&mut self, record: &RecordRef<'_>) {
+        let sizes = record
+            .values
+            .and_then(|values| values.kind(value_kind::MEM_OP_SIZE));
+        for site in sizes.into_iter().flat_map(|sizes| sizes.sites()) {
+            self.seen.clear();
+            self.seen.extend(site.iter().map(|entry| entry.value));
+            self.seen.sort_unstable();
+            let mut pairs = self.seen.windows(2);
+            self.repeat |= pairs.any(|pair| pair.first() == pair.last());
+        }
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.repeat |= other.repeat;
+    }
 }

@@ -243,9 +243,10 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
         let shows_none = options.shows_no_records();
         let mut read = 0;
         let sound = indexed.scan(|mut names| {
-            if let Some(plain) = names.plain().filter(|_| shows_none) {
-                let sums = RecordSums::of(plain.counts());
-                if !self.is_of_other_stage(plain.func_hash, is_ir) && !sums.is_pseudo() {
+            if let Some((func_hash, counts)) = names.plain().filter(|_| shows_none) {
+                let counts = counts.iter().map(|&bytes| u64::from_le_bytes(bytes));
+                let sums = RecordSums::of(counts);
+                if !self.is_of_other_stage(func_hash, is_ir) && !sums.is_pseudo() {
                     self.totals.add_record(&sums);
                 }
                 read += 1;

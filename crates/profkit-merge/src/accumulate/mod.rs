@@ -7,7 +7,7 @@
 //! that is added first is kept. As in LLVM's writer (`InstrProfWriter::addRecord`), a later record with a different
 //! number of counters is rejected at once. If only its number of bitmap bytes or value sites differs, its counters are
 //! still added.
-mod counts;
+pub(crate) mod counts;
 mod crowded;
 mod fault;
 mod sites;
@@ -199,6 +199,16 @@ impl Accumulator {
         self.table.function_count() == 0
     }
 
+    /// The function of a name and its hash.
+    pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<FunctionId> {
+        let found = self.index.find(hash, |&id| {
+            self.table.function(id).is_some_and(|function| {
+                function.name_ref() == NameRef(hash) && function.name() == name
+            })
+        });
+        found.copied()
+    }
+
     pub(crate) fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
         self.table.reserve(functions, name_bytes, counts);
         self.stats.reserve(functions);
@@ -212,15 +222,10 @@ impl Accumulator {
 
     /// `order` is that of the function's first record. `None` if the table of functions is full.
     fn function(&mut self, name: &[u8], name_ref: NameRef, order: u64) -> Option<FunctionId> {
-        let Accumulator { table, index, .. } = self;
-        let found = index.find(name_ref.0, |&id| {
-            table
-                .function(id)
-                .is_some_and(|function| function.name_ref() == name_ref && function.name() == name)
-        });
-        if let Some(&id) = found {
+        if let Some(id) = self.find(name_ref.0, name) {
             return Some(id);
         }
+        let Accumulator { table, index, .. } = self;
         let id = table.push_function(name, name_ref, order)?;
         index.insert_unique(name_ref.0, id, |&id| {
             table

@@ -354,7 +354,10 @@ impl<'a> Driver<'a> {
         match input.data {
             data if input.keep.get() => self.inputs.keep(input.index, data),
             InputData::Buffer(bytes) => *buffer = bytes,
-            InputData::Borrowed(_) | InputData::Owned(_) | InputData::Cut(..) => {}
+            InputData::Borrowed(_)
+            | InputData::Mapped(_)
+            | InputData::Owned(_)
+            | InputData::Cut(..) => {}
         }
     }
 
@@ -508,21 +511,30 @@ fn join_halves<K: MergeKind>(kind: &K, workers: &mut [Option<Done<K>>]) -> Resul
     let Schedule::InTurn { writers } = kind.schedule() else {
         return Ok(());
     };
+    for (into, from) in join_order(writers, workers.len()) {
+        let from = workers.get_mut(from).and_then(Option::take);
+        if let (Some(from), Some(Some((worker, part)))) = (from, workers.get_mut(into)) {
+            kind.join((worker, part), from)?;
+        }
+    }
+    Ok(())
+}
+
+/// The order in which LLVM joins its writers, of which only the first `workers` have inputs: pairs of a writer and the one
+/// that is added to it.
+pub(crate) fn join_order(writers: usize, workers: usize) -> Vec<(usize, usize)> {
+    let mut order = Vec::new();
     let mut end = writers;
     let mut middle = end / 2;
     while middle > 0 {
         let odd = (end % 2 == 1).then_some((0, end - 1));
-        let low_half = 0..middle.min(workers.len());
-        for (into, from) in low_half.map(|low| (low, low + middle)).chain(odd) {
-            let from = workers.get_mut(from).and_then(Option::take);
-            if let (Some(from), Some(Some((worker, part)))) = (from, workers.get_mut(into)) {
-                kind.join((worker, part), from)?;
-            }
-        }
+        let low_half = 0..middle.min(workers);
+        let pairs = low_half.map(|low| (low, low + middle)).chain(odd);
+        order.extend(pairs.filter(|&(_, from)| from < workers));
         end = middle;
         middle /= 2;
     }
-    Ok(())
+    order
 }
 
 struct Dealer {

@@ -63,15 +63,29 @@ impl<'a> InputStore<'a> {
     }
 
     pub(crate) fn take(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'a>> {
-        if self.count.load(Ordering::Acquire) > 0 {
-            let mut kept = self.lock();
-            if let Some(data) = kept.data.remove(&index) {
-                kept.bytes -= self.counted(index, &data);
-                self.count.store(kept.data.len(), Ordering::Release);
-                return Ok(data);
-            }
+        match self.take_kept(index) {
+            Some(data) => Ok(data),
+            None => self.inputs.open(index, buffer),
         }
-        self.inputs.open(index, buffer)
+    }
+
+    /// Takes an input that will stay open while all others are open too.
+    pub(crate) fn take_to_hold(&self, index: usize) -> io::Result<InputData<'a>> {
+        match self.take_kept(index) {
+            Some(data) => Ok(data),
+            None => self.inputs.hold(index),
+        }
+    }
+
+    fn take_kept(&self, index: usize) -> Option<InputData<'a>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut kept = self.lock();
+        let data = kept.data.remove(&index)?;
+        kept.bytes -= self.counted(index, &data);
+        self.count.store(kept.data.len(), Ordering::Release);
+        Some(data)
     }
 
     /// If a limit is reached, the bytes are dropped instead, provided that the input can be opened again.
@@ -117,6 +131,10 @@ impl Inputs for InputStore<'_> {
 
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
         self.take(index, buffer)
+    }
+
+    fn hold(&self, index: usize) -> io::Result<InputData<'_>> {
+        self.take_to_hold(index)
     }
 
     fn can_reopen(&self, index: usize) -> bool {

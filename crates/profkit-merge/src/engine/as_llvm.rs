@@ -120,7 +120,7 @@ impl Worker<'_, '_> {
     ) -> Result<Outcome, Error> {
         let input = opened.index;
         self.check_raw_header(opened)?;
-        let mut source = match source::open(opened, false, self.context.options) {
+        let mut source = match source::open(opened, false, self.context) {
             Err(error) if error.kind() == ErrorKind::Empty => return Ok(Outcome::Empty),
             source => source?,
         };
@@ -226,7 +226,7 @@ impl Worker<'_, '_> {
         let mut adder = Adder::new(self.context, input);
         let record = &mut self.record;
         let (mut ordinal, mut profiles) = (0, 0);
-        loop {
+        while self.context.joined.is_none() {
             match source.read_record(record) {
                 Ok(false) => break,
                 // LLVM 22 treats a profile without records like an empty profile.

@@ -13,8 +13,9 @@ mod worker;
 
 use crate::Weight;
 use crate::accumulate::{Accumulator, Finished, Keep, sum_of};
-use crate::driver::{Cancelled, Driver, MergeKind, ReportPart};
+use crate::driver::{Cancelled, Driver, InputStore, MergeKind, ReportPart};
 use crate::error::{GroupConflict, MergeError};
+use crate::join::{Facts, Joined, RecordVisitor, Watch, Watcher, join};
 use crate::kinds;
 use crate::layout::Layouts;
 use crate::memprof::{Heap, HeapParts};
@@ -22,11 +23,14 @@ use crate::options::{MergeOptions, Policy};
 use crate::report::{Event, EventLog, HeapDetails, Reason, Report, SharedFunctions};
 use profkit_data::detect::Family;
 use profkit_data::ids::BuildId;
+use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_files::Inputs;
+pub(crate) use read::origin_of;
 use std::cmp::Reverse;
 use std::sync::Mutex;
-use strategy::{Instr, Strategy};
+use strategy::Instr;
+pub(crate) use strategy::Strategy;
 use trace_queue::TraceQueue;
 use worker::{Group, Worker};
 
@@ -84,13 +88,107 @@ pub fn merge_instr(
     merge(&inputs, options)
 }
 
+/// A merge whose result will be written as an indexed profile ([`merge_indexed`]).
+#[derive(Debug)]
+pub struct IndexedMerge<'i, V> {
+    /// The merged profiles and the report.
+    pub outcome: MergeOutcome,
+    /// The functions of the only profile, whose tables are empty then, and the visitor that has seen all its records.
+    /// `None` if the functions are in the tables of the profiles.
+    pub joined: Option<(Joined<'i>, V)>,
+}
+
+impl<V> From<MergeOutcome> for IndexedMerge<'_, V> {
+    fn from(outcome: MergeOutcome) -> Self {
+        IndexedMerge {
+            outcome,
+            joined: None,
+        }
+    }
+}
+
+/// Merges instrumentation profiles as [`merge_instr`] does. If all inputs are indexed profiles, their functions are joined
+/// while the result is written, so that they are never in memory together.
+///
+/// `write` returns the options of the writer for the indexed version that suits the inputs. The result must be written
+/// with the options that it returns for [`Report::suggested_indexed_version`].
+///
+/// # Errors
+/// The same as [`merge_instr`].
+pub fn merge_indexed<'i, V: RecordVisitor>(
+    inputs: &'i dyn Inputs,
+    options: &MergeOptions,
+    write: &dyn Fn(u32) -> IndexedWriteOptions,
+) -> Result<IndexedMerge<'i, V>, MergeError> {
+    let watcher = Watcher::default();
+    let (outcome, joined) = join_or_merge(inputs, options, write, &watcher)?;
+    Ok(IndexedMerge {
+        outcome,
+        joined: joined.map(|joined| (joined, watcher.seen())),
+    })
+}
+
+fn join_or_merge<'i>(
+    inputs: &'i dyn Inputs,
+    options: &MergeOptions,
+    write: &dyn Fn(u32) -> IndexedWriteOptions,
+    watch: &dyn Watch,
+) -> Result<(MergeOutcome, Option<Joined<'i>>), MergeError> {
+    if inputs.is_empty() {
+        return Err(MergeError::NoInputs);
+    }
+    let store = InputStore::new(inputs);
+    let driver = Driver::new(&store, &options.run);
+    let strategy = Strategy::new(inputs, options);
+    if let Some(joined) = join(&store, &driver, strategy, options, write, watch)? {
+        let outcome = {
+            let held = joined.held(inputs);
+            let driver = Driver::new(&held, &options.run);
+            merge_rest(&driver, strategy, options, &joined.facts)?
+        };
+        if joined.is_for(&write(outcome.report.suggested_indexed_version)) {
+            return Ok((outcome, Some(joined)));
+        }
+        joined.give_back(&store);
+    }
+    Ok((merge_whole(&driver, strategy, options)?, None))
+}
+
+/// Merges everything but the functions of inputs.
+fn merge_rest(
+    driver: &Driver<'_>,
+    strategy: Strategy,
+    options: &MergeOptions,
+    facts: &Facts,
+) -> Result<MergeOutcome, MergeError> {
+    let context = Context {
+        joined: Some(facts),
+        ..Context::new(driver, options, strategy)?
+    };
+    let all: Vec<usize> = (0..driver.inputs.len()).collect();
+    let (worker, mut part) = driver.merge(&Instr { context: &context }, &all)?;
+    let totals = &mut part.totals;
+    totals.functions += facts.functions;
+    totals.functions_filtered += facts.functions_filtered;
+    totals.names_filtered += facts.names_filtered;
+    totals.records_merged += facts.records_merged;
+    finish(&context, worker, part)
+}
+
 fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, MergeError> {
     if inputs.is_empty() {
         return Err(MergeError::NoInputs);
     }
     let driver = Driver::new(inputs, &options.run);
-    let strategy = Strategy::new(inputs, options);
-    let context = Context::new(&driver, options, strategy)?;
+    merge_whole(&driver, Strategy::new(inputs, options), options)
+}
+
+fn merge_whole(
+    driver: &Driver<'_>,
+    strategy: Strategy,
+    options: &MergeOptions,
+) -> Result<MergeOutcome, MergeError> {
+    let context = Context::new(driver, options, strategy)?;
     let kind = Instr { context: &context };
     let mut worker = kind.worker();
     let mut part = ReportPart::new(kind.log());
@@ -98,18 +196,36 @@ fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, Me
     if strategy.writers.is_none() {
         done = shares::run(&kind, &mut worker, &mut part)?;
     }
-    let rest: Vec<usize> = (done..inputs.len()).collect();
+    let rest: Vec<usize> = (done..driver.inputs.len()).collect();
     if done == 0 {
         (worker, part) = driver.merge(&kind, &rest)?;
     } else if !rest.is_empty() {
         let more = driver.merge(&kind, &rest)?;
         kind.join((&mut worker, &mut part), more)?;
     }
-    if strategy.is_llvm {
-        as_llvm::finish(&context, worker, part)
+    finish(&context, worker, part)
+}
+
+fn finish(
+    context: &Context<'_, '_>,
+    worker: Worker<'_, '_>,
+    part: ReportPart,
+) -> Result<MergeOutcome, MergeError> {
+    if context.strategy.is_llvm {
+        as_llvm::finish(context, worker, part)
     } else {
-        finish_tolerant(&context, worker, part)
+        finish_tolerant(context, worker, part)
     }
+}
+
+/// The indexed version that suits indexed inputs, of which the kind, the version word, and whether it has functions is
+/// known.
+pub(crate) fn suggested_version(inputs: impl Iterator<Item = (InstrKind, u64, bool)>) -> u32 {
+    let mut generations = version::Generations::default();
+    for (input, (kind, word, has_functions)) in inputs.enumerate() {
+        generations.note(input, kind, word, false, has_functions);
+    }
+    version::suggest(&generations).version
 }
 
 /// Runs [`merge_instr`] with [`Policy::Tolerant`] on one thread, but distributes the inputs to workers as several
@@ -145,6 +261,8 @@ pub(crate) struct Context<'c, 'i> {
     /// Whether a raw profile is added without being parsed if another one of the same program was read.
     pub(crate) fast: bool,
     pub(crate) layouts: Layouts,
+    /// What is known of the functions of all inputs, if they are joined: then their records are not read.
+    pub(crate) joined: Option<&'c Facts>,
     /// For [`MergeOptions::normalize`]: the factor of each input. Empty if this option is off.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
@@ -168,6 +286,7 @@ impl<'c, 'i> Context<'c, 'i> {
             } else {
                 Vec::new()
             },
+            joined: None,
             traces: Mutex::default(),
         })
     }
@@ -367,7 +486,10 @@ fn finish_group(
     }
     let vtable_names = match context.options.policy {
         Policy::Llvm => group.vtable_names.finish(),
-        _ => vtables::used(&tables, &group.symbols),
+        _ => match context.joined {
+            Some(facts) => vtables::names_of(&facts.vtables, &group.symbols),
+            None => vtables::used(&tables, &group.symbols),
+        },
     };
     let mut profile = InstrProfile {
         kind,

@@ -32,7 +32,7 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
 
 /// The sum of all counts, at most 2^64 − 1, without the records that have an implausible count.
 pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
-    let Ok(mut source) = source::open(input, true, options) else {
+    let Ok(mut source) = source::open_with(input, true, options, false) else {
         return 0;
     };
     let mut record = Record::default();
@@ -152,7 +152,7 @@ impl Worker<'_, '_> {
         part: &mut ReportPart,
     ) -> Outcome {
         let input = opened.index;
-        let mut source = match source::open(opened, true, self.context.options) {
+        let mut source = match source::open(opened, true, self.context) {
             Ok(source) => source,
             Err(error) => {
                 let (reason, outcome) = match error.kind() {
@@ -248,8 +248,19 @@ impl Worker<'_, '_> {
         source: &mut InstrReader<'_>,
         file: &mut EventLog,
     ) -> FileStats {
-        let mut record = std::mem::take(&mut self.record);
         let mut stats = FileStats::default();
+        if let Some(joined) = self.context.joined {
+            let ids = source.current_ids();
+            let mut part = self.part(source);
+            part.kept = joined.kept.get(input).copied().unwrap_or(0);
+            stats.kept = part.kept;
+            if let Some(group) = self.groups.get_mut(part.group) {
+                group.binary_ids.extend(ids);
+            }
+            stats.parts.push(part);
+            return stats;
+        }
+        let mut record = std::mem::take(&mut self.record);
         let mut adder = Adder::new(self.context, input);
         let mut group = 0;
         let mut ordinal = 0;

@@ -14,7 +14,17 @@ use profkit_data::{Error, ErrorKind, Structure};
 pub(crate) fn open<'data>(
     input: &'data OpenedInput<'_>,
     tolerant: bool,
+    context: &'data Context<'_, '_>,
+) -> Result<InstrReader<'data>, Error> {
+    open_with(input, tolerant, context.options, context.joined.is_some())
+}
+
+/// As [`open`]. `table_is_checked` says that the function table of an indexed file is not to be checked.
+pub(crate) fn open_with<'data>(
+    input: &'data OpenedInput<'_>,
+    tolerant: bool,
     merge: &'data MergeOptions,
+    table_is_checked: bool,
 ) -> Result<InstrReader<'data>, Error> {
     let data = input.bytes();
     let kind = match input.kind {
@@ -29,6 +39,7 @@ pub(crate) fn open<'data>(
     let options = InstrReadOptions {
         salvage: tolerant,
         llvm_checks: !tolerant,
+        table_is_checked,
         newest_indexed: merge
             .read_as
             .and_then(Release::facts)

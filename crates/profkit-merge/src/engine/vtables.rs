@@ -42,7 +42,12 @@ pub(super) fn used(tables: &[FunctionTable], symbols: &SymbolTable) -> Vec<Vec<u
         .flat_map(|values| values.entries())
         .map(|entry| NameRef(entry.value))
         .collect();
-    let names = used.into_iter().filter_map(|name| symbols.get(name));
+    names_of(&used, symbols)
+}
+
+/// Returns the names of these virtual tables, as [`used`] does.
+pub(super) fn names_of(used: &FxHashSet<NameRef>, symbols: &SymbolTable) -> Vec<Vec<u8>> {
+    let names = used.iter().filter_map(|&name| symbols.get(name));
     let mut sorted: Vec<_> = names.collect();
     sorted.sort_unstable();
     let mut names = VtableNames::default();

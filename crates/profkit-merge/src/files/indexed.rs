@@ -1,7 +1,9 @@
 //! Writes indexed profiles with several threads. The bytes are the same as those that [`IndexedPlan::write`] writes.
 use crate::driver::Threads;
+use crate::join::{Joined, JoinedPlan};
 use profkit_data::bytes::Sink;
-use profkit_data::instr::indexed::{IndexedPlan, Summaries};
+use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions, Summaries};
+use profkit_data::instr::{InstrProfile, Losses};
 use profkit_data::{Error, ErrorKind, Result};
 
 /// The smallest output that several threads write. For smaller ones, starting threads costs more than it saves.
@@ -10,6 +12,60 @@ const PARALLEL_FROM: u64 = 4 << 20;
 const PIECE: u64 = 1 << 20;
 /// The number of parts per thread for the summary. Small parts keep all threads busy until the end.
 const PARTS_PER_THREAD: usize = 4;
+
+/// The plan of an indexed profile, whose functions are in tables or joined while it is written.
+#[derive(Debug)]
+pub enum IndexedFile<'p> {
+    /// The functions are in tables.
+    Whole(IndexedPlan<'p>),
+    /// The functions are joined.
+    Joined(JoinedPlan<'p>),
+}
+
+impl<'p> IndexedFile<'p> {
+    /// Plans a file. With `joined`, its functions are those of the profile, whose tables are empty. `options` must be those
+    /// with which they were joined.
+    ///
+    /// # Errors
+    /// The errors of [`IndexedPlan::new`].
+    pub fn new(
+        profile: &'p InstrProfile,
+        joined: Option<&'p Joined<'_>>,
+        options: &IndexedWriteOptions,
+    ) -> Result<Self> {
+        Ok(match joined {
+            Some(joined) => IndexedFile::Joined(JoinedPlan::new(joined, profile, options)?),
+            None => IndexedFile::Whole(IndexedPlan::new(profile, options)?),
+        })
+    }
+
+    /// The number of records that are written. Functions that share a name have several.
+    pub fn record_count(&self) -> u64 {
+        match self {
+            IndexedFile::Whole(plan) => plan.record_count(),
+            IndexedFile::Joined(plan) => plan.record_count(),
+        }
+    }
+
+    /// The parts of the profile that are left out, because the version cannot hold them.
+    pub fn losses(&self) -> &Losses {
+        match self {
+            IndexedFile::Whole(plan) => plan.losses(),
+            IndexedFile::Joined(plan) => plan.losses(),
+        }
+    }
+
+    /// Writes the file on the threads of the merge.
+    ///
+    /// # Errors
+    /// The errors of [`write_indexed`] and of the inputs that are joined.
+    pub fn write(&self, threads: &Threads, sink: &mut dyn Sink) -> Result<()> {
+        match self {
+            IndexedFile::Whole(plan) => write_indexed(plan, threads, sink),
+            IndexedFile::Joined(plan) => plan.write(threads, sink),
+        }
+    }
+}
 
 /// Writes a planned indexed profile on the threads of the merge. The bytes are those of
 /// [`indexed::write`](profkit_data::instr::indexed::write).
@@ -94,8 +150,7 @@ pub fn write_indexed(plan: &IndexedPlan<'_>, threads: &Threads, sink: &mut dyn S
 mod tests {
     use super::*;
     use profkit_data::ids::{FuncHash, NameRef};
-    use profkit_data::instr::indexed::IndexedWriteOptions;
-    use profkit_data::instr::{FunctionTable, InstrProfile, NewRecord};
+    use profkit_data::instr::{FunctionTable, NewRecord};
     use std::num::NonZeroUsize;
 
     #[test]

@@ -2,5 +2,5 @@
 //! writes indexed profiles with several threads.
 mod indexed;
 
-pub use indexed::write_indexed;
+pub use indexed::{IndexedFile, write_indexed};
 pub use profkit_files::*;

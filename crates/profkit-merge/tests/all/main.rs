@@ -9,6 +9,7 @@
 mod common;
 mod driver;
 mod fixtures;
+mod join;
 mod oracle;
 mod schedules;
 mod traces;

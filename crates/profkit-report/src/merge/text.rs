@@ -1,12 +1,13 @@
 //! The report of a merge as text. It has a line per message, a line about what was written, and tables of numbers that
 //! deserve attention.
 use super::MergeReport;
-use crate::{Cell, Document, Style, grouped, percent, plural, size};
+use crate::{Cell, Console, Document, Look, Style, grouped, percent, plural, size};
 use profkit_data::printable;
 use profkit_merge::report::MipDetails;
 use profkit_merge::report::{Mismatches, SharedFunctions};
 use profkit_merge::{Event, Reason, Report, Totals};
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 
 /// The largest number of events per reason in the text. The JSON of `--report` has up to a hundred times as many.
 const LINES_PER_REASON: usize = 10;
@@ -67,6 +68,37 @@ impl MergeReport<'_> {
             }
         }
         document
+    }
+
+    /// Writes the whole report as Markdown, for job summaries.
+    pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut document = Document::default();
+        document.title(
+            "profkit merge",
+            if self.errors.is_empty() {
+                "done"
+            } else {
+                "failed"
+            },
+        );
+        document.append(
+            MergeReport {
+                quiet: false,
+                ..*self
+            }
+            .document(),
+        );
+        if let Some(correlation) = self.correlation {
+            document.append(correlation.document());
+        }
+        for error in self.errors {
+            document.line(format_args!("error: {error}"));
+        }
+        let look = Look {
+            markdown: true,
+            ..Look::default()
+        };
+        document.print(&mut Console::text(out, look))
     }
 
     fn add_line(&self, document: &mut Document) {

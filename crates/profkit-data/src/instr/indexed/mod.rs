@@ -38,6 +38,8 @@
 //! ```
 //!
 //! [docs/formats/indexed.md]: https://github.com/profkit/profkit/blob/main/docs/formats/indexed.md
+mod encoder;
+mod frame;
 mod header;
 mod reader;
 mod record;
@@ -48,9 +50,11 @@ mod tests;
 mod writer;
 
 pub use crate::memprof_section::{check_memprof, relocate as move_memprof};
+pub use encoder::{FunctionEncoder, Summaries};
+pub use frame::IndexedFrame;
 pub use header::IndexedHeader;
 pub use reader::{IndexedProfile, IndexedReadOptions, IndexedReader};
-pub use record::{NameRecords, PlainRecord};
+pub use record::NameRecords;
 pub(super) use record::{has_vtable_sites, known_values};
 pub(super) use writer::known_flags;
-pub use writer::{IndexedPlan, IndexedWriteOptions, Summaries, write};
+pub use writer::{IndexedPlan, IndexedWriteOptions, write};

@@ -37,6 +37,9 @@ pub struct IndexedReadOptions {
     /// - If one record of a name is damaged, no record of the name is returned.
     /// - Value data whose TotalSize is 0 are read as empty.
     pub llvm_checks: bool,
+    /// Whether the caller checks the function table itself. With the option, [`salvage`](Self::salvage) looks for damage in
+    /// all parts of the file but the items of the function table.
+    pub table_is_checked: bool,
 }
 
 impl Default for IndexedReadOptions {
@@ -45,11 +48,13 @@ impl Default for IndexedReadOptions {
             salvage: false,
             newest: indexed::VERSION_LAST,
             llvm_checks: false,
+            table_is_checked: false,
         }
     }
 }
 
 setters!(IndexedReadOptions {
+    table_is_checked: bool,
     salvage: bool,
     llvm_checks: bool,
     newest: u32
@@ -88,8 +93,8 @@ pub struct IndexedProfile<'data> {
     pub(super) traces: Option<Cursor<'data>>,
     /// The damage that was found when the file was opened. Only the option to salvage makes the reader look for it.
     pub(super) damage: Box<Damage>,
-    /// Whether the file was opened with the option to salvage.
-    pub(super) salvages: bool,
+    /// Whether damage in the function table is looked for: with the option to salvage, unless the caller does it.
+    pub(super) looks_for_damage: bool,
     /// What [`table_error`](Self::table_error) found.
     pub(super) table_error: OnceLock<Option<Box<Error>>>,
     /// Whether functions are read in the order of the file ([`IndexedReadOptions::llvm_checks`]).
@@ -120,7 +125,7 @@ impl<'data> IndexedProfile<'data> {
                 .within(Structure::IndexedProfile));
         }
         if options.salvage {
-            let profile = super::salvage::salvage(data);
+            let profile = super::salvage::salvage(data, options.table_is_checked);
             profile.map_err(|error| Self::parse_strictly(data).err().unwrap_or(error))
         } else {
             Ok(IndexedProfile {
@@ -180,7 +185,7 @@ impl<'data> IndexedProfile<'data> {
             vtable_names,
             traces,
             damage: Box::default(),
-            salvages: false,
+            looks_for_damage: false,
             table_error: OnceLock::new(),
             as_llvm: false,
         })
@@ -262,6 +267,7 @@ impl<'data> IndexedProfile<'data> {
             current: None,
             at_end: false,
             names_read: 0,
+            records_read: 0,
             errors: 0,
             widened: None,
             at_last: None,
@@ -276,13 +282,10 @@ impl<'data> IndexedProfile<'data> {
     ///
     /// This makes one pass over the file, and nothing is copied.
     pub fn scan(&self, mut each: impl FnMut(NameRecords<'data>) -> bool) -> bool {
-        let version = self.header.version();
         if !self.damage.is_none() || self.table_error.get().is_some_and(Option::is_some) {
             return false;
         }
-        let sound = self
-            .table
-            .scan(|entry| each(NameRecords::new(entry, version).with_llvm_rules(self.as_llvm)));
+        let sound = self.table.scan(|entry| each(self.records_of(entry)));
         if sound {
             self.table_error.get_or_init(|| None);
         }
@@ -301,6 +304,12 @@ impl<'data> IndexedProfile<'data> {
         } else {
             Names::Table(self.table.entries_of_share(share, shares))
         }
+    }
+
+    /// Returns the function records of an item of the function table.
+    #[inline]
+    pub fn records_of(&self, item: &Entry<'data>) -> NameRecords<'data> {
+        NameRecords::new(item, self.header.version()).with_llvm_rules(self.as_llvm)
     }
 
     /// Finds the function records of one name; `None` if the profile does not have the name. Only one bucket of the
@@ -471,6 +480,8 @@ pub struct IndexedReader<'data> {
     current: Option<NameRecords<'data>>,
     at_end: bool,
     names_read: u64,
+    /// The number of records of the current name that were read.
+    records_read: u64,
     errors: u64,
     /// The functions of a version 14 file whose records store each bitmap byte in a word of 8 bytes, as versions before
     /// 14 do: the number of these functions, and the name and offset of the first one. `None` if there is no such
@@ -519,11 +530,19 @@ impl<'data> IndexedReader<'data> {
     }
 
     /// Returns the offset in the file of the item that holds the last record. (An item of the function table holds all
-    /// records of one name.) The offset increases from name to name in reading order. This is also true for a reader of
-    /// only a part of the functions ([`IndexedProfile::records_of_share`]), so a caller that reads all parts can put
-    /// the records into the order of the whole file.
+    /// records of one name.)
     pub fn record_offset(&self) -> u64 {
         self.current.as_ref().map_or(0, NameRecords::offset)
+    }
+
+    /// Returns a number for the place of the last record in the file, which increases from record to record in reading
+    /// order. This is also true for a reader of only a part of the functions ([`IndexedProfile::records_of_share`]), so a
+    /// caller that reads all parts can put the records into the order of the whole file.
+    pub fn record_place(&self) -> u64 {
+        let current = self.current.as_ref();
+        current.map_or(0, |records| {
+            records.place(self.records_read.saturating_sub(1))
+        })
     }
 
     /// Returns the next name with its function records, which are not decoded yet; `None` at the end.
@@ -620,11 +639,15 @@ impl InstrSource for IndexedReader<'_> {
             if let Some(current) = &mut self.current
                 && current.read_record(record)?
             {
+                self.records_read += 1;
                 return Ok(true);
             }
             self.end_function();
             match self.next_name()? {
-                Some(name) => self.current = Some(name),
+                Some(name) => {
+                    self.current = Some(name);
+                    self.records_read = 0;
+                }
                 None => return Ok(false),
             }
         }

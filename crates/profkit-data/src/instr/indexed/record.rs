@@ -26,22 +26,6 @@ pub struct NameRecords<'data> {
     as_llvm: bool,
 }
 
-/// A function record with nothing but counters, as it lies in the file ([`NameRecords::plain`]).
-#[derive(Clone, Copy, Debug)]
-pub struct PlainRecord<'data> {
-    /// The function hash.
-    pub func_hash: FuncHash,
-    counts: &'data [[u8; 8]],
-}
-
-impl<'data> PlainRecord<'data> {
-    /// The counters in the order of the file.
-    #[inline]
-    pub fn counts(&self) -> impl ExactSizeIterator<Item = u64> + Clone + use<'data> {
-        self.counts.iter().map(|&count| u64::from_le_bytes(count))
-    }
-}
-
 /// The form in which function records store the bytes of bitmaps and uniformity bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteForm {
@@ -56,6 +40,7 @@ enum ByteForm {
 const LLVM_DETAIL: &str = "profile data is empty";
 
 impl<'data> NameRecords<'data> {
+    #[inline]
     pub(super) fn new(entry: &Entry<'data>, version: u32) -> Self {
         NameRecords {
             version,
@@ -76,6 +61,7 @@ impl<'data> NameRecords<'data> {
     /// Sets whether records are decoded as LLVM decodes them: no record of the name is returned if one is damaged, and
     /// value data whose TotalSize is 0 are read as empty.
     #[must_use]
+    #[inline]
     pub(super) fn with_llvm_rules(mut self, as_llvm: bool) -> Self {
         self.as_llvm = as_llvm;
         self
@@ -95,6 +81,14 @@ impl<'data> NameRecords<'data> {
     /// name to name in reading order.
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// A number for the place of a record in the file, which increases from record to record. `record` is its index among the
+    /// records of the name.
+    #[inline]
+    pub fn place(&self, record: u64) -> u64 {
+        // A record has at least 8 bytes, so all places of a name are less than those of the next one.
+        (self.offset >> 3) + record
     }
 
     /// Whether a version 14 file stores each byte of these records' bitmaps and uniformity bits in a word of 8 bytes,
@@ -157,25 +151,26 @@ impl<'data> NameRecords<'data> {
     /// takes. Returns `false` for data of any other form and for damaged data; the caller decodes such data part by
     /// part.
     fn read_plain(&mut self, record: &mut Record) -> bool {
-        let Some(plain) = self.plain() else {
+        if self.begun {
+            return false;
+        }
+        let Some((func_hash, counts)) = self.plain() else {
             return false;
         };
         record.clear();
-        record.func_hash = plain.func_hash;
-        record.counts.extend(plain.counts());
+        record.func_hash = func_hash;
+        let counts = counts.iter().map(|&count| u64::from_le_bytes(count));
+        record.counts.extend(counts);
         self.name_record(record);
         self.begun = true;
         self.data = Cursor::new(&[], self.data.offset(), Endian::Little);
         true
     }
 
-    /// The only record of the name, if it has counters alone: no bitmap, no uniformity bits and no values. `None` for
-    /// records of any other form, for damaged data, and after a record was read.
+    /// Returns the function hash and the counters, little-endian, if the data of the function consist of a single record
+    /// with nothing but counters; otherwise `None`. Must be called before the first record is read.
     #[inline]
-    pub fn plain(&self) -> Option<PlainRecord<'data>> {
-        if self.begun {
-            return None;
-        }
+    pub fn plain(&self) -> Option<(FuncHash, &'data [[u8; 8]])> {
         // The number of words that state the lengths of the bitmap and of the uniformity bits in this version.
         let lengths = match self.version {
             ..VALUES_SINCE => return None,
@@ -195,10 +190,7 @@ impl<'data> NameRecords<'data> {
         let is_plain = u64::from_le_bytes(*values) == NO_VALUES
             && rest.len() == lengths
             && rest.iter().all(|length| *length == [0; 8]);
-        is_plain.then(|| PlainRecord {
-            func_hash: FuncHash(u64::from_le_bytes(*func_hash)),
-            counts,
-        })
+        is_plain.then(|| (FuncHash(u64::from_le_bytes(*func_hash)), counts))
     }
 
     /// Decodes all records after the first one if records are decoded as LLVM decodes them. Damage in these records is
@@ -477,6 +469,43 @@ pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
         value_data::encoded_len(&known_values(values, layout.vtable_sites))
     });
     len + values as u64
+}
+
+/// The length in bytes of a record with nothing but this number of counters.
+pub(super) fn plain_len(counters: usize, layout: RecordLayout) -> u64 {
+    let words = match layout.version {
+        UNIFORMITY_SINCE.. => 2,
+        BITMAPS_SINCE.. => 1,
+        _ => 0,
+    };
+    8 * (3 + words + counters as u64)
+}
+
+/// Appends a record with nothing but counters.
+#[inline]
+pub(super) fn encode_plain(
+    func_hash: FuncHash,
+    counts: &[u64],
+    layout: RecordLayout,
+    out: &mut Vec<u8>,
+) {
+    let words = plain_len(counts.len(), layout) / 8;
+    let start = out.len();
+    let len = usize::try_from(words).unwrap_or(0) * 8;
+    out.resize(start + len, 0);
+    let (words, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut();
+    let [hash, count, rest @ ..] = words else {
+        return;
+    };
+    *hash = func_hash.0.to_le_bytes();
+    *count = (counts.len() as u64).to_le_bytes();
+    for (word, count) in rest.iter_mut().zip(counts) {
+        *word = count.to_le_bytes();
+    }
+    // The words between are the lengths of bitmap and uniformity bits, which are 0.
+    if let Some(values) = rest.last_mut() {
+        *values = NO_VALUES.to_le_bytes();
+    }
 }
 
 pub(super) fn encode_record(

@@ -114,7 +114,7 @@ impl IndexedProfile<'_> {
     /// What is wrong with the function table, whose table of buckets can be read. It is looked for when this is asked
     /// for the first time, because that takes a pass over the file.
     pub(super) fn table_error(&self) -> Option<&Error> {
-        if !self.salvages || self.damage.walk {
+        if !self.looks_for_damage || self.damage.walk {
             return None;
         }
         let checked = self.table_error.get_or_init(|| {
@@ -131,7 +131,7 @@ impl IndexedProfile<'_> {
     }
 }
 
-pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
+pub(super) fn salvage(data: &[u8], table_is_checked: bool) -> Result<IndexedProfile<'_>> {
     let header = IndexedHeader::parse(data)?;
     let (summary, cs_summary, payload) = IndexedProfile::read_summaries(data, &header)?;
     let mut damage = Damage::default();
@@ -201,7 +201,7 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
         vtable_names,
         traces,
         damage: Box::new(damage),
-        salvages: true,
+        looks_for_damage: !table_is_checked,
         table_error: OnceLock::new(),
         as_llvm: false,
     })

@@ -1,20 +1,14 @@
-use super::header::{self, IndexedHeader};
+use super::encoder::{FunctionEncoder, Summaries};
+use super::frame::IndexedFrame;
+use super::header;
 use super::record::RecordLayout;
-use super::{record, sections};
 use crate::bytes::{Sink, assert_planned};
 use crate::hash_table::{ItemId, Lengths, TablePlan};
-use crate::ids::BuildId;
 use crate::index_vec::{Id, IndexVec};
-use crate::instr::{
-    FunctionId, FunctionRef, HeapSection, InstrKind, InstrProfile, Losses, MemProfSection,
-    RecordRef, TemporalTraces,
-};
-use crate::llvm_order::{self, NumberHash};
-use crate::memprof_section as memprof;
+use crate::instr::{FunctionId, FunctionRef, InstrProfile, Losses};
+use crate::llvm_order;
 use crate::releases::{self, Release};
-use crate::summary::{Markers, SummaryBuilder};
-use crate::{Error, ErrorKind, Result, Structure};
-use profkit_abi::{indexed, variant};
+use crate::{ErrorKind, Result};
 use std::ops::{Range, RangeInclusive};
 
 /// Options for writing an indexed profile.
@@ -39,7 +33,7 @@ pub struct IndexedWriteOptions {
     pub release: Option<Release>,
 }
 
-const FIRST_WRITTEN: u32 = 3;
+pub(super) const FIRST_WRITTEN: u32 = 3;
 
 impl IndexedWriteOptions {
     /// Returns the options for a version of the format. A variant flag or MemProf section is kept if at least one LLVM
@@ -85,7 +79,7 @@ impl IndexedWriteOptions {
         self
     }
 
-    fn layout(&self) -> RecordLayout {
+    pub(super) fn layout(&self) -> RecordLayout {
         RecordLayout {
             version: self.version,
             vtable_sites: self.version >= header::VTABLES_SINCE || self.unknown_vtable_sites,
@@ -156,25 +150,7 @@ pub fn write(
     let plan = IndexedPlan::new(profile, options)?;
     let summaries = plan.summarize(0..plan.function_count());
     plan.write(summaries, sink)?;
-    Ok(plan.losses)
-}
-
-/// The summaries of a range of functions. Summaries of several ranges can be [merged](Self::merge) in any order.
-#[derive(Clone, Debug, Default)]
-pub struct Summaries {
-    /// The summary of the records that are not context-sensitive.
-    pub plain: SummaryBuilder,
-    /// The summary of the context-sensitive records. A record is context-sensitive if bit 60 of its function hash is
-    /// set; the kind of the profile does not matter.
-    pub context_sensitive: SummaryBuilder,
-}
-
-impl Summaries {
-    /// Adds the summaries of another range of functions.
-    pub fn merge(&mut self, other: Summaries) {
-        self.plain.merge(other.plain);
-        self.context_sensitive.merge(other.context_sensitive);
-    }
+    Ok(plan.losses().clone())
 }
 
 /// Decides where each byte of an indexed file goes. Encoding needs only the plan and the profile, so several threads can
@@ -191,19 +167,12 @@ impl Summaries {
 #[derive(Debug)]
 pub struct IndexedPlan<'p> {
     profile: &'p InstrProfile,
-    version: u32,
-    layout: RecordLayout,
+    encoder: FunctionEncoder,
     functions: IndexVec<PlannedId, Planned>,
     /// The functions in the order in which LLVM inserts them into its hash table.
     insertion: IndexVec<ItemId, PlannedId>,
     table: TablePlan,
-    header: IndexedHeader,
-    binary_ids: Option<Vec<u8>>,
-    vtable_names: Option<Vec<u8>>,
-    traces: Option<&'p TemporalTraces>,
-    memprof: Option<Vec<u8>>,
-    total_len: u64,
-    losses: Losses,
+    frame: IndexedFrame<'p>,
 }
 
 crate::id_type! {
@@ -231,99 +200,22 @@ impl<'p> IndexedPlan<'p> {
     /// Plans the file: orders the functions and computes all sizes.
     pub fn new(profile: &'p InstrProfile, options: &IndexedWriteOptions) -> Result<Self> {
         let version = options.version;
-        if !(FIRST_WRITTEN..=indexed::VERSION_LAST).contains(&version) {
-            return Err(ErrorKind::CannotRepresent
-                .error("this version of the indexed profile cannot be written")
-                .found(version)
-                .expected(format_args!("{FIRST_WRITTEN} to {}", indexed::VERSION_LAST)));
-        }
+        let encoder = FunctionEncoder::new(options)?;
         let mut losses = Losses::default();
-        let functions = choose(profile, options, &mut losses);
+        let functions = choose(profile, &encoder, &mut losses);
         let insertion = insertion_order(profile, &functions, version)?;
         let table = plan_table(profile, &functions, &insertion)?;
-        let traces = Some(&profile.traces)
-            .filter(|traces| {
-                !traces.traces.is_empty() || profile.kind.contains(InstrKind::TEMPORAL)
-            })
-            .filter(|traces| {
-                let known = version >= header::TRACES.since;
-                losses.traces = if known { 0 } else { traces.traces.len() as u64 };
-                known
-            });
-        let memprof = profile.memprof.as_ref().filter(|section| {
-            let known = version >= header::MEMPROF.since
-                // A MemProf section whose version cannot be read is not counted as a loss. The code that places the
-                // section in the file reports the error.
-                && section
-                    .version()
-                    .is_none_or(|version| options.known_memprof.contains(&version));
-            losses.memprof = !known;
-            known
-        });
-        let binary_ids = binary_ids(profile, version, &mut losses);
-        let vtable_names = if version >= header::VTABLES_SINCE {
-            Some(sections::encode_vtable_names(&profile.vtable_names))
-        } else {
-            losses.vtable_names = profile.vtable_names.len() as u64;
-            None
-        };
-        let mut plan = IndexedPlan {
-            header: IndexedHeader {
-                version_word: version_word(profile, options, traces, memprof, &mut losses),
-                ..IndexedHeader::default()
-            },
+        let size = (table.payload_len(), table.bucket_count());
+        let mut frame = IndexedFrame::new(profile, options, size)?;
+        frame.losses.add_records(&losses);
+        Ok(IndexedPlan {
             profile,
-            version,
-            layout: options.layout(),
+            encoder,
             functions,
             insertion,
             table,
-            binary_ids,
-            vtable_names,
-            traces,
-            memprof: None,
-            total_len: 0,
-            losses,
-        };
-        let memprof = memprof.map(HeapSection::encoded).transpose()?;
-        plan.place(memprof.as_deref())?;
-        Ok(plan)
-    }
-
-    fn place(&mut self, memprof: Option<&MemProfSection>) -> Result<()> {
-        let payload = self.payload_offset();
-        self.header.hash_offset = self.table.index_offset(payload);
-        let mut offset = payload + self.table.payload_len() + self.table.index_len(payload);
-        if let Some(section) = memprof {
-            self.header.memprof_offset = offset;
-            let moved = memprof::relocate(section, offset)?;
-            offset += moved.len() as u64;
-            self.memprof = Some(moved);
-        }
-        if let Some(ids) = &self.binary_ids {
-            self.header.binary_ids_offset = offset;
-            offset += ids.len() as u64;
-        }
-        if let Some(names) = &self.vtable_names {
-            self.header.vtable_names_offset = offset;
-            offset += names.len() as u64;
-        }
-        if let Some(traces) = self.traces {
-            self.header.traces_offset = offset;
-            offset += sections::traces_len(traces);
-        }
-        self.total_len = offset;
-        Ok(())
-    }
-
-    fn payload_offset(&self) -> u64 {
-        let summary = sections::summary_len(indexed::SUMMARY_CUTOFFS.len());
-        let summaries = match self.version {
-            ..header::SUMMARY_SINCE => 0,
-            _ if self.header.has_flag(variant::CSIR) => 2,
-            _ => 1,
-        };
-        self.header.encoded_len() + summaries * summary
+            frame,
+        })
     }
 
     /// The number of functions that are written.
@@ -333,67 +225,31 @@ impl<'p> IndexedPlan<'p> {
 
     /// The length of the whole output file in bytes.
     pub fn total_len(&self) -> u64 {
-        self.total_len
+        self.frame.total_len()
     }
 
     /// The parts of the profile that are left out, because the version cannot hold them.
     pub fn losses(&self) -> &Losses {
-        &self.losses
+        self.frame.losses()
     }
 
     /// Computes the summaries of a range of functions. Here the functions are numbered in the order of the profile's
     /// tables, not in the order of the file.
     pub fn summarize(&self, functions: Range<usize>) -> Summaries {
-        let builder = SummaryBuilder::with_markers(match self.version {
-            PSEUDO_RECORDS_SINCE.. => Markers::PseudoRecords,
-            _ => Markers::InvalidCounts,
-        });
-        let mut summaries = Summaries {
-            plain: builder.clone(),
-            context_sensitive: builder,
-        };
+        let mut summaries = self.encoder.summaries();
         let functions = self.functions.as_slice().get(functions);
         for planned in functions.unwrap_or_default() {
             let function = function(self.profile, planned);
-            for record in function.records() {
-                let record = &record;
-                if record.func_hash.is_context_sensitive() {
-                    summaries.context_sensitive.add_counts(record.counts)
-                } else {
-                    summaries.plain.add_counts(record.counts)
-                }
-            }
+            function
+                .records()
+                .for_each(|record| summaries.add(record.func_hash, record.counts));
         }
         summaries
     }
 
     /// Appends the header and the summaries to `out`.
     pub fn encode_head(&self, summaries: Summaries, out: &mut Vec<u8>) {
-        let before = out.len();
-        let mut header = self.header;
-        let Summaries {
-            plain,
-            context_sensitive,
-        } = summaries;
-        if self.version < header::SUMMARY_SINCE {
-            header.max_function_count = plain
-                .max_function_count()
-                .max(context_sensitive.max_function_count());
-        }
-        header.encode(out);
-        if self.version >= header::SUMMARY_SINCE {
-            sections::encode_summary(&plain.finish(), out);
-            if self.header.has_flag(variant::CSIR) {
-                sections::encode_summary(&context_sensitive.finish(), out);
-            }
-        }
-        let written = (out.len() - before) as u64;
-        let planned = self.payload_offset();
-        assert_planned(
-            "header and summaries of the indexed profile",
-            planned,
-            written,
-        );
+        self.frame.encode_head(summaries, out);
     }
 
     /// Returns the end of the shortest range of functions that begins at `from` and takes at least `bytes` bytes in the
@@ -415,7 +271,6 @@ impl<'p> IndexedPlan<'p> {
         let before = out.len() as u64;
         let expected = self.range_len(range.clone());
         out.reserve(usize::try_from(expected).unwrap_or(0));
-        let mut scratch = Vec::new();
         let lookup = |item| {
             let planned = &self.functions[self.insertion[item]];
             (function(self.profile, planned), planned.data_len)
@@ -430,7 +285,7 @@ impl<'p> IndexedPlan<'p> {
             |item, out| {
                 let (function, _) = lookup(item);
                 out.extend_from_slice(function.name());
-                encode_data(function, self.layout, &mut scratch, out)
+                self.encoder.encode_data(&function, out)
             },
             out,
         )?;
@@ -442,17 +297,12 @@ impl<'p> IndexedPlan<'p> {
     /// Appends everything after the functions of the function table: its table of buckets and the sections that follow.
     pub fn encode_tail(&self, out: &mut Vec<u8>) {
         let before = out.len();
-        self.table.encode_index(self.payload_offset(), out);
-        for section in [&self.memprof, &self.binary_ids, &self.vtable_names] {
-            out.extend_from_slice(section.as_deref().unwrap_or_default());
-        }
-        if let Some(traces) = self.traces {
-            sections::encode_traces(traces, out);
-        }
-        let start = self.payload_offset() + self.table.payload_len();
+        self.table.encode_index(self.frame.table_offset(), out);
+        self.frame.encode_sections(out);
+        let start = self.frame.table_offset() + self.table.payload_len();
         assert_planned(
             "sections after the records of the indexed profile",
-            self.total_len - start,
+            self.total_len() - start,
             (out.len() - before) as u64,
         );
     }
@@ -473,41 +323,21 @@ impl<'p> IndexedPlan<'p> {
         }
         self.encode_tail(&mut chunk);
         written += chunk.len() as u64;
-        assert_planned("indexed profile", self.total_len, written);
+        assert_planned("indexed profile", self.total_len(), written);
         sink.put(&chunk)
     }
 }
 
-/// Selects the functions to write. These are the functions with records; with the option `sparse`, only those that ran.
-/// Also counts the bitmaps and value sites that the version cannot hold.
 fn choose(
     profile: &InstrProfile,
-    options: &IndexedWriteOptions,
+    encoder: &FunctionEncoder,
     losses: &mut Losses,
 ) -> IndexVec<PlannedId, Planned> {
-    let (version, layout) = (options.version, options.layout());
     let count = profile.tables.iter().map(|table| table.function_count());
     let mut chosen = IndexVec::with_capacity(count.sum());
     for (table, functions) in (0u32..).zip(&profile.tables) {
         for (index, function) in (0u32..).zip(functions.functions()) {
-            let (mut data_len, mut empty) = (0, options.sparse);
-            let mut lost = (0, 0, 0);
-            for record in function.records() {
-                data_len += record::encoded_len(&record, layout);
-                empty = empty
-                    && record.counts.iter().all(|&count| count == 0)
-                    && record.bitmap.iter().all(|&byte| byte == 0);
-                let no_bitmaps = version < header::BITMAPS_SINCE;
-                lost.0 += u64::from(no_bitmaps && !record.bitmap.is_empty());
-                let sites = record.values.is_some_and(record::has_vtable_sites);
-                lost.1 += u64::from(!layout.vtable_sites && sites);
-                let no_uniformity = version < header::UNIFORMITY_SINCE;
-                lost.2 += u64::from(no_uniformity && !record.uniformity.is_empty());
-            }
-            if data_len != 0 && !empty {
-                losses.bitmaps += lost.0;
-                losses.vtable_sites += lost.1;
-                losses.uniformity += lost.2;
+            if let Some(data_len) = encoder.data_len(&function, losses) {
                 chosen.push(Planned {
                     data_len,
                     table,
@@ -551,9 +381,6 @@ fn insertion_order(
 
 /// The first version whose writer (LLVM 17) sorts the function names.
 const SORTED_SINCE: u32 = 10;
-/// The first version whose writer (LLVM 16) leaves pseudo-hot and pseudo-warm records out of the summary.
-const PSEUDO_RECORDS_SINCE: u32 = 9;
-
 fn plan_table(
     profile: &InstrProfile,
     functions: &IndexVec<PlannedId, Planned>,
@@ -580,73 +407,4 @@ fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> FunctionRef<'p>
         Some(function) => function,
         None => unreachable!("a function of an indexed profile is in no table of the profile"),
     }
-}
-
-/// Appends the records of a function. If there are several, they are in the order in which LLVM's hash table of records
-/// lists them.
-fn encode_data<'p>(
-    function: FunctionRef<'p>,
-    layout: RecordLayout,
-    scratch: &mut Vec<RecordRef<'p>>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    scratch.clear();
-    scratch.extend(function.records());
-    let in_function = |error: Error| {
-        error.within(Structure::Record).within(Structure::Function(
-            String::from_utf8_lossy(function.name()).into_owned(),
-        ))
-    };
-    if let [record] = scratch.as_slice() {
-        return record::encode_record(record, layout, out).map_err(in_function);
-    }
-    scratch.sort_by_key(|record| record.order);
-    let hashes: Vec<u64> = scratch.iter().map(|record| record.func_hash.0).collect();
-    // The order depends on the hash function of LLVM's map of records. The releases that write vtable value sites (LLVM
-    // 19 and later) have a newer hash function.
-    let number_hash = if layout.vtable_sites {
-        NumberHash::Mix
-    } else {
-        NumberHash::Times37
-    };
-    for position in llvm_order::small_dense_map_order(&hashes, number_hash) {
-        if let Some(record) = scratch.get(position as usize) {
-            record::encode_record(record, layout, out).map_err(in_function)?;
-        }
-    }
-    Ok(())
-}
-
-fn binary_ids(profile: &InstrProfile, version: u32, losses: &mut Losses) -> Option<Vec<u8>> {
-    if version < header::BINARY_IDS.since {
-        losses.binary_ids = profile.binary_ids.len() as u64;
-        return None;
-    }
-    let mut ids: Vec<BuildId> = profile.binary_ids.clone();
-    ids.sort_unstable();
-    ids.dedup();
-    Some(sections::encode_binary_ids(&ids))
-}
-
-/// Computes the version word. It holds the version, the flags that the intended LLVM release knows, and a flag for each
-/// optional section that is written. Stores the flags that the release does not know in `losses`.
-fn version_word(
-    profile: &InstrProfile,
-    options: &IndexedWriteOptions,
-    traces: Option<&TemporalTraces>,
-    memprof: Option<&HeapSection>,
-    losses: &mut Losses,
-) -> u64 {
-    let sections = InstrKind::MEMPROF | InstrKind::TEMPORAL;
-    let wanted = profile.kind.without(sections).version_flags();
-    let mut flags = wanted & options.known_flags;
-    let lost = InstrKind::from_version_word(wanted & !options.known_flags);
-    losses.flags = lost.without(InstrKind::FRONT_END);
-    if traces.is_some() {
-        flags |= variant::TEMPORAL;
-    }
-    if memprof.is_some() {
-        flags |= variant::MEMPROF;
-    }
-    flags | u64::from(options.version)
 }

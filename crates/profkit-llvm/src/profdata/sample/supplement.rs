@@ -70,7 +70,7 @@ pub fn run(parsed: &Parsed, inputs: &InputList, session: &Session<'_>) -> Result
     }
     merge::write(
         parsed,
-        &profile,
+        (&profile, None),
         parsed.word(FORMAT) == Some("text"),
         &options.run.threads,
         session,

@@ -210,7 +210,19 @@ impl<'data> Cursor<'data> {
     /// # Errors
     /// [`ErrorKind::Truncated`] if the data end before the number does, [`ErrorKind::Malformed`] if it does not fit 64
     /// bits.
+    #[inline]
     pub fn uleb128(&mut self) -> Result<u64> {
+        // Most numbers are small.
+        match self.data.get(self.position) {
+            Some(&byte) if byte < 0x80 => {
+                self.position += 1;
+                Ok(byte.into())
+            }
+            _ => self.long_uleb128(),
+        }
+    }
+
+    fn long_uleb128(&mut self) -> Result<u64> {
         let start = self.offset();
         let mut value = 0u64;
         let mut shift = 0u32;

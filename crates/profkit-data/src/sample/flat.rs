@@ -170,6 +170,16 @@ impl Additions<'_> {
         &mut self.profile.names
     }
 
+    /// Whether the profile has functions.
+    pub(super) fn has_functions(&self) -> bool {
+        !self.profile.functions().is_empty()
+    }
+
+    /// The position of the function with this name and no callers among the functions of the profile.
+    pub(super) fn place(&self, name: NameId) -> Option<u32> {
+        u32::try_from(self.profile.find(&[], name)?).ok()
+    }
+
     /// Calls `add` with the samples of a function. If the profile does not have the function, it is added first. The
     /// second argument of `add` is whether the function is new.
     pub fn function(

@@ -1,7 +1,7 @@
 //! The names of one sample profile. Each name is stored once and has an id.
 use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
 use std::cmp::Ordering;
 use std::fmt;
 use twox_hash::XxHash3_64;
@@ -63,7 +63,7 @@ impl fmt::Display for SampleName<'_> {
 
 /// All names of a profile: of functions, inlined functions, call targets and vtables.
 ///
-/// The table needs memory for the bytes of each name once, and about 30 further bytes per name.
+/// The table needs memory for the bytes of each name once, and about 60 further bytes per name.
 ///
 /// ```
 /// use profkit_data::sample::{SampleName, SampleNames};
@@ -76,15 +76,26 @@ impl fmt::Display for SampleName<'_> {
 pub struct SampleNames {
     bytes: Vec<u8>,
     entries: IndexVec<NameId, Entry>,
-    /// The id of each name, by a hash of its bytes. If only the MD5 of the name is known, the MD5 itself is the key. If
-    /// two names have the same key, the name that was added later has the next free number as its key.
-    ids: FxHashMap<u64, NameId>,
+    /// The places of the names, by a hash of their bytes, or by the MD5 where only that is known.
+    places: HashTable<Place>,
+    /// Names that came in sorted order, in that order. Name tables of binary profiles are sorted, so most names of a
+    /// second table are found by walking through this list and not by their hash.
+    sorted: Vec<NameId>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Guid(u64),
     Text { start: u64, len: u32 },
+}
+
+/// A name in the table of places. It has a copy of the name's entry, because a look-up of the entry would be one more
+/// access to memory that is seldom in a cache.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    key: u64,
+    entry: Entry,
+    id: NameId,
 }
 
 impl SampleNames {
@@ -106,13 +117,9 @@ impl SampleNames {
     /// Adds a name if it is new, and returns its id. Returns `None` if the table already has 2^32 − 1 names, or if the
     /// name is longer than 2^32 − 1 bytes.
     pub fn insert(&mut self, name: SampleName<'_>) -> Option<NameId> {
-        let mut key = key(name);
-        loop {
-            match self.ids.get(&key) {
-                Some(&id) if self.get(id) == name => return Some(id),
-                Some(_) => key = key.wrapping_add(1),
-                None => break,
-            }
+        let key = key(name);
+        if let Some(place) = self.place(key, name) {
+            return Some(place.id);
         }
         u32::try_from(self.entries.len()).ok()?;
         let entry = match name {
@@ -125,33 +132,79 @@ impl SampleNames {
             }
         };
         let id = self.entries.push(entry);
-        self.ids.insert(key, id);
+        let place = Place { key, entry, id };
+        self.places.insert_unique(key, place, |place| place.key);
         Some(id)
+    }
+
+    fn place(&self, key: u64, name: SampleName<'_>) -> Option<&Place> {
+        self.places.find(key, |place| {
+            place.key == key && self.name(place.entry) == name
+        })
+    }
+
+    /// Adds the names of a list that are new, and calls `found` with the id of each name, in the order of the list. If the
+    /// list is sorted, this takes much less time than [`insert`](Self::insert), above all for names that are not new.
+    /// Returns `None` if the table is full; names of the list may then be missing.
+    pub(super) fn insert_list<'n>(
+        &mut self,
+        list: impl ExactSizeIterator<Item = SampleName<'n>>,
+        mut found: impl FnMut(NameId),
+    ) -> Option<()> {
+        let known = std::mem::take(&mut self.sorted);
+        self.sorted.reserve(list.len().max(known.len()));
+        let mut known = known.into_iter().peekable();
+        let mut last = None;
+        for name in list {
+            // A name out of order is not among the sorted ones.
+            if last.is_some_and(|last| name <= last) {
+                found(self.insert(name)?);
+                continue;
+            }
+            last = Some(name);
+            let mut order = Ordering::Less;
+            while let Some(&id) = known.peek() {
+                order = self.get(id).cmp(&name);
+                if order != Ordering::Less {
+                    break;
+                }
+                self.sorted.push(id);
+                known.next();
+            }
+            let id = match order {
+                Ordering::Equal => known.next()?,
+                _ => self.insert(name)?,
+            };
+            self.sorted.push(id);
+            found(id);
+        }
+        self.sorted.extend(known);
+        Some(())
     }
 
     /// Returns the id of a name; `None` if the table does not have the name.
     pub fn find(&self, name: SampleName<'_>) -> Option<NameId> {
-        let mut key = key(name);
-        loop {
-            let &id = self.ids.get(&key)?;
-            if self.get(id) == name {
-                return Some(id);
-            }
-            key = key.wrapping_add(1);
-        }
+        self.place(key(name), name).map(|place| place.id)
     }
 
     /// Returns the name with this id, or the empty name if the table has no such id.
     #[inline]
     pub fn get(&self, id: NameId) -> SampleName<'_> {
         match self.entries.get(id) {
-            Some(&Entry::Guid(guid)) => SampleName::Guid(NameRef(guid)),
-            Some(&Entry::Text { start, len }) => {
+            Some(&entry) => self.name(entry),
+            None => SampleName::Text(b""),
+        }
+    }
+
+    #[inline]
+    fn name(&self, entry: Entry) -> SampleName<'_> {
+        match entry {
+            Entry::Guid(guid) => SampleName::Guid(NameRef(guid)),
+            Entry::Text { start, len } => {
                 let start = usize::try_from(start).unwrap_or(usize::MAX);
                 let end = start.saturating_add(len as usize);
                 SampleName::Text(self.bytes.get(start..end).unwrap_or_default())
             }
-            None => SampleName::Text(b""),
         }
     }
 
@@ -207,6 +260,41 @@ mod tests {
         other.insert(SampleName::Text(b"a"));
         let all = names.insert_all(&other).unwrap();
         assert_eq!(all.as_slice(), [NameId::from_index(3), a]);
+    }
+
+    #[test]
+    fn a_list_adds_what_its_names_add_one_by_one() {
+        let text = |name: &'static str| SampleName::Text(name.as_bytes());
+        let guid = |number| SampleName::Guid(NameRef(number));
+        let lists = [
+            vec![text("b"), text("d")],
+            vec![guid(3), guid(9), text("a"), text("b"), text("c"), text("z")],
+            vec![],
+            vec![
+                text("z"),
+                text("a"),
+                text("a"),
+                text("m"),
+                guid(3),
+                text("n"),
+            ],
+            vec![guid(9), text("a"), text("d"), text("m"), text("zz")],
+        ];
+        let (mut by_list, mut one_by_one) = (SampleNames::new(), SampleNames::new());
+        for list in lists {
+            let mut ids = Vec::new();
+            by_list
+                .insert_list(list.iter().copied(), |id| ids.push(id))
+                .unwrap();
+            let expected: Vec<_> = list
+                .iter()
+                .map(|&name| one_by_one.insert(name).unwrap())
+                .collect();
+            assert_eq!(ids, expected);
+            assert_eq!(by_list.len(), one_by_one.len());
+            let sorted = by_list.sorted.iter().map(|&id| by_list.get(id));
+            assert!(sorted.is_sorted_by(|one, two| one < two));
+        }
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! The functions of some consecutive units. A unit is what a bucket of a table with a chosen number of buckets would hold
 //! of all inputs.
-use super::{Join, Side, Unjoinable};
+use super::{Join, Side, Source, Unjoinable};
+use crate::Weight;
 use crate::accumulate::{Accumulator, Finished, Incoming, RecordStats, counts, order_of};
 use crate::driver::join_order;
 use crate::report::EventLog;
 use profkit_abi::indexed::MAX_COUNT;
 use profkit_data::hash_table::Entry;
 use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::text::{IndexedRecord, TextIndex};
 use profkit_data::instr::{FunctionId, FunctionRef, Record, RecordRef};
 use std::ops::Range;
 
@@ -118,6 +120,39 @@ enum Sum {
     Table(FunctionId),
 }
 
+/// Adds a record of an input, with its place among the records of all inputs. Fails for what has to be reported, and for
+/// uniformity bits, which change the version of the result.
+fn add_record(
+    record: &Record,
+    side: &Side<'_>,
+    (number, place): (usize, u64),
+    join: &Join<'_>,
+    accumulator: &mut Accumulator,
+) -> Result<(), Unjoinable> {
+    let order = order_of(number, place);
+    let mut incoming = Incoming::of_record(record, order, side.weight, join.rules.sites);
+    incoming.stats = RecordStats::once(side.origin);
+    if !record.uniformity.is_empty() || accumulator.add(incoming).is_some() {
+        return Err(Unjoinable);
+    }
+    Ok(())
+}
+
+/// A record of a text as an item of a hash table. Its data are read at its offset.
+fn text_entry<'d>(text: &'d [u8], record: IndexedRecord) -> Entry<'d> {
+    Entry {
+        hash: record.hash,
+        key: TextIndex::name(text, record.start),
+        data: &[],
+        offset: record.start.into(),
+        data_offset: record.start.into(),
+    }
+}
+
+fn text_start(entry: &Entry<'_>) -> u32 {
+    u32::try_from(entry.offset).unwrap_or(u32::MAX)
+}
+
 /// A function with the sums of its records.
 #[derive(Clone, Copy)]
 pub(super) enum Function<'c> {
@@ -171,15 +206,25 @@ impl<'d> Chunk<'d> {
         units: usize,
         start: usize,
     ) -> Result<(), Unjoinable> {
-        let buckets = side.table.bucket_count();
+        let buckets = side.bucket_count();
         let mask = units as u64 - 1;
         let mut number = unit & (buckets - 1);
         loop {
-            if let Some(mut bucket) = side.table.bucket(number)? {
+            let bucket = match &side.source {
+                Source::Indexed { table, .. } => table.bucket(number)?,
+                Source::Text { text, index } => {
+                    let records = index.bucket(number);
+                    for record in records.filter(|record| record.hash & mask == unit as u64) {
+                        self.insert(input, text_entry(text, record), true, start)?;
+                    }
+                    None
+                }
+            };
+            if let Some(mut bucket) = bucket {
                 let items = bucket.left() as u64;
                 while let Some(entry) = bucket.next_item()? {
                     if entry.hash & mask == unit as u64 {
-                        self.insert(input, entry, start)?;
+                        self.insert(input, entry, false, start)?;
                     }
                 }
                 if let Some(span) = self.spans.get_mut(input as usize) {
@@ -198,9 +243,15 @@ impl<'d> Chunk<'d> {
         }
     }
 
-    /// Fails if the input has the function twice, or if there are too many functions.
+    /// Fails if an indexed profile has the function twice, or if there are too many functions.
     #[inline]
-    fn insert(&mut self, side: u32, entry: Entry<'d>, start: usize) -> Result<(), Unjoinable> {
+    fn insert(
+        &mut self,
+        side: u32,
+        entry: Entry<'d>,
+        is_text: bool,
+        start: usize,
+    ) -> Result<(), Unjoinable> {
         let id = u32::try_from(self.items.len()).map_err(|_| Unjoinable)?;
         let item = Item {
             entry,
@@ -211,7 +262,7 @@ impl<'d> Chunk<'d> {
         for group in &mut *groups {
             let last = self.items.get_mut(group.last as usize).ok_or(Unjoinable)?;
             if last.entry.hash == entry.hash && last.entry.key == entry.key {
-                if last.side == side {
+                if last.side == side && !is_text {
                     return Err(Unjoinable);
                 }
                 last.next = id;
@@ -293,51 +344,33 @@ impl<'d> Chunk<'d> {
     #[inline]
     fn plain_sum(&mut self, group: &Group, sides: &[Side<'d>], start: usize) -> Option<(Sum, u32)> {
         let mut sum: Option<(FuncHash, usize)> = None;
-        let mut origin = 0;
+        let mut origin = None;
         let mut next = group.first;
-        while let Some(item) = self.items.get(next as usize) {
+        while let Some(&item) = self.items.get(next as usize) {
             next = item.next;
             let side = sides.get(item.side as usize)?;
-            let (func_hash, words) = side.profile.records_of(&item.entry).plain()?;
-            let mut over = false;
-            match sum {
-                None => {
-                    sum = Some((func_hash, words.len()));
-                    origin = side.origin;
-                    self.counts
-                        .extend(words.iter().map(|&word| u64::from_le_bytes(word)));
-                    let own = self.counts.get_mut(start..)?;
-                    if side.weight.is_one() {
-                        for &count in &*own {
-                            over |= count > MAX_COUNT;
-                        }
-                    } else {
-                        over = own.first().is_some_and(|&count| count > MAX_COUNT)
-                            || counts::scale(own, side.weight);
-                    }
+            let added = match &side.source {
+                Source::Indexed { profile, .. } => {
+                    let (func_hash, words) = profile.records_of(&item.entry).plain()?;
+                    let words = words.iter().map(|&word| u64::from_le_bytes(word));
+                    self.add_plain(&mut sum, func_hash, words, side.weight, start)
                 }
-                Some(known) if known == (func_hash, words.len()) && origin == side.origin => {
-                    let own = self.counts.get_mut(start..)?;
-                    if side.weight.is_one() {
-                        for (sum, &word) in own.iter_mut().zip(words) {
-                            let (value, carried) = sum.overflowing_add(u64::from_le_bytes(word));
-                            over |= carried | (value > MAX_COUNT);
-                            *sum = value;
-                        }
-                        over |= words
-                            .first()
-                            .is_some_and(|&word| u64::from_le_bytes(word) > MAX_COUNT);
-                    } else {
-                        self.weighed.clear();
-                        self.weighed
-                            .extend(words.iter().map(|&word| u64::from_le_bytes(word)));
-                        over = self.weighed.first().is_some_and(|&count| count > MAX_COUNT)
-                            || counts::add(own, &self.weighed, side.weight);
-                    }
+                Source::Text { text, .. } => {
+                    let mut counts = std::mem::take(&mut self.record.counts);
+                    counts.clear();
+                    let func_hash =
+                        TextIndex::read_plain(text, text_start(&item.entry), &mut counts);
+                    let words = counts.iter().copied();
+                    let added = func_hash.and_then(|func_hash| {
+                        self.add_plain(&mut sum, func_hash, words, side.weight, start)
+                    });
+                    self.record.counts = counts;
+                    added
                 }
-                Some(_) => return None,
-            }
-            if over {
+            };
+            added?;
+            // Which programs the sum is of is a matter of the report.
+            if *origin.get_or_insert(side.origin) != side.origin {
                 return None;
             }
         }
@@ -358,6 +391,48 @@ impl<'d> Chunk<'d> {
         Some((sum, seen))
     }
 
+    /// Adds the counters of a record to the sum that begins at `start`, or begins the sum. `None` if the record does not fit
+    /// it, and for a count that is too large.
+    #[inline]
+    fn add_plain(
+        &mut self,
+        sum: &mut Option<(FuncHash, usize)>,
+        func_hash: FuncHash,
+        words: impl ExactSizeIterator<Item = u64> + Clone,
+        weight: Weight,
+        start: usize,
+    ) -> Option<()> {
+        let shape = (func_hash, words.len());
+        let is_marked = words.clone().next().is_some_and(|count| count > MAX_COUNT);
+        let is_first = sum.is_none();
+        if *sum.get_or_insert(shape) != shape || is_marked {
+            return None;
+        }
+        let mut over = false;
+        if is_first {
+            self.counts.extend(words);
+            let own = self.counts.get_mut(start..)?;
+            if weight.is_one() {
+                for &count in &*own {
+                    over |= count > MAX_COUNT;
+                }
+            } else {
+                over = counts::scale(own, weight);
+            }
+        } else if weight.is_one() {
+            for (sum, count) in self.counts.get_mut(start..)?.iter_mut().zip(words) {
+                let (value, carried) = sum.overflowing_add(count);
+                over |= carried | (value > MAX_COUNT);
+                *sum = value;
+            }
+        } else {
+            self.weighed.clear();
+            self.weighed.extend(words);
+            over = counts::add(self.counts.get_mut(start..)?, &self.weighed, weight);
+        }
+        (!over).then_some(())
+    }
+
     fn add_records(
         &mut self,
         group: &Group,
@@ -372,29 +447,44 @@ impl<'d> Chunk<'d> {
             let side = sides.get(number).ok_or(Unjoinable)?;
             let accumulator = accumulators.get_mut(number % join.writers);
             let accumulator = accumulator.ok_or(Unjoinable)?;
-            let mut records = side.profile.records_of(&item.entry);
-            let mut ordinal = 0;
-            while records
-                .read_record(&mut self.record)
-                .map_err(|_| Unjoinable)?
-            {
-                let record = &self.record;
-                let order = order_of(number, records.place(ordinal));
-                ordinal += 1;
-                let mut incoming =
-                    Incoming::of_record(record, order, side.weight, join.rules.sites);
-                incoming.stats = RecordStats::once(side.origin);
-                // What has to be reported, and uniformity bits, which change the version of the result.
-                if !record.uniformity.is_empty() || accumulator.add(incoming).is_some() {
-                    return Err(Unjoinable);
+            match &side.source {
+                Source::Text { text, .. } => {
+                    let start = text_start(&item.entry);
+                    if !TextIndex::read_record(text, start, &mut self.record) {
+                        return Err(Unjoinable);
+                    }
+                    // Records that come later in the text begin later.
+                    add_record(
+                        &self.record,
+                        side,
+                        (number, start.into()),
+                        join,
+                        accumulator,
+                    )?;
+                    seen = seen.saturating_add(1);
+                    if let Some(kept) = self.kept.get_mut(number) {
+                        *kept += 1;
+                    }
                 }
-                seen = seen.saturating_add(1);
-                if let Some(kept) = self.kept.get_mut(number) {
-                    *kept += 1;
+                Source::Indexed { profile, .. } => {
+                    let mut records = profile.records_of(&item.entry);
+                    let mut ordinal = 0;
+                    while records
+                        .read_record(&mut self.record)
+                        .map_err(|_| Unjoinable)?
+                    {
+                        let place = (number, records.place(ordinal));
+                        ordinal += 1;
+                        add_record(&self.record, side, place, join, accumulator)?;
+                        seen = seen.saturating_add(1);
+                        if let Some(kept) = self.kept.get_mut(number) {
+                            *kept += 1;
+                        }
+                    }
+                    if records.has_widened_bytes() {
+                        return Err(Unjoinable);
+                    }
                 }
-            }
-            if records.has_widened_bytes() {
-                return Err(Unjoinable);
             }
         }
         Ok(seen)

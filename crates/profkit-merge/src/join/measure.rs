@@ -1,14 +1,14 @@
 //! The first walk through the inputs: finds the size of the result, its summaries, and what the report says.
 use super::chunk::{Chunk, Found, Function, Span};
 use super::order::{Intervals, Tally, Turns};
-use super::{Facts, Join, MOST_LOOKS, SORTED_SINCE, Side, Unjoinable, Watch, WatchPart};
+use super::{Facts, Join, MOST_LOOKS, SORTED_SINCE, Side, Source, Unjoinable, Watch, WatchPart};
 use crate::driver::{Cancelled, Driver};
 use crate::engine::suggested_version;
 use profkit_abi::value_kind;
 use profkit_data::hash_table::TableShape;
 use profkit_data::ids::NameRef;
 use profkit_data::instr::indexed::{FunctionEncoder, IndexedWriteOptions, Summaries};
-use profkit_data::instr::{InstrSource, Losses, RecordRef};
+use profkit_data::instr::{Losses, RecordRef};
 use std::ops::Range;
 
 /// What a walk through a range of units has found.
@@ -58,9 +58,8 @@ impl Join<'_> {
             return Ok(None);
         };
         let inputs = sides.iter().map(|side| {
-            let records = side.profile.records();
-            let has_functions = side.table.entry_count() > 0;
-            (records.kind(), records.version_word(), has_functions)
+            let (kind, word) = side.kind();
+            (kind, word, side.item_count() > 0)
         });
         let write = write(suggested_version(inputs));
         let Some((units, encoder)) = plan(&sides, &write) else {
@@ -100,7 +99,7 @@ struct Walk<'w, 'd> {
 impl Walk<'_, '_> {
     /// Finds the intervals of names from a sample of the inputs.
     fn intervals(&self) -> Result<Intervals, Unjoinable> {
-        let items = self.sides.iter().map(|side| side.table.entry_count()).max();
+        let items = self.sides.iter().map(|side| side.item_count()).max();
         let items = items.unwrap_or(0).max(1);
         let wanted = (items / SAMPLE_SHARE).clamp(LEAST_SAMPLE, LARGEST_SAMPLE);
         if wanted > items / 2 {
@@ -191,8 +190,8 @@ fn plan(sides: &[Side<'_>], write: &IndexedWriteOptions) -> Option<(usize, Funct
         return None;
     }
     let encoder = FunctionEncoder::new(write).ok()?;
-    let units = sides.iter().map(|side| side.table.bucket_count()).max()?;
-    let items = sides.iter().map(|side| side.table.entry_count());
+    let units = sides.iter().map(|side| side.bucket_count()).max()?;
+    let items = sides.iter().map(|side| side.item_count());
     let items = items.fold(0, u64::saturating_add);
     let looks = (units as u64).saturating_mul(sides.len() as u64);
     let fits = looks <= items.saturating_mul(MOST_LOOKS as u64) && u32::try_from(units).is_ok();
@@ -265,8 +264,11 @@ impl Measured {
     /// reading the input finds the same items in the same order.
     fn is_whole(&self, sides: &[Side<'_>]) -> bool {
         self.spans.iter().zip(sides).all(|(span, side)| {
-            let items = side.table.entry_count();
-            let begins = items == 0 || span.first.start == side.table.payload_offset();
+            let Source::Indexed { table, .. } = &side.source else {
+                return true;
+            };
+            let items = table.entry_count();
+            let begins = items == 0 || span.first.start == table.payload_offset();
             span.follows && span.items == items && begins
         })
     }

@@ -1,9 +1,12 @@
-//! Joins indexed profiles bucket by bucket, without a table of all functions.
+//! Joins indexed profiles and texts bucket by bucket, without a table of all functions.
 //!
 //! The function table of an indexed profile is a hash table, and its functions stand in the order of their buckets. The low
 //! bits of a name's hash select the bucket. So the records of a function are in buckets whose numbers are equal in all inputs
 //! with equal numbers of buckets, and have equal low bits in others. All inputs are walked through side by side, twice: first
 //! to find the size of the result, its summary and the report, then to write the result.
+//!
+//! A text has no buckets. A list of where its records begin, in the order of their buckets, takes their place
+//! ([`TextIndex`]): its records are read where they are, as those of an indexed profile are.
 //!
 //! Which items of a bucket come first depends on how many names of the whole result sort before theirs, but only on the
 //! number of doublings of the table that so many insertions have caused ([`TableShape`]). So a dozen names, those whose
@@ -28,11 +31,11 @@ use order::Turns;
 use profkit_data::detect::FileKind;
 use profkit_data::hash_table::{DamagedBucket, HashTable};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::Losses;
-use profkit_data::instr::RecordRef;
 use profkit_data::instr::indexed::{
     IndexedProfile, IndexedReadOptions, IndexedWriteOptions, Summaries,
 };
+use profkit_data::instr::text::TextIndex;
+use profkit_data::instr::{InstrKind, InstrSource, Losses, RecordRef};
 use profkit_files::{InputData, Inputs};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
@@ -155,6 +158,8 @@ pub(crate) struct Facts {
 /// The inputs and the rules of a join.
 struct Join<'i> {
     data: Vec<InputData<'i>>,
+    /// For each input that is a text, where its records are.
+    texts: Vec<Option<TextIndex>>,
     weights: Vec<Weight>,
     rules: Rules,
     /// The number of LLVM's writers that the merge imitates; 1 if the order of inputs does not matter.
@@ -165,10 +170,47 @@ struct Join<'i> {
 
 /// One input, opened.
 struct Side<'d> {
-    profile: IndexedProfile<'d>,
-    table: HashTable<'d>,
+    source: Source<'d>,
     weight: Weight,
     origin: u32,
+}
+
+enum Source<'d> {
+    Indexed {
+        profile: IndexedProfile<'d>,
+        table: HashTable<'d>,
+    },
+    Text {
+        text: &'d [u8],
+        index: &'d TextIndex,
+    },
+}
+
+impl Side<'_> {
+    fn bucket_count(&self) -> usize {
+        match &self.source {
+            Source::Indexed { table, .. } => table.bucket_count(),
+            Source::Text { index, .. } => index.bucket_count(),
+        }
+    }
+
+    fn item_count(&self) -> u64 {
+        match &self.source {
+            Source::Indexed { table, .. } => table.entry_count(),
+            Source::Text { index, .. } => index.record_count() as u64,
+        }
+    }
+
+    /// The kind and the version word of the profile.
+    fn kind(&self) -> (InstrKind, u64) {
+        match &self.source {
+            Source::Indexed { profile, .. } => {
+                let records = profile.records();
+                (records.kind(), records.version_word())
+            }
+            Source::Text { index, .. } => (index.kind(), 0),
+        }
+    }
 }
 
 /// A first version whose functions are inserted in the order of their names, which is what the order of the buckets is
@@ -201,6 +243,7 @@ pub(crate) fn join<'i>(
         return Ok(None);
     }
     let mut data = Vec::with_capacity(count);
+    let mut is_text = Vec::with_capacity(count);
     let mut held = 0;
     let mut fits = true;
     for index in 0..count {
@@ -210,14 +253,33 @@ pub(crate) fn join<'i>(
             break;
         };
         held += opened.held();
-        fits = opened.problem().is_none() && held <= MOST_HELD && is_indexed(opened.as_ref());
+        let kind = OpenedInput::new(0, InputData::Borrowed(opened.as_ref())).kind;
+        let is_known = matches!(kind, FileKind::InstrIndexed | FileKind::InstrText);
+        fits = opened.problem().is_none() && held <= MOST_HELD && is_known;
+        is_text.push(kind == FileKind::InstrText);
         data.push(opened);
         if !fits {
             break;
         }
     }
+    let texts = if fits {
+        let text = |index: usize| -> Result<_, Cancelled> {
+            driver.check_cancelled()?;
+            let data = data
+                .get(index)
+                .filter(|_| is_text.get(index) == Some(&true));
+            Ok(data.map(|data| TextIndex::new(data.as_ref())))
+        };
+        let texts = driver.run.threads.run(count, text);
+        texts.into_iter().collect::<Result<Vec<_>, _>>()?
+    } else {
+        Vec::new()
+    };
+    // A text without an index has something to report.
+    fits &= !texts.iter().any(|text| matches!(text, Some(None)));
     let join = Join {
         data,
+        texts: texts.into_iter().map(Option::flatten).collect(),
         weights: (0..count).map(|index| store.weight(index)).collect(),
         rules: strategy.rules,
         writers: strategy.writers.unwrap_or(1).clamp(1, count.max(1)),
@@ -253,10 +315,6 @@ pub(crate) fn join<'i>(
     }
 }
 
-fn is_indexed(bytes: &[u8]) -> bool {
-    OpenedInput::new(0, InputData::Borrowed(bytes)).kind == FileKind::InstrIndexed
-}
-
 impl<'i> Join<'i> {
     fn give_back(self, store: &InputStore<'i>) {
         for (index, data) in self.data.into_iter().enumerate() {
@@ -267,16 +325,29 @@ impl<'i> Join<'i> {
     /// Opens the inputs. `None` if one is damaged, as far as that is seen without its functions.
     fn sides(&self) -> Option<Vec<Side<'_>>> {
         let mut sides = Vec::with_capacity(self.data.len());
-        for (data, &weight) in self.data.iter().zip(&self.weights) {
+        for ((data, text), &weight) in self.data.iter().zip(&self.texts).zip(&self.weights) {
+            if let Some(index) = text {
+                sides.push(Side {
+                    source: Source::Text {
+                        text: data.as_ref(),
+                        index,
+                    },
+                    weight,
+                    origin: 0,
+                });
+                continue;
+            }
             let profile = IndexedProfile::parse_with(data.as_ref(), &self.reading).ok()?;
             if profile.is_damaged() {
                 return None;
             }
             sides.push(Side {
-                table: *profile.table(),
                 origin: origin_of(&profile.binary_ids().unwrap_or_default()),
                 weight,
-                profile,
+                source: Source::Indexed {
+                    table: *profile.table(),
+                    profile,
+                },
             });
         }
         Some(sides)

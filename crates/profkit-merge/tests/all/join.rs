@@ -3,6 +3,7 @@ use crate::common::{Files, indexed, threads};
 use profkit_data::Weight;
 use profkit_data::ids::{BuildId, FuncHash, NameRef};
 use profkit_data::instr::indexed::IndexedWriteOptions;
+use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{
     FunctionTable, InstrKind, InstrProfile, NewRecord, TemporalTrace, TemporalTraces, ValueData,
     ValueEntry,
@@ -130,6 +131,15 @@ fn profile(sketches: &[Sketch], odd: bool) -> InstrProfile {
     }
 }
 
+/// In a list of indexed versions: a text.
+const TEXT: u32 = 0;
+
+fn as_text(profile: &InstrProfile) -> Vec<u8> {
+    let mut text = Vec::new();
+    text::write(profile, &TextOptions::new(), &mut text).unwrap();
+    text
+}
+
 /// Merges both ways, and compares files and reports. Returns whether the inputs were joined.
 fn same(files: &Files, options: &MergeOptions, write: &IndexedWriteOptions) -> bool {
     let whole = merge_instr(files, options);
@@ -177,7 +187,7 @@ proptest! {
     #[test]
     fn a_join_is_the_sum_of_the_accumulators(
         inputs in inputs(),
-        versions in proptest::collection::vec(prop_oneof![Just(10u32), Just(12), Just(13), Just(14)], 5),
+        versions in proptest::collection::vec(prop_oneof![Just(TEXT), Just(10u32), Just(12), Just(13), Just(14)], 5),
         odd in any::<bool>(),
         weights in proptest::collection::vec(1u64..4, 5),
         weighted in any::<bool>(),
@@ -185,7 +195,12 @@ proptest! {
         threads in 1usize..4,
     ) {
         let files = inputs.iter().zip(&versions).enumerate().map(|(number, (sketches, &version))| {
-            (format!("{number}"), indexed(&profile(sketches, odd), version))
+            let profile = profile(sketches, odd);
+            let bytes = match version {
+                TEXT => as_text(&profile),
+                version => indexed(&profile, version),
+            };
+            (format!("{number}"), bytes)
         });
         let mut files = Files::new(files);
         if weighted {
@@ -243,6 +258,59 @@ fn one_input_alone_is_joined_with_itself() {
     let write = IndexedWriteOptions::for_version(13);
     let files = Files::new([("x", indexed(&plain(0..500), 13))]);
     assert!(same(&files, &threads(2), &write));
+}
+
+#[test]
+fn texts_are_joined_with_each_other_and_with_indexed_profiles() {
+    let write = IndexedWriteOptions::for_version(13);
+    let (one, two) = (as_text(&plain(0..500)), as_text(&plain(300..900)));
+    let spelled = String::from_utf8(two.clone()).unwrap();
+    let spelled = spelled
+        .replace("\n", "\r\n")
+        .replace("# Func Hash:\r\n", "# c\r\n\r\n");
+    let twice = [as_text(&plain(0..200)), as_text(&plain(100..300))].concat();
+    let third = indexed(&plain(600..1000), 13);
+    for texts in [
+        vec![one.clone()],
+        vec![one.clone(), two.clone()],
+        vec![one.clone(), third],
+        vec![spelled.into_bytes(), two.clone()],
+    ] {
+        let files = Files::new(texts.into_iter().map(|bytes| ("x", bytes)));
+        for policy in [Policy::Tolerant, Policy::Llvm] {
+            let options = threads(2).policy(policy);
+            assert!(same(&files, &options, &write), "{policy:?}");
+            let weighted = Files(files.0.clone()).weighted(&[5, 3]);
+            assert!(same(&weighted, &options, &write), "{policy:?}");
+        }
+    }
+    // The header of the second text is read as the name of a function.
+    let files = Files::new([("twice", twice), ("x", two)]);
+    assert!(!same(&files, &threads(1), &write));
+}
+
+#[test]
+fn damaged_texts_are_merged_by_the_accumulators() {
+    let write = IndexedWriteOptions::for_version(13);
+    let sound = as_text(&plain(0..120));
+    let step = if cfg!(debug_assertions) { 97 } else { 7 };
+    let mut joined = 0;
+    let mut count = 0;
+    for at in (0..sound.len()).step_by(step) {
+        for byte in *b"7\nx#:$\0" {
+            let mut bytes = sound.clone();
+            bytes[at] = byte;
+            let files = Files::new([("sound", sound.clone()), ("damaged", bytes)]);
+            for policy in [Policy::Tolerant, Policy::Llvm] {
+                joined += u32::from(same(&files, &threads(1).policy(policy), &write));
+                count += 1;
+            }
+        }
+    }
+    assert!(
+        joined > count / 10 && joined < count * 9 / 10,
+        "{joined} of {count}"
+    );
 }
 
 /// Whatever stands in the file, both ways give the same.

@@ -13,7 +13,7 @@ const MOST_COUNTERS: usize = 1 << 14;
 /// Records that were read, but not yet asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead<'data> {
-    /// The number of records that are read at once; 0 in tests that compare.
+    /// The number of records that are read at once; 0 to read each by itself.
     pub(super) most: usize,
     records: Vec<PlainRecord<'data>>,
     counts: Vec<u64>,
@@ -74,9 +74,7 @@ impl<'data> Ahead<'data> {
                 self.counts.truncate(first_count);
                 break;
             };
-            // A number begins the values, and a `$` the bitmap, unless it is the name of the next record. A carriage return
-            // may end a blank line before them.
-            let goes_on = matches!(lines.first_byte(), Some(b'$' | b'\r' | b'0'..=b'9'));
+            let goes_on = lines.may_go_on();
             lexer.seek(lines.at);
             self.records.push(PlainRecord {
                 start,
@@ -104,6 +102,15 @@ impl<'data> Ahead<'data> {
     }
 }
 
+/// Reads the record at an offset of a text. Appends its counters to `counts`, and returns its function hash. `None` for a
+/// record that is no plain one.
+#[inline]
+pub(super) fn plain_record(data: &[u8], at: usize, counts: &mut Vec<u64>) -> Option<u64> {
+    let mut lines = Lines { data, at };
+    let (_, func_hash) = lines.counters(counts)?;
+    (!lines.may_go_on()).then_some(func_hash)
+}
+
 /// The lines of a text, read by rules that are stricter than those of the format. `None` means that the lexer has to
 /// look at the place.
 struct Lines<'data> {
@@ -125,6 +132,13 @@ impl<'data> Lines<'data> {
                 &byte => return Some(byte),
             }
         }
+    }
+
+    /// Whether the record whose counters were read may go on. A number begins its values, and a `$` its bitmap, unless it is
+    /// the name of the next record. A carriage return may end a blank line before them.
+    #[inline]
+    fn may_go_on(&mut self) -> bool {
+        matches!(self.first_byte(), Some(b'$' | b'\r' | b'0'..=b'9'))
     }
 
     #[inline]

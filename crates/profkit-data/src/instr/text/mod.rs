@@ -14,12 +14,14 @@
 //!
 //! [docs/formats/text.md]: https://github.com/profkit/profkit/blob/main/docs/formats/text.md
 mod ahead;
+mod index;
 mod lexer;
 mod reader;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+pub use index::{IndexedRecord, TextIndex};
 pub use reader::TextReader;
 pub use writer::{TextOptions, TextWriter, losses, write};
 

@@ -35,6 +35,7 @@ pub struct TextReader<'data> {
     hashed: FxHashMap<&'data [u8], NameRef>,
     /// Whether a valid header line or record was read. If so, the text is an instrumentation profile.
     is_profile: bool,
+    record_start: usize,
     ended: bool,
 }
 
@@ -45,7 +46,13 @@ impl<'data> TextReader<'data> {
     /// [`ErrorKind::BadHeader`] for an unknown header line; [`ErrorKind::EndOfFile`] or [`ErrorKind::Malformed`] if the
     /// block of traces is cut off or malformed.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
-        let mut reader = TextReader {
+        let mut reader = TextReader::new(data);
+        reader.read_header()?;
+        Ok(reader)
+    }
+
+    fn new(data: &'data [u8]) -> Self {
+        TextReader {
             lexer: Lexer::new(data),
             ahead: Ahead::default(),
             kind: InstrKind::UNKNOWN,
@@ -54,17 +61,28 @@ impl<'data> TextReader<'data> {
             vtable_names: SymbolTable::new(),
             hashed: FxHashMap::default(),
             is_profile: false,
+            record_start: 0,
             ended: false,
-        };
-        reader.read_header()?;
-        Ok(reader)
+        }
     }
 
     /// Reads no record ahead.
-    #[cfg(test)]
     pub(super) fn one_by_one(mut self) -> Self {
         self.ahead.most = 0;
         self
+    }
+
+    /// Opens a text at the start of a record that is known to be there.
+    pub(super) fn at(data: &'data [u8], start: usize) -> Self {
+        let mut reader = TextReader::new(data).one_by_one();
+        reader.lexer.seek(start);
+        reader.is_profile = true;
+        reader
+    }
+
+    /// The offset of the first line of the record that was read last.
+    pub(super) fn record_start(&self) -> usize {
+        self.record_start
     }
 
     /// The temporal traces, which the text has after its header lines.
@@ -554,6 +572,7 @@ impl InstrSource for TextReader<'_> {
         let Some((start, read)) = taken else {
             return Ok(false);
         };
+        self.record_start = start;
         match read {
             Ok(()) => Ok(true),
             Err(error) => {

@@ -4,7 +4,7 @@ use super::super::names::{NameId, SampleName, SampleNames};
 use super::numbers;
 use crate::bytes::Cursor;
 use crate::ids::NameRef;
-use crate::index_vec::IndexVec;
+use crate::index_vec::{Id, IndexVec};
 use crate::{Error, ErrorKind, Result};
 
 /// Returns the text that an error states as the expected value if an index is outside a table of `len` entries.
@@ -159,15 +159,40 @@ fn too_long(offset: u64) -> Error {
 pub(in crate::sample) struct Mapping<'a> {
     pub(in crate::sample) table: &'a NameTable,
     pub(in crate::sample) section: &'a [u8],
-    ids: Vec<Option<NameId>>,
+    /// For each name of the table, the index of its id; [`UNKNOWN`] if it was not requested yet.
+    ids: Vec<u32>,
 }
+
+const UNKNOWN: u32 = u32::MAX;
 
 impl<'a> Mapping<'a> {
     pub(in crate::sample) fn new(table: &'a NameTable, section: &'a [u8]) -> Self {
         Mapping {
             table,
             section,
-            ids: vec![None; table.len()],
+            ids: vec![UNKNOWN; table.len()],
+        }
+    }
+
+    /// Adds all names of the table to the profile at once, for a reader that reads all functions: nearly every name of a
+    /// table is used.
+    pub(in crate::sample) fn of_all(
+        table: &'a NameTable,
+        section: &'a [u8],
+        names: &mut SampleNames,
+    ) -> Self {
+        let mut ids = Vec::with_capacity(table.len());
+        let list = (0..table.len())
+            .map(|index| table.get(index, section).unwrap_or(SampleName::Text(b"")));
+        // If there are too many names, the first function that has one of the missing names is reported.
+        let _ = names.insert_list(list, |id| {
+            ids.push(u32::try_from(id.index()).unwrap_or(UNKNOWN))
+        });
+        ids.resize(table.len(), UNKNOWN);
+        Mapping {
+            table,
+            section,
+            ids,
         }
     }
 
@@ -184,8 +209,8 @@ impl<'a> Mapping<'a> {
             .ok()
             .and_then(|index| self.ids.get(index));
         match known {
-            Some(&Some(id)) => Ok(id),
-            Some(None) => self.add(index, start, names),
+            Some(&UNKNOWN) => self.add(index, start, names),
+            Some(&id) => Ok(NameId::from_index(id as usize)),
             None => Err(ErrorKind::OutOfTable
                 .error("the index of a name is beyond the name table")
                 .at(start)
@@ -198,7 +223,7 @@ impl<'a> Mapping<'a> {
     /// against the size of the name table.
     pub(in crate::sample) fn id(&mut self, index: u32, names: &mut SampleNames) -> Result<NameId> {
         match self.ids.get(index as usize) {
-            Some(&Some(id)) => Ok(id),
+            Some(&id) if id != UNKNOWN => Ok(NameId::from_index(id as usize)),
             _ => self.add(u64::from(index), 0, names),
         }
     }
@@ -213,7 +238,7 @@ impl<'a> Mapping<'a> {
         let name = self.table.get(index, self.section).ok_or_else(refuse)?;
         let id = names.insert(name).ok_or_else(refuse)?;
         if let Some(slot) = self.ids.get_mut(index) {
-            *slot = Some(id);
+            *slot = u32::try_from(id.index()).unwrap_or(UNKNOWN);
         }
         Ok(id)
     }

@@ -25,6 +25,7 @@ mod blocks;
 mod composite;
 mod contexts;
 mod eytzinger;
+mod in_order;
 mod metadata;
 mod reader;
 mod sections;

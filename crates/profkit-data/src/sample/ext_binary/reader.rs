@@ -2,6 +2,7 @@
 use super::composite::{self, Evidence, Findings};
 use super::contexts::Contexts;
 use super::eytzinger;
+use super::in_order;
 use super::metadata::{Metadata, Shape};
 use super::sections::{self, Section};
 use super::tables::Tables;
@@ -160,8 +161,12 @@ impl<'data> ExtBinaryProfile<'data> {
         self.read_symbols(profile, &mut report);
         self.check_samples(&mut report);
         self.with_tables(&mut report, |tables, report| {
-            let mut mapping = Mapping::new(tables.names, tables.names_section);
             let mut additions = profile.additions();
+            let mut mapping = if tables.are_names_contexts {
+                Mapping::new(tables.names, tables.names_section)
+            } else {
+                Mapping::of_all(tables.names, tables.names_section, additions.names())
+            };
             for (section, offsets) in self.sample_sections() {
                 self.read_section(
                     section,
@@ -648,6 +653,27 @@ impl<'data> ExtBinaryProfile<'data> {
             Err(error) => return report.fault(error),
         };
         let whole = Cursor::new(&bytes, base, Endian::Little);
+        let is_plain = section.kind == section::SAMPLES
+            && tables.contexts.is_none()
+            && !tables.are_names_contexts;
+        // A damaged table of offsets is reported where it is needed.
+        if is_plain
+            && additions.has_functions()
+            && let Some(table) =
+                self.offsets(offsets, tables, bytes.len(), &mut ReadReport::default())
+            && in_order::add(
+                whole,
+                section.structure(),
+                table,
+                tables,
+                mapping,
+                additions,
+                weight,
+                report,
+            )
+        {
+            return;
+        }
         let mut cursor = whole;
         let mut function = FlatFunction::default();
         let mut starts: Option<Vec<u64>> = None;

@@ -408,11 +408,7 @@ impl<'a> Writer<'a> {
     fn metadata(&mut self, out: &mut Vec<u8>) {
         let has_checksums = self.has(ProfileKind::PROBE_BASED);
         let has_attributes = self.has_attributes();
-        for position in 0..self.order.len() {
-            let index = self.order.get(position).copied().unwrap_or(u32::MAX);
-            let Some(function) = self.profile.functions().get(index as usize) else {
-                continue;
-            };
+        for function in self.profile.functions() {
             let mut held = Losses::default();
             count_facts(&function.samples, &mut held);
             if !self.contexts.is_empty() {
@@ -431,7 +427,12 @@ impl<'a> Writer<'a> {
             if !has_attributes {
                 self.encoder.losses.attributes += held.attributes;
             }
-            if has_checksums || has_attributes {
+        }
+        if !has_checksums && !has_attributes {
+            return;
+        }
+        for &index in &self.order {
+            if let Some(function) = self.profile.functions().get(index as usize) {
                 self.put_number(out, self.number(index, function));
                 self.facts(out, &function.samples, has_checksums, has_attributes);
             }

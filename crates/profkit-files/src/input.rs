@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -155,6 +155,13 @@ impl Input {
         if let Some(map) = &self.map {
             map.release(bytes);
         }
+    }
+}
+
+impl Input {
+    /// As [`release`](Self::release), for bytes that are counted from the start of the file.
+    pub fn release_range(&self, bytes: Range<u64>) {
+        self.data.release(bytes);
     }
 }
 

@@ -3,6 +3,7 @@ use super::merge::RELEASE;
 use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::instr::raw::{RawDialect, RawHeader, version_mismatch};
 use profkit_data::instr::{
     InstrKind, InstrReadOptions, InstrReader, InstrSource, KindValues, Record, TemporalTraces,
@@ -76,14 +77,17 @@ impl<'data> Profile<'data> {
         Ok(profile)
     }
 
+    /// The indexed profile; `None` for a profile of another form.
+    pub fn indexed(&self) -> Option<&IndexedProfile<'data>> {
+        match &self.source {
+            InstrReader::Indexed(reader) => Some(reader.profile()),
+            _ => None,
+        }
+    }
+
     /// Returns the reader of the profile's records.
     pub fn source_mut(&mut self) -> &mut InstrReader<'data> {
         &mut self.source
-    }
-
-    /// Whether the profile is an indexed one.
-    pub fn is_indexed(&self) -> bool {
-        matches!(self.source, InstrReader::Indexed(_))
     }
 
     /// The kind flags of the profile, such as IR or front-end instrumentation.

@@ -1,4 +1,4 @@
-//! `cargo xtask memprof-programs`: builds re2 from Debian's sources with its own makefile, with heap profiling, by five
+//! `cargo xtask memprof-programs`: builds re2 from Debian's sources with its own makefile, with heap profiling, by ten
 //! releases of clang. Its tests are run. Their dumps are merged and shown by the LLVM tool of the release and by
 //! profkit.
 use crate::mip::make::{Real, Toolchain, re2_tests};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::heap::{
     HeapContext, contexts_of_llvm, contexts_of_profkit, same_contexts, without_densities,
 };
-use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, target_folder};
+use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Llvm, heap_dump, target_folder};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +26,7 @@ use std::time::Instant;
 /// dpkg-dev, make, python3-six, unicode-data.
 #[derive(Debug, Default, clap::Args)]
 pub struct Arguments {
-    /// 14, 15, 16, 19 or 22 [default: all]
+    /// 14 to 23 [default: all]
     #[arg(long)]
     release: Vec<u32>,
 }
@@ -52,12 +52,17 @@ struct Release {
     modern: bool,
 }
 
-const RELEASES: [Release; 5] = [
+const RELEASES: [Release; 10] = [
     release(14, 15, &[], false),
     release(15, 15, &[], false),
     release(16, 16, &[], false),
+    release(17, 17, &[], false),
+    release(18, 18, &[], false),
     release(19, 19, &[0, 1, 2, 3], true),
+    release(20, 20, &[2, 3], true),
+    release(21, 21, &[2, 3, 4], true),
     release(22, 22, &[2, 3, 4], true),
+    release(23, 23, &[2, 3, 4], true),
 ];
 
 const fn release(clang: u32, tool: u32, versions: &'static [u32], modern: bool) -> Release {
@@ -212,7 +217,9 @@ impl Check<'_> {
     }
 
     fn tool(&self, release: u32) -> Command {
-        let mut command = Command::new(format!("llvm-profdata-{release}"));
+        let name = format!("llvm-profdata-{release}");
+        let tool = Llvm::tool("llvm-profdata", release);
+        let mut command = Command::new(tool.unwrap_or_else(|| name.into()));
         command.current_dir(self.place);
         command
     }

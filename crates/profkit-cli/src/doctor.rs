@@ -88,7 +88,7 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
     }
     let mut each = |name: &str, diagnosis: Diagnosis| {
         annotations.file(name, &diagnosis);
-        if args.format == Format::Text && !args.each {
+        if args.format.is_for_people() && !args.each {
             groups.add(name, diagnosis);
             return Ok(());
         }

@@ -11,14 +11,14 @@
 //!
 //! An error is one or more lines on stderr that begin with `error: `. If the user can do something about the error, a
 //! line that begins with `hint: ` follows.
-use crate::print;
+use crate::print::{self, Format};
 use profkit_analysis::faults::Faults;
 use profkit_data::path_text;
 use profkit_data::stored::{MemberError, StoredError, split_member};
 use profkit_merge::files::system_text;
-use profkit_report::quoted;
+use profkit_report::{Document, quoted};
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -257,11 +257,29 @@ pub fn done_unless(failure: Failure) -> Result {
     }
 }
 
-/// Prints the bounds that are not met. Returns [`Status::GateFailed`] if there are any.
-pub fn gate(reasons: impl IntoIterator<Item = impl fmt::Display>) -> Option<Status> {
-    let reasons = reasons.into_iter();
-    let said = reasons.map(|reason| print::say(format_args!("gate: {reason}")));
-    (said.count() > 0).then_some(Status::GateFailed)
+/// Prints the bounds that are not met. Returns [`Status::GateFailed`] if there are any. An answer in Markdown is read
+/// without standard error, so it has them too.
+pub fn gate(
+    format: Format,
+    reasons: impl IntoIterator<Item = impl fmt::Display>,
+) -> Result<Option<Status>> {
+    let mut answer = Document::default();
+    let mut status = None;
+    for reason in reasons {
+        let line = format!("gate: {reason}");
+        print::say(&line);
+        answer.section("Gate");
+        answer.line(line);
+        status = Some(Status::GateFailed);
+    }
+    if format == Format::Markdown && status.is_some() {
+        let mut out = print::stdout_for(format);
+        writeln!(out)
+            .and_then(|()| answer.print(&mut out))
+            .and_then(|()| out.flush())
+            .map_err(|error| Failure::print(&error))?;
+    }
+    Ok(status)
 }
 
 /// Ends the program: prints a failure, and decides the exit code.

@@ -121,7 +121,7 @@ pub fn write(output: Output, stdout: bool, format: Format, order: &dyn Order) ->
     output.write(|sink| sink.put(&order.file()))?;
     match format {
         Format::Json => drop(order.json(false, &mut print::json_stderr())),
-        _ => print::tell(order.document()),
+        _ => print::tell_as(format, order.document()),
     }
     Ok(Status::Done)
 }

@@ -131,8 +131,10 @@ fn compare(args: &OverlapArgs) -> exit::Result {
     args.annotate
         .gate("profkit overlap: --fail-under", reason.as_deref());
     let is_damaged = report.is_damaged() || opened.iter().any(|it| it.status != Status::Done);
-    Ok(exit::gate(reason).unwrap_or(match is_damaged {
-        true => Status::InputBad,
-        false => Status::Done,
-    }))
+    Ok(
+        exit::gate(args.format, reason)?.unwrap_or(match is_damaged {
+            true => Status::InputBad,
+            false => Status::Done,
+        }),
+    )
 }

@@ -24,6 +24,24 @@ impl NameRef {
         low.copy_from_slice(&digest[..8]);
         NameRef(u64::from_le_bytes(low))
     }
+
+    /// The hash that a text stands for, if it is the text by which a hash is printed (`0x` and 16 hexadecimal digits).
+    /// Functions whose names are not known have such a text as their name.
+    ///
+    /// ```
+    /// use profkit_data::ids::NameRef;
+    ///
+    /// let hash = NameRef::of(b"main");
+    /// assert_eq!(NameRef::from_stand_in(hash.to_string().as_bytes()), Some(hash));
+    /// assert_eq!(NameRef::from_stand_in(b"main"), None);
+    /// ```
+    pub fn from_stand_in(name: &[u8]) -> Option<Self> {
+        let digits = name
+            .strip_prefix(b"0x")
+            .filter(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        u64::from_str_radix(digits, 16).ok().map(NameRef)
+    }
 }
 
 impl fmt::Display for NameRef {

@@ -72,6 +72,7 @@ pub mod list;
 #[cfg(any(feature = "instr", feature = "memprof"))]
 #[doc(hidden)]
 pub mod llvm_order;
+mod md5_lanes;
 #[cfg(feature = "memprof")]
 pub mod memprof;
 mod memprof_section;

@@ -7,6 +7,7 @@
 //! zlib stream.
 use crate::bytes::{Bytes, Cursor, Endian};
 use crate::ids::NameRef;
+use crate::md5_lanes::hash_names;
 use crate::{Error, ErrorKind, Result, Structure, limits};
 use flate2::{Decompress, FlushDecompress, Status};
 use rustc_hash::FxHashMap;
@@ -104,8 +105,10 @@ impl SymbolTable {
         };
         let result = list.read_blob(blob, base);
         self.inflated = list.inflated;
-        for name in (0..list.len()).filter_map(|index| list.get(index)) {
-            self.insert(name);
+        let mut hashes = vec![NameRef::default(); list.len()];
+        list.hash(0, &mut hashes);
+        for (name, hash) in list.iter().zip(hashes) {
+            self.insert_hashed(hash, name);
         }
         result
     }
@@ -139,10 +142,39 @@ impl NameList {
         self.bytes.get(start..start + len as usize)
     }
 
+    /// Returns all names in the order of the list.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.spans.iter().map(|&(start, len)| {
+            self.bytes
+                .get(start..start + len as usize)
+                .unwrap_or_default()
+        })
+    }
+
+    /// Computes the hashes of consecutive names, of which the first has the index `start`. Several names are hashed at a
+    /// time, which is faster than one by one.
+    pub fn hash(&self, start: usize, hashes: &mut [NameRef]) {
+        let names = self.iter().skip(start).take(hashes.len());
+        hash_names(names, |index, hash| {
+            if let Some(slot) = hashes.get_mut(index) {
+                *slot = hash;
+            }
+        });
+    }
+
     /// Returns the start and the length of a name in [`bytes`](Self::bytes). The argument is the index of the name; the
     /// result is `None` if the list is too short.
     pub fn span(&self, index: usize) -> Option<(usize, u32)> {
         self.spans.get(index).copied()
+    }
+
+    /// Appends a name. Returns its index; `None` if the name or the list is too long.
+    pub fn push(&mut self, name: &[u8]) -> Option<u32> {
+        let index = u32::try_from(self.spans.len()).ok()?;
+        let len = u32::try_from(name.len()).ok()?;
+        self.spans.push((self.bytes.len(), len));
+        self.bytes.extend_from_slice(name);
+        Some(index)
     }
 
     /// Returns the bytes of all names, one after the other without separators.

@@ -100,8 +100,14 @@ pub fn may_become_report(path: &Path) -> bool {
     read.is_ok() && (start.is_empty() || is_report(&start))
 }
 
+/// The first characters of a report in Markdown.
+const REPORT_TITLE: &str = "## profkit merge";
+
 fn is_report(start: &[u8]) -> bool {
     let start = String::from_utf8_lossy(start);
+    if start.starts_with(REPORT_TITLE) {
+        return true;
+    }
     let fields = start.strip_prefix('{').map(str::trim_start);
     fields.is_some_and(|fields| fields.starts_with("\"schema\": \"profkit-"))
 }

@@ -15,6 +15,7 @@ mod output;
 pub mod profdata;
 pub mod profgen;
 
+use profkit_data::releases::Release;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{Read, Write};
@@ -22,6 +23,8 @@ use std::path::Path;
 
 /// The LLVM release whose tools this crate reproduces.
 const LLVM_VERSION: &str = "22.1.8";
+/// The same release.
+const LLVM_22: Release = Release::new(22);
 /// The name that stands for standard input, and for standard output.
 const STDIN: &[u8] = b"-";
 
@@ -56,9 +59,17 @@ impl Tool {
         tools.find(|tool| name.starts_with(tool.name.as_bytes()))
     }
 
-    /// Returns the tool with this name.
+    /// Returns the tool with this name, which a release may follow, as in `llvm-profdata-23`.
     pub fn named(name: &OsStr) -> Option<Tool> {
-        Self::ALL.into_iter().find(|tool| name == tool.name)
+        let name = name.to_str()?;
+        Self::ALL.into_iter().find(|tool| {
+            let rest = name.strip_prefix(tool.name);
+            let release = |rest: &str| {
+                rest.strip_prefix('-')
+                    .and_then(|number| number.parse::<u8>().ok())
+            };
+            rest.is_some_and(|rest| rest.is_empty() || release(rest).is_some())
+        })
     }
 }
 
@@ -132,5 +143,14 @@ mod tests {
         assert_eq!(selected("llvm-profgen.exe"), Some("llvm-profgen"));
         assert_eq!(selected("/opt/llvm-profdata/bin/profkit"), None);
         assert_eq!(selected("profkit"), None);
+    }
+
+    #[test]
+    fn arguments_that_select_a_tool() {
+        let selected = |name: &str| Tool::named(OsStr::new(name)).map(|tool| tool.name);
+        assert_eq!(selected("llvm-profdata-23"), Some("llvm-profdata"));
+        assert_eq!(selected("llvm-profgen"), Some("llvm-profgen"));
+        assert_eq!(selected("llvm-profdata-merge"), None);
+        assert_eq!(selected("llvm-profdata.txt"), None);
     }
 }

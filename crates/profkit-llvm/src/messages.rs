@@ -1,5 +1,6 @@
 //! The form of the errors and warnings of LLVM's tools.
-use crate::{Io, LLVM_VERSION, STDIN};
+use crate::{Io, LLVM_22, LLVM_VERSION, STDIN};
+use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, path_from_bytes};
 use profkit_merge::files::{open_stored, system_text};
 use profkit_merge::{InputData, LlvmCode, LlvmFault};
@@ -121,6 +122,7 @@ pub struct Session<'io> {
     stderr: RefCell<&'io mut (dyn Write + 'io)>,
     stdout_is_terminal: bool,
     process_ends: bool,
+    release: Release,
     colours: bool,
     /// The text with which errors begin: the name of the tool and a colon, or nothing.
     intro: &'static str,
@@ -138,6 +140,7 @@ impl<'io> Session<'io> {
             stderr: RefCell::new(&mut *io.stderr),
             stdout_is_terminal: io.stdout_is_terminal,
             process_ends: io.process_ends,
+            release: LLVM_22,
             colours: color.unwrap_or(terminal),
             intro: "",
         }
@@ -148,6 +151,18 @@ impl<'io> Session<'io> {
     pub fn errors_begin_with(mut self, intro: &'static str) -> Self {
         self.intro = intro;
         self
+    }
+
+    /// Imitates the tool of this release, in place of LLVM 22's.
+    #[must_use]
+    pub fn imitating(mut self, release: Release) -> Self {
+        self.release = release;
+        self
+    }
+
+    /// The release whose tool is imitated.
+    pub fn release(&self) -> Release {
+        self.release
     }
 
     /// Reads a whole file; `-` is standard input.

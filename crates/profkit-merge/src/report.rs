@@ -3,9 +3,12 @@
 //! Its serialised form (by serde) is the `--report` file: an object whose `schema_version` is [`REPORT_VERSION`].
 //! Within a version, fields may be added, but no field changes its meaning.
 mod details;
+mod mismatches;
 mod tolerance;
 
 pub use details::{Cancellation, HeapDetails, MipDetails, TargetReport};
+pub(crate) use mismatches::MismatchSums;
+pub use mismatches::{Mismatches, Sides};
 pub use tolerance::{DropLimit, Shortfall, Tolerance};
 
 use profkit_data::detect::FileKind;
@@ -60,6 +63,10 @@ pub struct Report {
     /// added up. `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedFunctions>,
+    /// The records that were left out because they contradict the records of earlier inputs, and which inputs have them.
+    /// `None` if there are none. [`Policy::Llvm`](crate::Policy::Llvm) has only events about such records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mismatched: Option<Mismatches>,
     /// The oldest scheme of names and hashes that all IR profiles among the inputs can have, by the releases that write
     /// their versions; `None` without IR profiles that have functions.
     #[serde(skip)]
@@ -396,10 +403,8 @@ pub enum Reason {
     MissingCorrelation,
     /// The kind of the input cannot be merged with the kinds of the other inputs.
     KindMismatch,
-    /// The names of the input are cut off. The names were taken from another input of the same program.
+    /// The input lacks names of functions. The names were taken from another input.
     NamesFromSibling,
-    /// Names of functions in the input are lost.
-    NamesLost,
     /// Counters of the input are lost.
     CountersLost,
     /// Value profiles of the input are lost.
@@ -628,17 +633,6 @@ impl EventLog {
         }
     }
 
-    pub(crate) fn take_first(&mut self, fits: impl Fn(&Event) -> bool) -> Option<Event> {
-        let at = self.events.iter().position(|(_, event)| fits(event))?;
-        let (_, event) = self.events.remove(at);
-        if let Some(count) = self.counts.get_mut(&event.reason) {
-            *count -= 1;
-        }
-        self.counts.retain(|_, count| *count > 0);
-        Some(event)
-    }
-
-    /// Sorts the events of one file by their offset, because several threads have read the file.
     pub(crate) fn sort_by_offset(&mut self) {
         self.events.sort_by_key(|(_, event)| event.offset);
     }

@@ -7,6 +7,7 @@ use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileF
 use profkit_analysis::names;
 use profkit_analysis::order::{Startup, StartupOrder, StartupText};
 use profkit_object::code_symbols::CodeSymbol;
+use profkit_report::doctor::remarks;
 use profkit_report::{grouped, plural, tenths};
 
 /// The largest number of entries in each of three lists on the page: binaries, hot functions whose counts do not match,
@@ -23,7 +24,7 @@ pub(super) struct Proposal {
 }
 
 impl Page {
-    /// Adds the problems that `doctor` finds although the file can be read, such as functions without names. Read
+    /// Adds the problems that `doctor` finds although the file can be read, such as functions without value data. Read
     /// errors are already on the page.
     pub(super) fn add_diagnosis(&mut self, diagnosis: &Diagnosis) {
         if let Some(stated) = diagnosis.functions_stated
@@ -35,11 +36,8 @@ impl Page {
                 grouped(diagnosis.functions)
             ));
         }
-        if diagnosis.nameless > 0 {
-            self.note(format!(
-                "{} without names: a merge with a complete profile of the same program restores them.",
-                plural(diagnosis.nameless, "function")
-            ));
+        for remark in remarks(&diagnosis.remarks) {
+            self.note(format!("{remark}."));
         }
         if diagnosis.without_values > 0 {
             self.note(format!(

@@ -168,11 +168,6 @@ impl Page {
         };
         self.functions.push(PageFunction {
             name: record.name.clone(),
-            shown: if record.name.is_empty() {
-                format!("(unknown name {})", record.name_ref)
-            } else {
-                String::new()
-            },
             hash: record.func_hash.0,
             guid: record.name_ref.0,
             numbers,

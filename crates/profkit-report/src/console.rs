@@ -15,6 +15,8 @@ pub struct Look {
     pub width: Option<usize>,
     /// The characters of bars.
     pub bars: BarStyle,
+    /// Whether documents are printed as Markdown, without colours, bars and a width.
+    pub markdown: bool,
 }
 
 impl Look {
@@ -96,6 +98,7 @@ pub struct Console<W> {
     look: Look,
     /// Whether the next byte begins a line.
     line_start: bool,
+    has_text: bool,
 }
 
 impl<W: Write> Console<W> {
@@ -105,6 +108,7 @@ impl<W: Write> Console<W> {
             screen: Screen::text(to),
             look,
             line_start: true,
+            has_text: false,
         }
     }
 
@@ -114,12 +118,18 @@ impl<W: Write> Console<W> {
             screen: Screen::json(to),
             look: Look::default(),
             line_start: true,
+            has_text: false,
         }
     }
 
     /// How the text is shown.
     pub fn look(&self) -> Look {
         self.look
+    }
+
+    /// Whether something but line breaks was written.
+    pub(crate) fn has_text(&self) -> bool {
+        self.has_text
     }
 
     /// The writer that receives the bytes.
@@ -157,6 +167,7 @@ impl<W: Write> Console<W> {
 
 impl<W: Write> Write for Console<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.has_text |= bytes.iter().any(|&byte| byte != b'\n');
         if !self.look.colour {
             return self.screen.write(bytes);
         }

@@ -1,5 +1,6 @@
 //! The answer to a question as data: a title, facts, headings, tables, lines. [`Document::print`] alone turns it into
 //! text for people, [`Rows::write`] alone writes rows for programs.
+use crate::markdown::Markdown;
 use crate::rows::{RowForm, RowWriter};
 use crate::{Cell, Console, Style, Table, cut_middle};
 use serde::Serialize;
@@ -180,8 +181,53 @@ impl Document {
         self.0.push(Block::Frame([name, remark.to_owned(), place]));
     }
 
-    /// Prints the document as text.
+    fn print_markdown<W: Write>(self, out: &mut Console<W>) -> io::Result<()> {
+        let after = out.has_text();
+        let mut out = Markdown::new(out, after);
+        for block in self.0 {
+            match block {
+                Block::Title(file, what) => out.heading(2, &format!("{file}: {what}"))?,
+                Block::Fact(label, fact, _) => out.item(label, &fact)?,
+                Block::Heading(text) => out.heading(3, &text)?,
+                Block::Line(pieces) => {
+                    let text: String = pieces.iter().map(Cell::text).collect();
+                    match pieces.first().and_then(Cell::style) {
+                        Some(Style::Heading) => out.heading(3, &text)?,
+                        _ => out.text(&text)?,
+                    }
+                }
+                Block::Wrapped(margin, text) => match margin.trim() {
+                    "" => out.item("", &text)?,
+                    label if label.ends_with('#') => out.code(&format!("{margin}{text}"))?,
+                    label => out.item(label.trim_end_matches(':'), &text)?,
+                },
+                Block::Table(table) => table.print_markdown(&mut out)?,
+                Block::Frame([name, remark, place]) => {
+                    out.code(&format!("    {name}{remark}{place}"))?;
+                }
+            }
+        }
+        out.end()
+    }
+
+    /// Prints the document as text, or as Markdown if the look of `out` says so.
+    ///
+    /// ```
+    /// use profkit_report::{Console, Document, Look};
+    ///
+    /// let mut document = Document::default();
+    /// document.section("Functions");
+    /// document.line("1 is hot");
+    /// let look = Look { markdown: true, ..Look::default() };
+    /// let mut out = Vec::new();
+    /// document.print(&mut Console::text(&mut out, look))?;
+    /// assert_eq!(out, b"### Functions\n\n1 is hot\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn print<W: Write>(self, out: &mut Console<W>) -> io::Result<()> {
+        if out.look().markdown {
+            return self.print_markdown(out);
+        }
         for block in self.0 {
             match block {
                 Block::Title(file, what) => {

@@ -27,6 +27,7 @@ mod grouping;
 pub mod heap;
 pub mod layout;
 mod loss;
+mod markdown;
 pub mod matching;
 pub mod merge;
 pub mod mip;

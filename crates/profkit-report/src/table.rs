@@ -1,4 +1,5 @@
 //! Tables for people. Columns are aligned, and names are cut to the width of the terminal.
+use crate::markdown::Markdown;
 use crate::{Console, Style, grouped};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -58,6 +59,14 @@ impl Cell {
             bar: Some((part.into(), whole.into())),
             ..Cell::default()
         }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn style(&self) -> Option<Style> {
+        self.style
     }
 
     pub(crate) fn print(&self, out: &mut Console<impl Write>) -> io::Result<()> {
@@ -161,6 +170,39 @@ impl Table {
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Writes the table as Markdown, without the columns that hold bars. A remark is a row with text in the last column.
+    pub(crate) fn print_markdown<W: Write>(&self, out: &mut Markdown<'_, W>) -> io::Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let has_bars = |index: usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.cell(index));
+            cells.any(|cell| cell.bar.is_some())
+        };
+        let shown: Vec<usize> = (0..self.columns.len())
+            .filter(|&index| !has_bars(index))
+            .collect();
+        let columns = shown.iter().filter_map(|&index| {
+            let column = self.columns.get(index)?;
+            Some((column.title.as_str(), column.right))
+        });
+        let rows = self.rows.iter().map(|row| match row {
+            Row::Cells(_) => {
+                let text = |&index: &usize| row.cell(index).map_or("", |cell| cell.text.as_str());
+                shown.iter().map(text).collect()
+            }
+            Row::Remark(remark) => {
+                let mut cells = vec![""; shown.len()];
+                if let Some(last) = cells.last_mut() {
+                    *last = &remark.text;
+                }
+                cells
+            }
+        });
+        let rows: Vec<Vec<&str>> = rows.collect();
+        out.table(&columns.collect::<Vec<_>>(), &rows)
     }
 
     /// Prints the table.

@@ -95,15 +95,18 @@ const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
     reason: "LLVM prints freed memory, or nothing, for names of all but the last profile of a concatenated file",
 }];
 
-/// The LLVM release that profkit imitates when it runs as llvm-profdata.
+/// The LLVM release that profkit imitates when it runs as `llvm-profdata`.
 const REFERENCE: u32 = 22;
+
+/// The release after it, which profkit imitates as `llvm-profdata-23`. Profiles of its compiler can be read by its tools alone.
+const NEWEST: u32 = 23;
 
 /// The option that makes LLVM use a single writer. With several writers, LLVM adds temporal traces in a different
 /// order, but `profkit merge` always adds them in the order of the inputs.
 const ONE_WRITER: &str = "-num-threads=1";
 
-/// The older releases whose formats `profkit merge --llvm` writes, newest first.
-const OLDER: [u32; 5] = [19, 16, 15, 14, 13];
+/// The other releases whose formats `profkit merge --llvm` writes, newest first.
+const OTHER: [u32; 10] = [23, 21, 20, 19, 18, 17, 16, 15, 14, 13];
 
 /// Makes the comparisons for each item, with one thread per core.
 pub fn in_parallel<T: Sync>(
@@ -134,9 +137,11 @@ pub struct Conformance {
     profkit: PathBuf,
     /// The path of a link named `llvm-profdata` to profkit. Under this name, profkit behaves like LLVM's tool.
     personality: PathBuf,
+    /// The same for the tool of [`NEWEST`].
+    newest_personality: PathBuf,
     scope: Scope,
     llvms: BTreeMap<u32, Llvm>,
-    /// The folder that contains the symbolic link `llvm-profdata`.
+    /// The folder that contains the symbolic links.
     _folder: tempfile::TempDir,
 }
 
@@ -149,11 +154,15 @@ impl Conformance {
         let profkit = profkit.canonicalize().expect("the profkit program");
         let folder = tempfile::tempdir().expect("a scratch folder");
         let personality = folder.path().join("llvm-profdata");
-        std::os::unix::fs::symlink(&profkit, &personality).expect("a symbolic link");
+        let newest_personality = folder.path().join(format!("llvm-profdata-{NEWEST}"));
+        for link in [&personality, &newest_personality] {
+            std::os::unix::fs::symlink(&profkit, link).expect("a symbolic link");
+        }
         let found = RELEASES.into_iter().filter_map(Llvm::find);
         Conformance {
             profkit,
             personality,
+            newest_personality,
             scope,
             llvms: found.map(|llvm| (llvm.release(), llvm)).collect(),
             _folder: folder,
@@ -175,14 +184,15 @@ impl Conformance {
             folder: folder.path(),
             found: Vec::new(),
         };
+        let reference = bench.reference();
         let inputs = bench.inputs_for_the_reference();
-        if let (Some(llvm), Some(inputs)) = (self.llvms.get(&REFERENCE), inputs) {
+        if let (Some(llvm), Some(inputs)) = (self.llvms.get(&reference), inputs) {
             bench.personality_merges(llvm, &inputs);
             bench.personality_shows(llvm, &inputs);
             bench.personality_compares(llvm, &inputs);
             bench.native(llvm, &inputs);
         }
-        for release in OLDER {
+        for release in OTHER.into_iter().filter(|&release| release != reference) {
             if let Some(llvm) = self.llvms.get(&release) {
                 bench.down_level(llvm);
             }
@@ -203,18 +213,24 @@ fn release_of(compiler: Compiler) -> u32 {
 /// Whether the llvm-profdata of the release `tool` reads raw files of the release `written_by`. The answers were found
 /// by experiments (clients.md).
 fn reads_raw(tool: u32, written_by: u32) -> bool {
-    match tool {
-        13 => written_by == 13,
-        14..=16 => (14..=16).contains(&written_by),
-        _ => written_by >= 19,
-    }
+    // Each version of the raw format is read by the releases that write it.
+    let first_with_its_version = |release| match release {
+        ..=13 => 13,
+        14..=17 => 14,
+        18 => 18,
+        19..=22 => 19,
+        _ => NEWEST,
+    };
+    first_with_its_version(tool) == first_with_its_version(written_by)
 }
 
 /// Whether the indexed format of a release can contain everything in a profile of this mode.
 fn can_say(release: u32, mode: Mode) -> bool {
     match mode {
-        Mode::Temporal | Mode::Mcdc | Mode::Vtables => release >= 19,
-        Mode::LoopEntries => release >= 22,
+        Mode::Temporal => release >= 17,
+        Mode::Mcdc => release >= 18,
+        Mode::Vtables => release >= 19,
+        Mode::LoopEntries => release >= 20,
         Mode::FunctionEntry | Mode::BlockCoverage => release >= 14,
         _ => true,
     }
@@ -223,8 +239,8 @@ fn can_say(release: u32, mode: Mode) -> bool {
 /// Whether the text format of a release can contain everything in a profile of this mode.
 fn can_say_in_text(release: u32, mode: Mode) -> bool {
     match mode {
-        // LLVM 16 does not yet support `:single_byte_coverage`.
-        Mode::FunctionEntry | Mode::BlockCoverage => release >= 19,
+        // LLVM 17 does not yet support `:single_byte_coverage`.
+        Mode::FunctionEntry | Mode::BlockCoverage => release >= 18,
         _ => can_say(release, mode),
     }
 }
@@ -247,12 +263,25 @@ struct Ran {
     output: Option<Vec<u8>>,
 }
 
+/// Whether a release writes the same bytes for the same profile, so that profkit's file can be compared with its own.
+fn has_one_order(release: u32) -> bool {
+    release >= 17
+}
+
 impl Bench<'_> {
+    /// The release whose tool can read everything that the set's compiler writes.
+    fn reference(&self) -> u32 {
+        match self.set.compiler {
+            Compiler::Clang(NEWEST) => NEWEST,
+            _ => REFERENCE,
+        }
+    }
+
     /// Returns three files that the reference release can read: the raw files, or indexed files that the release of the
     /// compiler makes from them.
     fn inputs_for_the_reference(&self) -> Option<[String; 3]> {
         let release = release_of(self.set.compiler);
-        if reads_raw(REFERENCE, release) {
+        if reads_raw(self.reference(), release) {
             return Some([0, 1, 2].map(|run| format!("{run}.profraw")));
         }
         let own = self.conformance.llvms.get(&release)?;
@@ -381,44 +410,27 @@ impl Bench<'_> {
     /// Compares `profkit merge` with the tool of the reference release.
     fn native(&mut self, llvm: &Llvm, inputs: &[String; 3]) {
         let [a, b, c] = inputs.each_ref().map(String::as_str);
-        for (what, theirs, ours) in [
+        let release = llvm.release().to_string();
+        for (theirs, ours) in [
+            (vec![ONE_WRITER], vec!["--llvm", &release]),
             (
-                "profkit merge --llvm 22",
-                vec![ONE_WRITER],
-                vec!["--llvm", "22"],
-            ),
-            (
-                "profkit merge --llvm 22 --sparse",
                 vec![ONE_WRITER, "-sparse"],
-                vec!["--llvm", "22", "--sparse"],
+                vec!["--llvm", &release, "--sparse"],
             ),
-            (
-                "profkit merge --llvm 22 --threads 1",
-                vec![ONE_WRITER],
-                vec!["--llvm", "22", "--threads", "1"],
-            ),
-            (
-                "profkit merge --text",
-                vec![ONE_WRITER, "-text"],
-                vec!["--text"],
-            ),
+            (vec![ONE_WRITER], vec!["--llvm", &release, "--threads", "1"]),
+            (vec![ONE_WRITER, "-text"], vec!["--text"]),
         ] {
+            let what = format!("profkit merge {}", ours.join(" "));
             let theirs = [theirs, self.kept_names()].concat();
-            let arguments = |options: Vec<&'static str>| {
-                let inputs = [a, b, c, "-o", "out"];
-                let words = ["merge"].into_iter().chain(options).chain(inputs);
-                words.map(str::to_owned).collect::<Vec<String>>()
-            };
-            let run = |tool: &Path, options| {
-                let arguments = arguments(options);
-                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                self.run_for(tool, &arguments, "out")
+            let run = |tool: &Path, options: Vec<&str>| {
+                let words = [vec!["merge"], options, vec![a, b, c, "-o", "out"]].concat();
+                self.run_for(tool, &words, "out")
             };
             let theirs = run(llvm.profdata(), theirs);
             let ours = run(&self.conformance.profkit, ours);
-            self.same_output(what, &theirs, &ours);
+            self.same_output(&what, &theirs, &ours);
         }
-        self.native_weighted(llvm, "22", inputs);
+        self.native_weighted(llvm, &release, inputs);
     }
 
     /// Returns the option with which LLVM's tool keeps the names of virtual tables. `profkit merge` always keeps them.
@@ -493,10 +505,7 @@ impl Bench<'_> {
         // If the tool of the older release cannot read the raw files, it gets texts that were made from the raw files.
         let own_inputs: Vec<String> = if reads_raw(release, made_by) {
             raws.map(str::to_owned).to_vec()
-        } else if self.conformance.scope == Scope::Full
-            && release != 19
-            && can_say_in_text(release, self.set.mode)
-        {
+        } else if self.conformance.scope == Scope::Full && can_say_in_text(release, self.set.mode) {
             match self.texts(made_by) {
                 Some(texts) => texts,
                 None => return,
@@ -505,7 +514,9 @@ impl Bench<'_> {
             return;
         };
         let number = release.to_string();
-        if release == 19 {
+        let from_raws = reads_raw(release, made_by);
+        let same_bytes = from_raws && has_one_order(release);
+        if same_bytes {
             self.native_weighted(llvm, &number, &raws.map(str::to_owned));
         }
         let variants: [(&str, Vec<&str>); 2] = [("", vec![]), (" --sparse", vec!["--sparse"])];
@@ -513,9 +524,7 @@ impl Bench<'_> {
             let what = format!("profkit merge --llvm {release}{suffix}");
             let mut own = vec!["merge", ONE_WRITER];
             own.extend(&options);
-            if release == 19 {
-                own.extend(self.kept_names());
-            }
+            own.extend(self.kept_names());
             own.extend(own_inputs.iter().map(String::as_str));
             own.extend(["-o", "own"]);
             let own = self.run_for(llvm.profdata(), &own, "own");
@@ -525,13 +534,13 @@ impl Bench<'_> {
             ours.extend(["-o", "ours"]);
             let ours = self.run_for(&self.conformance.profkit.clone(), &ours, "ours");
             let written = own.output.is_some() && ours.output.is_some();
-            if release == 19 || !written {
+            if same_bytes || !written {
                 self.same_output(&what, &own, &ours);
             }
             if !written {
                 continue;
             }
-            if release != 19 {
+            if !same_bytes {
                 self.same_show(&what, llvm);
             }
             if suffix.is_empty() && made_by == release {
@@ -600,7 +609,11 @@ impl Bench<'_> {
     /// output file.
     fn same_run(&mut self, what: &str, tool: &Path, arguments: &[&str]) {
         let theirs = self.run_for(tool, arguments, "out");
-        let ours = self.run_for(&self.conformance.personality.clone(), arguments, "out");
+        let personality = match self.reference() {
+            NEWEST => self.conformance.newest_personality.clone(),
+            _ => self.conformance.personality.clone(),
+        };
+        let ours = self.run_for(&personality, arguments, "out");
         let outcome = if theirs.code != ours.code || theirs.stderr != ours.stderr {
             Outcome::Different(format!(
                 "LLVM: exit {:?}, stderr {:?}; profkit: exit {:?}, stderr {:?}",

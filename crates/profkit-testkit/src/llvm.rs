@@ -2,9 +2,16 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The LLVM releases with which tests compare, oldest first. Neighbouring releases in this list have different raw
-/// formats.
-pub const RELEASES: [u32; 6] = [13, 14, 15, 16, 19, 22];
+/// The LLVM releases with which tests compare, oldest first. Debian has packages of some of them; `.ci/llvms` lays the others
+/// below [`LLVMS_VARIABLE`].
+pub const RELEASES: [u32; 11] = [13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23];
+
+/// The releases of [`RELEASES`] that `.ci/llvms` lays.
+pub(crate) const LAID: [u32; 5] = [17, 18, 20, 21, 23];
+
+/// The environment variable with the folder in which `.ci/llvms` lays releases: `bin` in it has `clang-N` and the other
+/// tools. If it is not set, the folder is `.cache/profkit/llvms` in the home folder.
+pub const LLVMS_VARIABLE: &str = "PROFKIT_LLVMS";
 
 /// The environment variable that CI sets to 1. A test that would be skipped because an LLVM release is missing then
 /// fails instead.
@@ -21,23 +28,34 @@ pub struct Llvm {
 }
 
 impl Llvm {
-    /// Finds an installed release by its number. The tools are `clang-N`, `clang++-N`, `llvm-profdata-N` and
-    /// `llvm-cov-N` on `PATH`, or the same names without the number in `/usr/lib/llvm-N/bin`. `None` if one of the four
-    /// is missing.
+    /// Finds an installed release by its number, with each tool where [`Llvm::tool`] finds it. `None` if one of `clang`,
+    /// `clang++`, `llvm-profdata` and `llvm-cov` is missing.
     pub fn find(release: u32) -> Option<Llvm> {
-        let tool = |name: &str| {
-            let numbered = format!("{name}-{release}");
-            on_path(&numbered).or_else(|| {
-                let path = PathBuf::from(format!("/usr/lib/llvm-{release}/bin/{name}"));
-                path.is_file().then_some(path)
-            })
-        };
+        let tool = |name: &str| Llvm::tool(name, release);
         Some(Llvm {
             release,
             clang: tool("clang")?,
             clangxx: tool("clang++")?,
             profdata: tool("llvm-profdata")?,
             cov: tool("llvm-cov")?,
+        })
+    }
+
+    /// Finds a tool of a release: `NAME-N` on `PATH`, the name without the number in `/usr/lib/llvm-N/bin`, or `NAME-N`
+    /// where `.ci/llvms` has laid it.
+    pub fn tool(name: &str, release: u32) -> Option<PathBuf> {
+        let numbered = format!("{name}-{release}");
+        let elsewhere = || {
+            [
+                Some(format!("/usr/lib/llvm-{release}/bin/{name}").into()),
+                laid_folder().map(|folder| folder.join("bin").join(&numbered)),
+            ]
+        };
+        on_path(&numbered).or_else(|| {
+            elsewhere()
+                .into_iter()
+                .flatten()
+                .find(|path| path.is_file())
         })
     }
 
@@ -70,6 +88,11 @@ impl Llvm {
     pub fn cov(&self) -> &Path {
         &self.cov
     }
+}
+
+fn laid_folder() -> Option<PathBuf> {
+    let named = std::env::var_os(LLVMS_VARIABLE).map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/profkit/llvms")))
 }
 
 /// Prints the reason why a test is skipped.

@@ -10,6 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::llvm::LAID;
 use crate::{Llvm, RELEASES, repo_root};
 
 /// The compiler that builds a set.
@@ -156,11 +157,11 @@ impl Mode {
     fn since(self) -> (u32, &'static str) {
         match self {
             Mode::FunctionEntry => (14, "-pgo-function-entry-coverage came with LLVM 14"),
-            Mode::BlockCoverage => (19, "-pgo-block-coverage came after LLVM 16"),
-            Mode::Temporal => (19, "-pgo-temporal-instrumentation came after LLVM 16"),
-            Mode::Mcdc => (19, "-fcoverage-mcdc came after LLVM 16"),
+            Mode::BlockCoverage => (17, "-pgo-block-coverage came with LLVM 17"),
+            Mode::Temporal => (17, "-pgo-temporal-instrumentation came with LLVM 17"),
+            Mode::Mcdc => (18, "-fcoverage-mcdc came with LLVM 18"),
             Mode::Vtables => (19, "-enable-vtable-value-profiling came with LLVM 19"),
-            Mode::LoopEntries => (22, "-pgo-instrument-loop-entries came after LLVM 19"),
+            Mode::LoopEntries => (20, "-pgo-instrument-loop-entries came with LLVM 20"),
             _ => (13, ""),
         }
     }
@@ -392,6 +393,11 @@ impl Set {
             Compiler::Clang(_) if self.program.is_rust() => Some("clang compiles no Rust"),
             _ if !self.program.modes.contains(&self.mode) => {
                 Some("this program has nothing for this mode")
+            }
+            Compiler::Clang(release)
+                if !self.mode.machine_flags().is_empty() && LAID.contains(&release) =>
+            {
+                Some("the wheels of this release have no 32-bit profile runtime")
             }
             Compiler::Clang(release) => {
                 let (first, reason) = self.mode.since();

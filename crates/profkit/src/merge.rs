@@ -142,8 +142,8 @@ pub mod mip {
 /// Parts of the report of a merge.
 pub mod report {
     pub use profkit_merge::report::{
-        Cancellation, DropLimit, EVENTS_PER_REASON, HeapDetails, MipDetails, REPORT_VERSION,
-        SharedFunctions, Shortfall, TargetReport, Tolerance,
+        Cancellation, DropLimit, EVENTS_PER_REASON, HeapDetails, MipDetails, Mismatches,
+        REPORT_VERSION, SharedFunctions, Shortfall, Sides, TargetReport, Tolerance,
     };
 }
 

@@ -1,6 +1,6 @@
 //! The benchmarks: what is run, and what must hold.
 use super::Place;
-use super::{inputs, programs};
+use super::{inputs, programs, shapes};
 use crate::mip::make::Real;
 use anyhow::Result;
 
@@ -8,12 +8,19 @@ use anyhow::Result;
 #[derive(Debug)]
 pub struct Entry {
     pub name: &'static str,
+    /// Its line in the table of the README; empty for entries that have none.
+    pub row: &'static str,
+    /// Whether it is run with a profile of each shape.
+    pub shaped: bool,
     /// The folder of its inputs, which several entries may share.
     pub folder: &'static str,
     pub prepare: fn(&Place) -> Result<()>,
     /// The commands of other tools. Ratios are to the fastest of them.
     pub theirs: &'static [&'static str],
+    /// The same with profkit. The first command is the one of the README's table.
     pub ours: &'static [&'static str],
+    /// Commands that do only what cannot be left out of the work: they show how far profkit is from the limit.
+    pub bare: &'static [&'static str],
     /// Shell that is run before each command and not measured.
     pub before: &'static str,
     /// Shell that must succeed for each output of ours.
@@ -28,10 +35,13 @@ pub struct Entry {
 
 const BASE: Entry = Entry {
     name: "",
+    row: "",
+    shaped: false,
     folder: "instr",
     prepare: |_| Ok(()),
     theirs: &[],
     ours: &[],
+    bare: &[],
     before: "",
     check: "",
     faster: 0.0,
@@ -39,86 +49,123 @@ const BASE: Entry = Entry {
     full_only: false,
 };
 
+/// Work on a profile of each shape.
+const SHAPED: Entry = Entry {
+    shaped: true,
+    folder: "shapes",
+    prepare: shapes::merged,
+    memory: 1.0,
+    ..BASE
+};
+
 const EQUAL: &str = "cmp $THEIRS $OUT";
 
 pub const ALL: &[Entry] = &[
     Entry {
-        name: "coverage",
-        prepare: |place| inputs::raws(place, "coverage", "-O0 -fprofile-instr-generate -fcoverage-mapping"),
-        theirs: &["llvm-profdata-22 merge -f coverage.list -o $OUT"],
+        name: "merge",
+        row: "`merge` of two indexed profiles",
+        theirs: &["llvm-profdata-22 merge 1.profdata 2.profdata -o $OUT"],
         ours: &[
-            "$PROFKIT llvm-profdata merge -f coverage.list -o $OUT",
-            "$PROFKIT merge -q --input-files coverage.list -o $OUT",
+            "$PROFKIT merge -q 1.profdata 2.profdata -o $OUT",
+            "$PROFKIT llvm-profdata merge 1.profdata 2.profdata -o $OUT",
+        ],
+        bare: &[
+            "cat 1.profdata 2.profdata > $OUT",
+            "$EXAMPLES/bare_loop add 1.profdata 2.profdata $OUT",
         ],
         check: EQUAL,
-        faster: 30.0,
-        memory: 0.5,
-        ..BASE
+        faster: 10.0,
+        memory: 0.15,
+        ..SHAPED
     },
     Entry {
-        name: "values",
-        prepare: |place| inputs::raws(place, "values", "-O1 -fprofile-generate"),
-        theirs: &["llvm-profdata-22 merge -f values.list -o $OUT"],
-        ours: &[
-            "$PROFKIT llvm-profdata merge -f values.list -o $OUT",
-            "$PROFKIT merge -q --input-files values.list -o $OUT",
-        ],
+        name: "text-to-indexed",
+        row: "`merge` of a text profile",
+        theirs: &["llvm-profdata-22 merge 1.proftext -o $OUT"],
+        ours: &["$PROFKIT merge -q 1.proftext -o $OUT", "$PROFKIT llvm-profdata merge 1.proftext -o $OUT"],
+        bare: &["cat 1.proftext > $OUT", "$EXAMPLES/bare_loop parse 1.proftext $OUT"],
         check: EQUAL,
-        faster: 15.0,
-        memory: 0.5,
-        ..BASE
+        faster: 8.0,
+        ..SHAPED
+    },
+    Entry {
+        name: "indexed-to-text",
+        row: "an indexed profile as text (`convert`)",
+        theirs: &["llvm-profdata-22 merge --text 1.profdata -o $OUT"],
+        ours: &[
+            "$PROFKIT convert -q --to text 1.profdata -o $OUT",
+            "$PROFKIT llvm-profdata merge --text 1.profdata -o $OUT",
+        ],
+        bare: &["cat 1.profdata > $OUT", "$EXAMPLES/bare_loop print 1.profdata $OUT"],
+        check: EQUAL,
+        faster: 8.0,
+        ..SHAPED
+    },
+    Entry {
+        name: "show",
+        row: "`show` of an indexed profile",
+        theirs: &["llvm-profdata-22 show 1.profdata -o $OUT"],
+        ours: &["$PROFKIT show 1.profdata > $OUT", "$PROFKIT llvm-profdata show 1.profdata -o $OUT"],
+        bare: &["cat 1.profdata > $OUT", "$EXAMPLES/bare_loop sum 1.profdata > $OUT"],
+        faster: 6.0,
+        memory: 0.2,
+        ..SHAPED
+    },
+    Entry {
+        name: "show-counts",
+        row: "`llvm-profdata show` of all functions with their counts",
+        theirs: &["llvm-profdata-22 show --all-functions --counts 1.profdata -o $OUT"],
+        ours: &["$PROFKIT llvm-profdata show --all-functions --counts 1.profdata -o $OUT"],
+        bare: &["cat 1.profdata > $OUT", "$EXAMPLES/bare_loop print 1.profdata $OUT"],
+        check: EQUAL,
+        faster: 8.0,
+        ..SHAPED
+    },
+    Entry {
+        name: "show-function",
+        row: "`show` of one function",
+        theirs: &["llvm-profdata-22 show --function=$FUNCTION --counts 1.profdata -o $OUT"],
+        ours: &["$PROFKIT show --function $FUNCTION 1.profdata > $OUT"],
+        bare: &["cat 1.profdata > $OUT"],
+        faster: 30.0,
+        ..SHAPED
+    },
+    Entry {
+        name: "overlap",
+        row: "`overlap`",
+        theirs: &["llvm-profdata-22 overlap 1.profdata 2.profdata -o $OUT"],
+        ours: &[
+            "$PROFKIT overlap 1.profdata 2.profdata > $OUT",
+            "$PROFKIT llvm-profdata overlap 1.profdata 2.profdata -o $OUT",
+        ],
+        bare: &["cat 1.profdata 2.profdata > $OUT", "$EXAMPLES/bare_loop sum 1.profdata 2.profdata > $OUT"],
+        faster: 8.0,
+        memory: 0.3,
+        ..SHAPED
+    },
+    Entry {
+        name: "raw",
+        row: "`merge` of 100 raw profiles of one program",
+        prepare: shapes::raws,
+        theirs: &["llvm-profdata-22 merge -f raw.list -o $OUT"],
+        ours: &[
+            "$PROFKIT merge -q --input-files raw.list -o $OUT",
+            "$PROFKIT llvm-profdata merge -f raw.list -o $OUT",
+        ],
+        bare: &["cat raw/* > $OUT", "$EXAMPLES/bare_loop add raw/* $OUT"],
+        check: EQUAL,
+        faster: 20.0,
+        memory: 0.25,
+        ..SHAPED
     },
     Entry {
         name: "small",
         prepare: inputs::small_raw,
         theirs: &["llvm-profdata-22 merge small.profraw -o $OUT"],
         ours: &[
-            "$PROFKIT llvm-profdata merge small.profraw -o $OUT",
             "$PROFKIT merge -q small.profraw -o $OUT",
+            "$PROFKIT llvm-profdata merge small.profraw -o $OUT",
         ],
-        check: EQUAL,
-        faster: 3.0,
-        memory: 1.0,
-        ..BASE
-    },
-    Entry {
-        name: "indexed",
-        prepare: inputs::functions,
-        theirs: &["llvm-profdata-22 merge 1.profdata 2.profdata -o $OUT"],
-        ours: &[
-            "$PROFKIT llvm-profdata merge 1.profdata 2.profdata -o $OUT",
-            "$PROFKIT merge -q 1.profdata 2.profdata -o $OUT",
-        ],
-        check: EQUAL,
-        faster: 3.0,
-        memory: 1.0,
-        ..BASE
-    },
-    Entry {
-        name: "text",
-        prepare: inputs::functions,
-        theirs: &["llvm-profdata-22 merge 1.proftext -o $OUT"],
-        ours: &["$PROFKIT llvm-profdata merge 1.proftext -o $OUT", "$PROFKIT merge -q 1.proftext -o $OUT"],
-        check: EQUAL,
-        faster: 3.0,
-        memory: 1.0,
-        ..BASE
-    },
-    Entry {
-        name: "show",
-        prepare: inputs::functions,
-        theirs: &["llvm-profdata-22 show --all-functions --counts 1.profdata -o $OUT"],
-        ours: &["$PROFKIT llvm-profdata show --all-functions --counts 1.profdata -o $OUT"],
-        check: EQUAL,
-        faster: 3.0,
-        memory: 1.0,
-        ..BASE
-    },
-    Entry {
-        name: "overlap",
-        prepare: inputs::functions,
-        theirs: &["llvm-profdata-22 overlap 1.profdata 2.profdata -o $OUT"],
-        ours: &["$PROFKIT llvm-profdata overlap 1.profdata 2.profdata -o $OUT"],
         check: EQUAL,
         faster: 3.0,
         memory: 1.0,
@@ -168,12 +215,13 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "sample-merge",
+        row: "`merge` of 40 sample profiles",
         folder: "sample",
         prepare: inputs::samples,
         theirs: &["llvm-profdata-22 merge --sample -f few.list -o $OUT"],
         ours: &[
-            "$PROFKIT llvm-profdata merge --sample -f few.list -o $OUT",
             "$PROFKIT merge -q --input-files few.list -o $OUT",
+            "$PROFKIT llvm-profdata merge --sample -f few.list -o $OUT",
         ],
         check: EQUAL,
         faster: 4.0,
@@ -193,12 +241,13 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "sample-text",
+        row: "`merge` of a sample profile in text",
         folder: "sample",
         prepare: inputs::sample_text,
         theirs: &["llvm-profdata-22 merge --sample text.proftext -o $OUT"],
         ours: &[
-            "$PROFKIT llvm-profdata merge --sample text.proftext -o $OUT",
             "$PROFKIT merge -q text.proftext -o $OUT",
+            "$PROFKIT llvm-profdata merge --sample text.proftext -o $OUT",
         ],
         check: EQUAL,
         faster: 4.0,

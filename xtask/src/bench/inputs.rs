@@ -7,9 +7,6 @@ use profkit_testkit::sample::{SampleOptions, SampleShape};
 use std::fmt::Write as _;
 use std::fs;
 
-/// The number of source files of the program with many functions.
-const PARTS: u64 = 8;
-
 /// Maps each 64-bit number to another one that looks random. The map is a fixed permutation (the finaliser of
 /// SplitMix64).
 pub fn scramble(number: u64) -> u64 {
@@ -49,81 +46,6 @@ fn mangled(function: u64) -> String {
         word(12),
         own.len()
     )
-}
-
-/// The raw profiles of many runs of one program, and a list of them. Built with `-fprofile-generate` they have values.
-pub fn raws(place: &Place, name: &str, flags: &str) -> Result<()> {
-    let functions = place.size(16_000, 80);
-    place.once(&format!("{name}.list"), || {
-        let (mut declared, mut called) = (String::new(), String::new());
-        for part in 0..PARTS {
-            let own = part * (functions / PARTS)..(part + 1) * (functions / PARTS);
-            place.write(&format!("{name}/part{part}.c"), part_source(part, own, name == "values"))?;
-            let _ = writeln!(declared, "int run{part}(int);");
-            let _ = writeln!(called, "  if (x & {}) sum += run{part}(x);", 1 << part);
-        }
-        let main = format!(
-            "#include <stdlib.h>\n{declared}int main(int argc, char **argv) {{\n  int x = atoi(argv[argc - 1]), sum = 0;\n{called}  return sum == 42;\n}}\n"
-        );
-        place.write(&format!("{name}/main.c"), main)?;
-        place.run(&format!(
-            "cd {name}; clang-22 {flags} *.c -o program
-            for run in $(seq 1 $N); do LLVM_PROFILE_FILE=$run.profraw ./program $run; done
-            ls *.profraw | sed 's,^,{name}/,' > ../{name}.list"
-        ))
-    })
-}
-
-fn part_source(part: u64, functions: std::ops::Range<u64>, values: bool) -> String {
-    let mut source = "#include <string.h>\nstatic char buffer[2][4096];\n".to_owned();
-    for function in functions.clone() {
-        let name = mangled(function);
-        let (limit, step) = (function % 50, function % 7);
-        let more =
-            ["for (int k = 0; k < (x & 3); k++) x ^= k; ", ""][usize::from(function % 3 != 0)];
-        let _ = writeln!(
-            source,
-            "__attribute__((noinline)) int {name}(int x) {{ if (x > {limit}) x += {step}; {more}return x; }}"
-        );
-    }
-    let table: Vec<String> = functions.clone().map(mangled).collect();
-    let _ = writeln!(
-        source,
-        "static int (*const table[])(int) = {{{}}};",
-        table.join(",\n")
-    );
-    let (length, groups) = (table.len(), if values { table.len() / 50 + 1 } else { 0 });
-    // A value site is a call through a pointer whose target changes, or a copy of memory whose size changes.
-    for group in 0..groups {
-        let _ = writeln!(
-            source,
-            "__attribute__((noinline)) int sites{part}_{group}(int x) {{\n  int sum = 0;"
-        );
-        for site in 0..25 {
-            let start = group * 25 + site;
-            let _ = writeln!(
-                source,
-                "  for (int k = 0; k < 4 + (x & 7); k++) sum += table[({start} + k) % {length}](k);\n  \
-                 memcpy(buffer[0], buffer[1], (x * {} + {start}) % 700);",
-                site + 1
-            );
-        }
-        source.push_str("  return sum;\n}\n");
-    }
-    let _ = writeln!(source, "int run{part}(int x) {{\n  int sum = 0;");
-    for function in functions.step_by(5) {
-        let _ = writeln!(
-            source,
-            "  sum += {}(x + {});",
-            mangled(function),
-            function % 5
-        );
-    }
-    for group in 0..groups {
-        let _ = writeln!(source, "  sum += sites{part}_{group}(x);");
-    }
-    source.push_str("  return sum;\n}\n");
-    source
 }
 
 /// A raw profile of a program with three functions.

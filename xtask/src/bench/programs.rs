@@ -8,8 +8,10 @@ use anyhow::{Context, Result};
 use profkit_testkit::program::MipMode;
 use profkit_testkit::simulate::{PerfFile, Program, Simulation, Step};
 use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Rng, heap_dump};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Command;
 
 /// Binaries (several builds of each program) and raw profiles without metadata, and the loop that merges them with LLVM's
@@ -220,15 +222,18 @@ pub fn symbolized(place: &Place) -> Result<()> {
               printf \"0x%x\\n\", from + int(at * size / {count}) }}' > addresses"
         ))
     })?;
-    if place
-        .profkit
-        .with_file_name("examples/llvm_symbolizer")
-        .exists()
-        && place.small
-    {
-        return Ok(());
-    }
-    let profile = place.size("dist", "dev");
+    example(place, "profkit-object", "llvm_symbolizer")
+}
+
+/// Builds an example program in the profile of the measured program.
+pub fn example(place: &Place, package: &str, name: &str) -> Result<()> {
+    let built = place.profkit.with_file_name("examples").join(name);
+    let folder = place.profkit.parent().and_then(Path::file_name);
+    let profile = match folder.and_then(OsStr::to_str) {
+        _ if built.exists() && place.small => return Ok(()),
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
     cargo(
         &[
             "build",
@@ -236,9 +241,9 @@ pub fn symbolized(place: &Place) -> Result<()> {
             "--profile",
             profile,
             "-p",
-            "profkit-object",
+            package,
             "--example",
-            "llvm_symbolizer",
+            name,
         ],
         &[],
     )

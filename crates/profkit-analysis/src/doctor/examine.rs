@@ -61,8 +61,6 @@ pub struct Diagnosis {
     pub contexts: Option<u64>,
     /// The number of records that the file states; `None` if the file states no number.
     pub functions_stated: Option<u64>,
-    /// The number of records that can be read, but have lost their names.
-    pub nameless: u64,
     /// The number of records whose value data are lost.
     pub without_values: u64,
     /// What is odd about the records although the file is not damaged.
@@ -88,7 +86,6 @@ impl Diagnosis {
             functions: 0,
             contexts: None,
             functions_stated: None,
-            nameless: 0,
             without_values: 0,
             remarks: Remarks::default(),
             binary_ids: Vec::new(),
@@ -248,7 +245,6 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
                     diagnosis.add(error);
                 } else {
                     diagnosis.functions += 1;
-                    diagnosis.nameless += u64::from(record.name.is_empty());
                     diagnosis.remarks.add(reader.kind(), &record);
                 }
             }
@@ -266,14 +262,6 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
     diagnosis.profiles = reader.profiles_seen();
     diagnosis.without_values = reader.records_without_values() as u64;
     diagnosis.binary_ids = reader.binary_ids().unwrap_or_default();
-    if diagnosis.nameless > 0 && diagnosis.damage.count == 0 {
-        let error = ErrorKind::Malformed
-            .error("the name table lacks the names of some functions")
-            .within(Structure::Names)
-            .within(Structure::RawProfile)
-            .found(format_args!("{} hashes without a name", diagnosis.nameless));
-        diagnosis.add(error);
-    }
 }
 
 fn indexed(
@@ -380,8 +368,7 @@ fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
         ) => Vec::new(),
         (Form::Raw, Verdict::Damaged) if !has_functions => vec![Advice::RunAgain],
         (Form::Indexed, Verdict::Damaged) if !has_functions => vec![Advice::MergeAgain],
-        // A merge drops functions without names if no other input has the names.
-        (_, Verdict::Damaged) if diagnosis.nameless == diagnosis.functions => {
+        (_, Verdict::Damaged) if diagnosis.remarks.nameless == diagnosis.functions => {
             vec![Advice::KeepWithComplete]
         }
         (_, Verdict::Damaged) => vec![Advice::KeepSound],

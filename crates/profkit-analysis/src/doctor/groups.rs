@@ -185,7 +185,7 @@ impl Groups {
                 let mut ids = group.first.binary_ids.iter();
                 group.complete = ids.find_map(|id| complete.get(id).cloned());
                 // A complete profile of the same build can supply missing names of functions, but no other lost data.
-                if group.complete.is_some() && group.first.nameless > 0 {
+                if group.complete.is_some() && group.first.remarks.nameless > 0 {
                     group.first.next = vec![Advice::KeepWithComplete];
                 }
             }

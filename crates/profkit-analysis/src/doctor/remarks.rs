@@ -1,5 +1,5 @@
 //! What is odd about the records of a profile that is not damaged.
-use profkit_data::ids::FuncHash;
+use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{InstrKind, InstrProfile, Record, RecordRef, ValueData};
 use profkit_merge::RecordVisitor;
 
@@ -23,6 +23,10 @@ pub struct Remarks {
     pub zero_hash: u64,
     /// The sum of the counters of these records.
     pub zero_hash_counts: u128,
+    /// The number of records whose functions have no names, only their hashes ([`NameRef::from_stand_in`]).
+    pub nameless: u64,
+    /// The sum of the counters of these records.
+    pub nameless_counts: u128,
     /// The number of value sites with as many values as the runtime or a merge keeps. Further values may be missing.
     pub full_sites: u64,
     /// The number of value sites that have values.
@@ -35,7 +39,8 @@ pub struct Remarks {
 /// [`Remarks::for_kind`].
 impl RecordVisitor for Remarks {
     fn record(&mut self, record: &RecordRef<'_>) {
-        self.add_ref(InstrKind::IR | InstrKind::ENTRY_FIRST, record);
+        // Inputs that have functions without names are not joined while they are written.
+        self.add_ref(InstrKind::IR | InstrKind::ENTRY_FIRST, b"", record);
     }
 
     fn absorb(&mut self, other: Self) {
@@ -43,6 +48,8 @@ impl RecordVisitor for Remarks {
         self.never_called_counts += other.never_called_counts;
         self.zero_hash += other.zero_hash;
         self.zero_hash_counts += other.zero_hash_counts;
+        self.nameless += other.nameless;
+        self.nameless_counts += other.nameless_counts;
         self.full_sites += other.full_sites;
         self.sites += other.sites;
         self.counts += other.counts;
@@ -66,8 +73,10 @@ impl Remarks {
     pub fn of(profile: &InstrProfile) -> Self {
         let mut remarks = Remarks::default();
         let functions = profile.tables.iter().flat_map(|table| table.functions());
-        for record in functions.flat_map(|function| function.records()) {
-            remarks.add_ref(profile.kind, &record);
+        for function in functions {
+            for record in function.records() {
+                remarks.add_ref(profile.kind, function.name(), &record);
+            }
         }
         remarks
     }
@@ -76,19 +85,20 @@ impl Remarks {
     pub fn add(&mut self, kind: InstrKind, record: &Record) {
         if !record.is_pseudo() {
             let values = Some(&record.values);
-            self.add_parts(kind, record.func_hash, &record.counts, values);
+            self.add_parts(kind, &record.name, record.func_hash, &record.counts, values);
         }
     }
 
-    fn add_ref(&mut self, kind: InstrKind, record: &RecordRef<'_>) {
+    fn add_ref(&mut self, kind: InstrKind, name: &[u8], record: &RecordRef<'_>) {
         if !record.is_pseudo() {
-            self.add_parts(kind, record.func_hash, record.counts, record.values);
+            self.add_parts(kind, name, record.func_hash, record.counts, record.values);
         }
     }
 
     fn add_parts(
         &mut self,
         kind: InstrKind,
+        name: &[u8],
         hash: FuncHash,
         counts: &[u64],
         values: Option<&ValueData>,
@@ -103,6 +113,10 @@ impl Remarks {
         if kind.contains(InstrKind::IR) && hash == FuncHash(0) {
             self.zero_hash += 1;
             self.zero_hash_counts += sum;
+        }
+        if NameRef::from_stand_in(name).is_some() {
+            self.nameless += 1;
+            self.nameless_counts += sum;
         }
         for site in values
             .into_iter()

@@ -147,7 +147,9 @@ impl Startup {
         for trace in traces {
             for &function in &trace.functions {
                 let name = names.get(&function).copied();
-                if let Some(name) = name.or_else(|| table.name_of(function)) {
+                let name = name.or_else(|| table.name_of(function));
+                let name = name.filter(|name| NameRef::from_stand_in(name).is_none());
+                if let Some(name) = name {
                     let symbol = without_file(name).to_vec();
                     self.symbols.entry(function).or_insert(Symbol {
                         name: symbol,

@@ -284,8 +284,10 @@ fn finish(
             list.error("profkit match: --fail-under", reason);
         }
     });
-    Ok(exit::gate(reasons).unwrap_or(match is_damaged {
-        true => Status::InputBad,
-        false => Status::Done,
-    }))
+    Ok(
+        exit::gate(args.format, reasons)?.unwrap_or(match is_damaged {
+            true => Status::InputBad,
+            false => Status::Done,
+        }),
+    )
 }

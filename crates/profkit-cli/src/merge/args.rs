@@ -327,7 +327,7 @@ pub struct ReportArgs {
     #[arg(long)]
     pub strict: bool,
 
-    /// Write the report as JSON to a file; - is standard output
+    /// Write the report to a file: Markdown if its name ends in .md, otherwise JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 

@@ -450,7 +450,7 @@ fn print_only(
             dry_run: true,
             ..MergeReport::new(&none)
         };
-        report::write_json(path, &full)?;
+        report::write(path, &full)?;
     }
     if !args.quiet && !args.report.as_deref().is_some_and(is_stdio) {
         let mut out = print::stdout();

@@ -1,13 +1,13 @@
-//! Prints the report of a merge on stderr and writes its JSON.
+//! Prints the report of a merge on stderr and writes its file.
 use crate::exit::{Failure, Result};
 use crate::print;
 use profkit_merge::Report;
 use profkit_merge::files::{Content, Output, is_stdio};
 use profkit_report::merge::MergeReport;
-use serde::Serialize;
+use std::io;
 use std::path::Path;
 
-pub fn put(report: &MergeReport<'_>, print: bool, json: Option<&Path>) -> Result<()> {
+pub fn put(report: &MergeReport<'_>, print: bool, file: Option<&Path>) -> Result<()> {
     if print {
         let correlation = report.correlation.filter(|_| !report.correlation_printed);
         if let Some(correlation) = correlation.filter(|_| !report.quiet) {
@@ -15,32 +15,35 @@ pub fn put(report: &MergeReport<'_>, print: bool, json: Option<&Path>) -> Result
         }
         print::tell(report.document());
     }
-    match json {
-        Some(path) => write_json(path, report),
-        None => Ok(()),
-    }
+    file.map_or(Ok(()), |path| write(path, report))
 }
 
 /// Writes the report of a merge that failed before it read an input, and returns the failure. If the report cannot be
 /// written, this is added to the failure.
-pub fn failed(failure: Failure, report: &Report, json: Option<&Path>) -> Failure {
+pub fn failed(failure: Failure, report: &Report, file: Option<&Path>) -> Failure {
     let full = MergeReport {
         errors: failure.messages(),
         ..MergeReport::new(report)
     };
-    let written = json.map_or(Ok(()), |path| write_json(path, &full));
+    let written = file.map_or(Ok(()), |path| write(path, &full));
     match written {
         Ok(()) => failure,
         Err(error) => error.messages().iter().fold(failure, Failure::and),
     }
 }
 
-pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
-    let mut json = serde_json::to_vec_pretty(report)
-        .map_err(|error| Failure::input(format_args!("cannot write the report: {error}")))?;
-    json.push(b'\n');
+/// Writes the report as Markdown if the name of the file ends in `.md`, otherwise as JSON.
+pub fn write(path: &Path, report: &MergeReport<'_>) -> Result<()> {
+    let mut bytes = Vec::new();
+    let encoded = match path.extension() {
+        Some(extension) if extension == "md" => report.markdown(&mut bytes),
+        _ => serde_json::to_writer_pretty(&mut bytes, report)
+            .map_err(io::Error::from)
+            .map(|()| bytes.push(b'\n')),
+    };
+    encoded.map_err(|error| Failure::input(format_args!("cannot write the report: {error}")))?;
     let output = Output::new(path, Content::Text)?;
-    match output.write(|sink| sink.put(&json)) {
+    match output.write(|sink| sink.put(&bytes)) {
         Ok(_) => Ok(()),
         // The program that reads our standard output needs no more: this is not an error.
         Err(error) if is_stdio(path) && error.is_broken_pipe() => Ok(()),

@@ -5,7 +5,7 @@ mod outputs;
 mod pager;
 
 pub use annotate::AnnotateArgs;
-pub use outputs::{answer, json_stderr, notes, say, stdout, stdout_for, tell, wrote};
+pub use outputs::{answer, json_stderr, notes, say, stdout, stdout_for, tell, tell_as, wrote};
 pub use profkit_report::{Console, grouped, plural};
 
 use crate::choice::choices;
@@ -97,6 +97,7 @@ fn stdout_look() -> Look {
         colour: AutoStream::choice(&stdout) != ColorChoice::Never,
         width: width.map(|(width, _)| usize::from(width.0)),
         bars: bar_style(),
+        markdown: false,
     }
 }
 
@@ -125,6 +126,7 @@ fn bar_style() -> BarStyle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Text,
+    Markdown,
     Json,
     Rows(RowForm),
 }
@@ -133,6 +135,7 @@ choices! {
     /// The words of `--format` for answers without rows.
     pub FORMATS: Format =
         "text" => Format::Text, "For people";
+        "markdown" => Format::Markdown, "For comments and job summaries of GitHub and GitLab";
         "json" => Format::Json, "For programs";
 }
 
@@ -140,6 +143,7 @@ choices! {
     /// The words of `--format` for answers with rows.
     pub ROW_FORMATS: Format =
         "text" => Format::Text, "For people";
+        "markdown" => Format::Markdown, "For comments and job summaries of GitHub and GitLab";
         "json" => Format::Json, "For programs: one document";
         "jsonl" => Format::Rows(RowForm::JsonLines), "For programs: a JSON object per row, one per line";
         "csv" => Format::Rows(RowForm::Csv),
@@ -151,7 +155,12 @@ impl Format {
     pub fn rows(self) -> Option<RowForm> {
         match self {
             Format::Rows(form) => Some(form),
-            Format::Text | Format::Json => None,
+            Format::Text | Format::Markdown | Format::Json => None,
         }
+    }
+
+    /// Whether people read the answer.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Format::Text | Format::Markdown)
     }
 }

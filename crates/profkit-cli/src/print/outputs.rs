@@ -4,7 +4,7 @@ use super::pager::Pager;
 use super::{Console, Format, stderr_look, stdout_look};
 use crate::exit::{Failure, Result};
 use profkit_merge::files::is_stdio;
-use profkit_report::{Answer, Document, RowForm};
+use profkit_report::{Answer, Document, Look, RowForm};
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
@@ -26,6 +26,13 @@ pub fn json_stdout() -> StandardOutput {
 pub fn stdout_for(format: Format) -> StandardOutput {
     match format {
         Format::Text | Format::Rows(RowForm::Csv) => stdout(),
+        Format::Markdown => {
+            let look = Look {
+                markdown: true,
+                ..Look::default()
+            };
+            Console::text(paged_stdout(), look)
+        }
         Format::Json | Format::Rows(RowForm::JsonLines) => json_stdout(),
     }
 }
@@ -46,6 +53,15 @@ pub fn json_stderr() -> Console<io::StderrLock<'static>> {
 /// the command ended.
 pub fn tell(document: Document) {
     let _ = document.print(&mut stderr());
+}
+
+/// Prints a document on standard error in the form that was asked for, like [`tell`].
+pub fn tell_as(format: Format, document: Document) {
+    let look = Look {
+        markdown: format == Format::Markdown,
+        ..stderr_look()
+    };
+    let _ = document.print(&mut Console::text(io::stderr().lock(), look));
 }
 
 /// Prints a line on standard error, like [`tell`].
@@ -70,7 +86,7 @@ pub fn notes(notes: impl IntoIterator<Item = impl Display>) {
 pub fn answer(answer: &impl Answer, format: Format) -> Result<()> {
     let mut out = stdout_for(format);
     let printed = match format {
-        Format::Text => answer.text(&mut out),
+        Format::Text | Format::Markdown => answer.text(&mut out),
         Format::Json => answer.json(&mut out),
         Format::Rows(form) => answer.rows(form).write(form, &mut out),
     };

@@ -68,7 +68,7 @@ fn instr(args: &ShowArgs, found: FileKind, input: &Input) -> exit::Result {
     let out = stdout_for(args.format);
     let spelling = args.spelling();
     let printer: Box<dyn Printer> = match args.format {
-        Format::Text => Box::new(TextPrinter::new(out, spelling)),
+        Format::Text | Format::Markdown => Box::new(TextPrinter::new(out, spelling)),
         Format::Json => Box::new(JsonPrinter::new(out, spelling)),
         Format::Rows(form) => Box::new(RowPrinter::new(out, form, args.by.is_some(), spelling)),
     };
@@ -145,7 +145,7 @@ fn header_alone(args: &ShowArgs, input: &Input) -> io::Result<()> {
     let Ok(header) = IndexedHeader::parse(input) else {
         return Ok(());
     };
-    if !args.header || args.format != Format::Text {
+    if !args.header || !args.format.is_for_people() {
         return Ok(());
     }
     let head = Head {
@@ -223,7 +223,7 @@ impl Show<'_> {
         })?;
         let order = args.order().unwrap_or_default();
         // Instances of a generic function are united only in text for people, unless the options ask for all instances.
-        let unite = args.format == Format::Text && args.spelling() == Spelling::Demangled;
+        let unite = args.format.is_for_people() && args.spelling() == Spelling::Demangled;
         let mut totals = Totals::new(
             Ranking::new(order, args.most_functions().unwrap_or(0), unite),
             facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),

@@ -138,7 +138,7 @@ fn show(args: &ShowArgs, opened: &RecordingFiles<'_>, recording: &Recording<'_>)
         return opened.finish(recording);
     }
     let selection = args.filters().then(|| args.selection()).transpose()?;
-    let all = args.functions || args.format != print::Format::Text;
+    let all = args.functions || !args.format.is_for_people();
     let usual = if all { usize::MAX } else { MOST_FUNCTIONS };
     let figures = recording.figures();
     let show = RecordingShow {

@@ -4,7 +4,7 @@ use object::{Object, ObjectSection};
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};
 use profkit_object::functions::Origin;
 use profkit_report::matching::MatchReport;
-use profkit_testkit::{links_c, on_path, or_skip, require_or_skip, skip, succeed};
+use profkit_testkit::{RELEASES, links_c, on_path, or_skip, require_or_skip, skip, succeed};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,11 +52,8 @@ fn build(clang: &Path, folder: &Path, name: &str, options: &[&str]) -> Option<(P
 #[test]
 fn the_functions_of_a_build_are_those_of_its_raw_profile() {
     let lld = on_path("ld.lld-22").is_some();
-    for release in [13, 14, 22] {
-        let Some(clang) = on_path(&format!("clang-{release}")) else {
-            skip(&format!("clang-{release} is not installed"));
-            continue;
-        };
+    for release in [13, 14, 18, 22, 23] {
+        let clang = require_or_skip!(release, continue).clang().to_owned();
         let folder = tempfile::tempdir().unwrap();
         for counters in ["-fprofile-generate", "-fprofile-instr-generate"] {
             let builds: [(&str, &[&str]); 7] = [
@@ -121,11 +118,8 @@ fn the_functions_of_a_build_are_those_of_its_raw_profile() {
 /// that all functions are found nevertheless.
 #[test]
 fn all_functions_of_a_small_build_are_found() {
-    for release in [13, 14, 15, 16, 19, 22] {
-        let Some(clang) = on_path(&format!("clang-{release}")) else {
-            skip(&format!("clang-{release} is not installed"));
-            continue;
-        };
+    for release in RELEASES {
+        let clang = require_or_skip!(release, continue).clang().to_owned();
         let folder = tempfile::tempdir().unwrap();
         for functions in 1..=5 {
             let mut source = String::from("int main(void) { return 0; }\n");

@@ -25,6 +25,7 @@
 use super::profile::{Frame, FrameId, MemProfile, SourceLocation, StackId, guid};
 use super::sites::InlinedAt;
 use crate::bytes::{Bytes, Cursor, Endian};
+use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
 use crate::tables::{
     PathTable, StackEntry, StackFlags, StackId as EntryId, StackTable, StringTable, Tables,
@@ -420,8 +421,8 @@ impl<'data> PortableSection<'data> {
         let (function, is_known) =
             *hashes
                 .entry(entry.function.0)
-                .or_insert_with(|| match unnamed(name) {
-                    Some(hash) => (hash, false),
+                .or_insert_with(|| match NameRef::from_stand_in(name) {
+                    Some(hash) => (hash.0, false),
                     None => (guid(name), true),
                 });
         let frame = Frame {
@@ -545,14 +546,4 @@ fn set_histograms(profile: &mut MemProfile, histograms: &FxHashMap<StackId, &[[u
                 .collect();
         }
     }
-}
-
-/// The hash of a function whose name is not known, from the text that stands for its name.
-fn unnamed(name: &[u8]) -> Option<u64> {
-    let digits = name
-        .strip_prefix(b"0x")
-        .filter(|digits| digits.len() == 16)?;
-    let text = std::str::from_utf8(digits).ok()?;
-    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }

@@ -7,7 +7,7 @@ use profkit_data::instr::{FunctionTable, InstrKind, InstrProfile, InstrSource, N
 use profkit_data::releases::Release;
 use profkit_testkit::matrix::{self, Compiler, RawSet, Unavailable};
 use profkit_testkit::{
-    Llvm, fixture, fixtures, require_or_skip, short_or_whole, skip, some_or_all, succeed,
+    Llvm, RELEASES, fixture, fixtures, require_or_skip, short_or_whole, skip, some_or_all, succeed,
 };
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -133,8 +133,8 @@ fn generated(names: usize, seed: u64) -> Both {
     both
 }
 
-fn same_bytes_as(release: u8) {
-    let llvm = require_or_skip!(u32::from(release));
+fn same_bytes_as(release: u32) {
+    let llvm = require_or_skip!(release);
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     for (names, seed) in [
@@ -162,7 +162,7 @@ fn same_bytes_as(release: u8) {
         let llvms = merge(&llvm, &input, &output, &[]);
         let ours = ours(
             &profile,
-            &IndexedWriteOptions::for_llvm(Release::new(release)),
+            &IndexedWriteOptions::for_llvm(Release::new(u8::try_from(release).unwrap())),
         );
         check_equal(&format!("{names} names, LLVM {release}"), &ours, &llvms);
     }
@@ -170,7 +170,9 @@ fn same_bytes_as(release: u8) {
 
 #[test]
 fn same_bytes_as_each_llvm() {
-    [13, 14, 15, 16, 19, 22].into_iter().for_each(same_bytes_as);
+    for release in RELEASES {
+        same_bytes_as(release);
+    }
 }
 
 fn from_text(text: &[u8]) -> InstrProfile {
@@ -257,7 +259,8 @@ fn llvm_22_reads_the_same_from_every_version() {
     let mut compared = 0;
     for fixture_path in fixtures() {
         let name = fixture_path.display().to_string();
-        if !name.contains("shapes.profdata") || name.contains("32") {
+        let newer = name.contains("clang-23");
+        if !name.contains("shapes.profdata") || name.contains("32") || newer {
             continue;
         }
         std::fs::write(path("in"), fixture(&fixture_path)).unwrap();
@@ -296,14 +299,16 @@ fn corners_have_the_same_bytes_in_every_release() {
         ":ir\na\n1\n2\n0\n18446744073709551615\n\nb\n3\n3\n4\n1\n18446744073709551614\n\nc\n1\n1\n9\n",
         ":fe\na\n1\n1\n0\n\nb\n1\n1\n0\n\nb\n2\n1\n1\n",
     ];
-    for release in [13, 14, 15, 16, 19, 22] {
-        let llvm = require_or_skip!(u32::from(release));
+    for release in RELEASES {
+        let llvm = require_or_skip!(release);
         for text in texts {
             std::fs::write(path("in"), text).unwrap();
             for sparse in [false, true] {
                 let more: &[&str] = if sparse { &["-sparse"] } else { &[] };
                 let expected = merge(&llvm, &path("in"), &path("out"), more);
-                let options = IndexedWriteOptions::for_llvm(Release::new(release)).sparse(sparse);
+                let options =
+                    IndexedWriteOptions::for_llvm(Release::new(u8::try_from(release).unwrap()))
+                        .sparse(sparse);
                 let found = ours(&from_text(text.as_bytes()), &options);
                 check_equal(&format!("LLVM {release}, {text:?}"), &found, &expected);
             }

@@ -19,7 +19,7 @@ use profkit_testkit::llvm_23::{
     Bytes23, IndexedFunction, IndexedRecord, RawFunction, indexed_profile, llvm_23_fixtures,
     raw_profile,
 };
-use profkit_testkit::{ByteBuilder, Endian, fixture, fixture_path, on_path, succeed};
+use profkit_testkit::{ByteBuilder, Endian, fixture, fixture_path, require_or_skip, succeed};
 use std::fmt::Write as _;
 use std::process::Command;
 
@@ -265,17 +265,13 @@ fn uniform_counters_become_uniformity_bits() {
 /// What llvm-profdata 23 writes of the raw files, byte for byte.
 #[test]
 fn merged_files_are_those_of_llvm_23() {
-    let Some(tool) = on_path("llvm-profdata-23") else {
-        // Debian has no such package, so CI has none.
-        eprintln!("no llvm-profdata-23 on PATH: not compared");
-        return;
-    };
+    let llvm = require_or_skip!(23);
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("x.profdata");
     for name in ["host.profraw", "gpu-1.profraw", "gpu-2.profraw"] {
         let path = fixture_path("llvm-23").join(name);
         succeed(
-            Command::new(&tool)
+            Command::new(llvm.profdata())
                 .arg("merge")
                 .arg(&path)
                 .arg("-o")

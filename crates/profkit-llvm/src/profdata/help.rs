@@ -2,14 +2,24 @@
 use super::options::{MERGE, ORDER, OVERLAP, SHOW, TOOL};
 use crate::LLVM_VERSION;
 use crate::command_line::{Commands, HelpKind, OptionKind, options_help};
+use profkit_data::releases::Release;
 use std::fmt::Write;
 
 /// Returns the text of `--version`. Scripts look for `LLVM version` and a number in this text.
-pub fn version() -> String {
+pub fn version(release: Release) -> String {
     format!(
-        "profkit {}, in place of llvm-profdata of\n  LLVM version {LLVM_VERSION}\n",
-        env!("CARGO_PKG_VERSION")
+        "profkit {}, in place of llvm-profdata of\n  LLVM version {}\n",
+        env!("CARGO_PKG_VERSION"),
+        version_text(release)
     )
+}
+
+/// The newest version of a release that its imitation was compared with.
+fn version_text(release: Release) -> &'static str {
+    match release.major {
+        23 => "23.1.4",
+        _ => LLVM_VERSION,
+    }
 }
 
 /// The subcommands. Each entry has the subcommand's [`Commands`] value, the names of its arguments as the help text

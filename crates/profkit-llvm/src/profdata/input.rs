@@ -1,5 +1,4 @@
 //! Opens a profile as `llvm-profdata` does, in the LLVM release that profkit reproduces.
-use super::merge::RELEASE;
 use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::{BuildId, NameRef};
@@ -8,6 +7,7 @@ use profkit_data::instr::raw::{RawDialect, RawHeader, version_mismatch};
 use profkit_data::instr::{
     InstrKind, InstrReadOptions, InstrReader, InstrSource, KindValues, Record, TemporalTraces,
 };
+use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -26,12 +26,12 @@ pub struct Profile<'data> {
 impl<'data> Profile<'data> {
     /// Opens a profile as `InstrProfReader::create` does: the first bytes of the file decide the kind of the profile.
     /// If `names` is true, function names can be looked up by hash.
-    pub fn open(data: &'data [u8], names: bool) -> Result<Self, Error> {
+    pub fn open(data: &'data [u8], release: Release, names: bool) -> Result<Self, Error> {
         let mut known = FxHashMap::default();
         let kind = match detect(data) {
             FileKind::Empty => return Err(ErrorKind::Empty.error("the file is empty")),
             FileKind::InstrRaw => {
-                check_raw_version(data)?;
+                check_raw_version(data, release)?;
                 FileKind::InstrRaw
             }
             FileKind::InstrIndexed => FileKind::InstrIndexed,
@@ -41,7 +41,7 @@ impl<'data> Profile<'data> {
         };
         let options = InstrReadOptions {
             llvm_checks: true,
-            newest_indexed: RELEASE.facts().map(|facts| facts.indexed),
+            newest_indexed: release.facts().map(|facts| facts.indexed),
             ..InstrReadOptions::default()
         };
         let Some(source) = InstrReader::open_as(kind, data, &options)? else {
@@ -156,17 +156,20 @@ impl<'data> Profile<'data> {
     }
 }
 
-/// Returns an error if the file is a raw profile whose raw version is not that of LLVM 22. LLVM's tool reads only the
+/// Returns an error if the file is a raw profile whose raw version is not that of the release. LLVM's tool reads only the
 /// raw version of its own release.
-fn check_raw_version(data: &[u8]) -> Result<(), Error> {
+fn check_raw_version(data: &[u8], release: Release) -> Result<(), Error> {
+    let own = release
+        .facts()
+        .map_or(raw::VERSION_LLVM_22, |facts| facts.raw);
     let dialect = RawDialect::read(data, 0);
     if !matches!(&dialect, Err(error) if error.kind() == ErrorKind::BadMagic) {
-        RawHeader::check_room(data, raw::VERSION_LLVM_22)?;
+        RawHeader::check_room(data, own)?;
     }
     let version = dialect?.version;
-    if version == raw::VERSION_LLVM_22 {
+    if version == own {
         return Ok(());
     }
     let error = ErrorKind::UnsupportedVersion.error("a raw version of another release");
-    Err(error.llvm_detail(version_mismatch(version, raw::VERSION_LLVM_22)))
+    Err(error.llvm_detail(version_mismatch(version, own)))
 }

@@ -20,8 +20,6 @@ use profkit_merge::{
 };
 use std::num::NonZeroUsize;
 
-/// The LLVM release whose rules the merge follows.
-pub(super) const RELEASE: Release = Release::new(22);
 /// The version of the indexed format that `--write-prev-version` selects.
 const PREVIOUS_VERSION: u32 = 11;
 const HINT: &str =
@@ -66,7 +64,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
 
     let keep = filter(parsed.text("function"));
     let drop = filter(parsed.text("no-function"));
-    let mut options = merge_options(parsed, &threads, remapping, &keep, &drop);
+    let mut options = merge_options(parsed, session.release(), &threads, remapping, &keep, &drop);
     options.correlation = correlation;
     let merged = if rest.is_empty() && heap.is_some() {
         Ok(IndexedMerge::from(MergeOutcome {
@@ -76,7 +74,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
     } else if text {
         merge_instr(&inputs, &options).map(IndexedMerge::from)
     } else {
-        let write = write_options(parsed);
+        let write = write_options(parsed, session.release());
         merge_indexed(&inputs, &options, &|_| write.clone())
     };
     let IndexedMerge {
@@ -198,6 +196,7 @@ fn threads(parsed: &Parsed) -> Threads {
 
 fn merge_options(
     parsed: &Parsed,
+    release: Release,
     threads: &Threads,
     remapping: Option<Remapping>,
     keep: &Option<Result<Pattern, &'static str>>,
@@ -212,7 +211,7 @@ fn merge_options(
     }
     let mut options = MergeOptions::new()
         .policy(Policy::Llvm)
-        .read_as(Some(RELEASE))
+        .read_as(Some(release))
         .run(RunOptions::new().threads(threads.clone()))
         .traces(traces)
         .keep_vtable_names(parsed.flag("keep-vtable-symbols"));
@@ -348,15 +347,15 @@ pub(super) fn write(
         return Ok(());
     }
     let output = output::create(session, name, Content::Binary)?;
-    let plan = IndexedFile::new(profile, joined, &write_options(parsed))
+    let plan = IndexedFile::new(profile, joined, &write_options(parsed, session.release()))
         .map_err(|error| Fault::profile(name, &error))?;
     output::write_bytes(session, output, name, |sink| {
         plan.write(threads, sink).map(Ok)
     })
 }
 
-fn write_options(parsed: &Parsed) -> IndexedWriteOptions {
-    let mut options = IndexedWriteOptions::for_llvm(RELEASE);
+fn write_options(parsed: &Parsed, release: Release) -> IndexedWriteOptions {
+    let mut options = IndexedWriteOptions::for_llvm(release);
     if parsed.flag("write-prev-version") {
         // With `--write-prev-version`, LLVM writes the previous version number into the header, and nothing else
         // changes: flags and heap profiles are written as in the newest version.

@@ -1,4 +1,5 @@
-//! Reproduces llvm-profdata of LLVM 22 exactly: its options, texts, exit codes and output bytes.
+//! Reproduces llvm-profdata of LLVM 22 exactly, and of LLVM 23 under the name `llvm-profdata-23`: its options, texts, exit codes
+//! and output bytes.
 //! [docs/formats/llvm-profdata.md] lists every difference and its reason.
 //!
 //! [docs/formats/llvm-profdata.md]: https://github.com/profkit/profkit/blob/main/docs/formats/llvm-profdata.md
@@ -23,10 +24,12 @@ pub use crate::command_line::{OptionKind, OptionSpec};
 pub(crate) use options::TOOL;
 
 use crate::Io;
+use crate::LLVM_22;
 use crate::command_line::{self, Commands, Outcome, Parsed, parse};
 use crate::messages::{Fault, Session};
 use options::{KIND, ORDER, OVERLAP, SHOW};
 pub(crate) use profkit_data::path_from_bytes;
+use profkit_data::releases::Release;
 pub(crate) use sample::fault as sample_fault;
 use std::ffi::OsString;
 pub(crate) use thresholds::{no_cutoff, thresholds};
@@ -101,9 +104,9 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     match outcome {
         Outcome::Wrong => FAILURE,
         Outcome::Help(command, kind) => print(io, &help::help(&program, command, kind)),
-        Outcome::Version => print(io, &help::version()),
+        Outcome::Version => print(io, &help::version(release(&program))),
         Outcome::Run(parsed) => {
-            let session = Session::new(io, parsed.given_flag("color"));
+            let session = Session::new(io, parsed.given_flag("color")).imitating(release(&program));
             match run_command(&program, &parsed, &session) {
                 Ok(()) => SUCCESS,
                 Err(fault) => {
@@ -112,6 +115,18 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
                 }
             }
         }
+    }
+}
+
+/// The release that a program of this name imitates: 23 if the name ends in it, as in `llvm-profdata-23`, otherwise 22.
+fn release(program: &str) -> Release {
+    let number = program
+        .strip_prefix(NAME)
+        .and_then(|rest| rest.strip_prefix('-'));
+    let number = number.map(|rest| rest.strip_suffix(".exe").unwrap_or(rest));
+    match number {
+        Some("23") => Release::new(23),
+        _ => LLVM_22,
     }
 }
 

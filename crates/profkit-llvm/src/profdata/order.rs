@@ -24,8 +24,8 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         .first()
         .map_or(b"".as_slice(), Vec::as_slice);
     let bytes = session.read(file)?;
-    let mut profile =
-        Profile::open(bytes.as_ref(), true).map_err(|error| Fault::profile(file, &error))?;
+    let mut profile = Profile::open(bytes.as_ref(), session.release(), true)
+        .map_err(|error| Fault::profile(file, &error))?;
     let mut record = Record::default();
     // Reading ends at the first damaged record. LLVM does not report the damage, because `order` needs only the traces
     // and the names.

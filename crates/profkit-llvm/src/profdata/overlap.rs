@@ -1,7 +1,7 @@
 //! Reproduces `overlap` for instrumentation profiles (`overlapInstrProfile` in `llvm-profdata.cpp`,
 //! `OverlapStats::dump` in `InstrProf.cpp`). `overlap` measures how similar two profiles are.
 use super::input::Profile;
-use super::merge::{RELEASE, function_line};
+use super::merge::function_line;
 use crate::command_line::Parsed;
 use crate::lines::Lines;
 use crate::messages::{Fault, Session};
@@ -12,6 +12,7 @@ use profkit_data::instr::overlap::{
     CountSums, FunctionLookup, InstrIndex, InstrOverlap, Shares, Stage, TestRecord, Verdict,
 };
 use profkit_data::instr::{InstrProfile, InstrSource, Record};
+use profkit_data::releases::Release;
 use profkit_merge::files::Content;
 use profkit_merge::{InputData, MergeOptions, MergeOutcome, Policy, merge_instr};
 use std::num::NonZeroUsize;
@@ -24,6 +25,7 @@ const KINDS: [&str; value_kind::COUNT] = ["IndirectCall", "MemOP", "VTable"];
 
 /// Runs `overlap` for instrumentation profiles.
 pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
+    let release = session.release();
     let name = parsed.output();
     let output = output::create(session, name, Content::Text)?;
     let [base, test] = [0, 1].map(|index| {
@@ -37,17 +39,17 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     };
     // Errors of the first profile are reported before the second profile is opened.
     let base_bytes = session.read_as(base, WHENCE)?;
-    let base_profile = open(base_bytes.as_ref())?;
+    let base_profile = open(base_bytes.as_ref(), release)?;
     let test_bytes = session.read_as(test, WHENCE)?;
-    let mut test_profile = open(test_bytes.as_ref())?;
-    let release = |bytes| base_bytes.release(bytes);
+    let mut test_profile = open(test_bytes.as_ref(), release)?;
+    let give_back = |bytes| base_bytes.release(bytes);
     let (test_sums, read) = rayon::join(
         || CountSums::of_source(test_profile.source_mut(), stage),
-        || read_in_place(&base_profile, &release, stage),
+        || read_in_place(&base_profile, &give_back, stage),
     );
     let base_sums = match &read {
         Some((sums, _)) => *sums,
-        None => CountSums::of_source(open(base_bytes.as_ref())?.source_mut(), stage),
+        None => CountSums::of_source(open(base_bytes.as_ref(), release)?.source_mut(), stage),
     };
     if base_sums.is_zero() || test_sums.is_zero() {
         // LLVM has a message for profiles whose counts are all zero. But it exits before it writes the buffer with this
@@ -62,14 +64,14 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
             &mut in_place
         }
         None => {
-            merged = finish_load(session, base, load(base, &base_bytes));
+            merged = finish_load(session, base, load(base, &base_bytes, release));
             index = InstrIndex::new(&merged);
             in_memory = &index;
             &mut in_memory
         }
     };
     let mut overlap = InstrOverlap::new(base_sums, test_sums);
-    let source = open(test_bytes.as_ref())?;
+    let source = open(test_bytes.as_ref(), release)?;
     let cutoff = parsed.number("value-cutoff").unwrap_or(u64::MAX);
     let wanted = parsed.text("function");
     let finder = memchr::memmem::Finder::new(wanted);
@@ -98,8 +100,8 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     })
 }
 
-fn open(data: &[u8]) -> Result<Profile<'_>, Fault> {
-    Profile::open(data, false).map_err(|error| Fault::profile(WHENCE, &error))
+fn open(data: &[u8], release: Release) -> Result<Profile<'_>, Fault> {
+    Profile::open(data, release, false).map_err(|error| Fault::profile(WHENCE, &error))
 }
 
 /// Calls `each` for the records of a profile, in the profile's order, up to the first damaged record. Another thread
@@ -152,10 +154,10 @@ fn read_in_place<'d>(
 
 /// Reads the whole first profile by LLVM's rules: if it contains a function several times, the records are merged.
 /// Reading stops at the first damage, which is not reported.
-fn load(file: &[u8], bytes: &InputData<'_>) -> Option<MergeOutcome> {
+fn load(file: &[u8], bytes: &InputData<'_>, release: Release) -> Option<MergeOutcome> {
     let options = MergeOptions::new()
         .policy(Policy::Llvm)
-        .read_as(Some(RELEASE))
+        .read_as(Some(release))
         .threads(NonZeroUsize::new(1));
     let inputs = [(String::from_utf8_lossy(file), bytes.as_ref())];
     merge_instr(&inputs[..], &options).ok()

@@ -143,7 +143,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
         _ => {}
     }
     let bytes = session.read(name)?;
-    let mut profile = Profile::open(bytes.as_ref(), options.looks_up_names())
+    let mut profile = Profile::open(bytes.as_ref(), session.release(), options.looks_up_names())
         .map_err(|error| Fault::profile(name, &error))?;
     output::write(session, output, parsed.output(), |lines| {
         Show::new(&options, name, lines).show(&mut profile)

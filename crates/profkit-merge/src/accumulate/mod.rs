@@ -9,15 +9,16 @@
 //! still added.
 pub(crate) mod counts;
 mod crowded;
+mod fault;
 mod sites;
 #[cfg(test)]
 mod tests;
 
 use crate::Weight;
-use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
+use crate::report::{EventLog, Sides};
 use crowded::Crowded;
+pub(crate) use fault::Fault;
 use hashbrown::HashTable;
-use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
     FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
@@ -26,6 +27,7 @@ use profkit_data::llvm_order::record_order;
 pub(crate) use sites::{
     Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
@@ -146,80 +148,6 @@ impl<'a> Incoming<'a> {
             site_rule,
         }
     }
-}
-
-/// Why a record, or a part of it, does not fit the existing record. Of two numbers, the first is that of the new
-/// record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Counters(usize, usize),
-    Pseudo,
-    Bitmap(usize, usize),
-    ValueSites(u32, usize, usize),
-    Overflow,
-}
-
-impl Fault {
-    pub(crate) fn event(self, input: usize, name: &[u8]) -> Event {
-        let event = match self {
-            Fault::Counters(found, expected) => Event::new(
-                input,
-                Action::Dropped,
-                Reason::CounterMismatch,
-                "the number of counters differs from that of the function's first record",
-            )
-            .sides(plural(found, "counter"), plural(expected, "counter"))
-            .llvm(LlvmCode::CountMismatch),
-            Fault::Pseudo => Event::new(
-                input,
-                Action::Dropped,
-                Reason::CounterMismatch,
-                "one record has counts, the other record only a hot or warm marker",
-            )
-            .llvm(LlvmCode::CountMismatch),
-            Fault::Bitmap(found, expected) => Event::new(
-                input,
-                Action::Repaired,
-                Reason::BitmapMismatch,
-                "the record has a bitmap of another size than the first record of the function, so only its counters are merged",
-            )
-            .sides(plural(found, "byte"), plural(expected, "byte"))
-            .llvm(LlvmCode::BitmapMismatch),
-            Fault::ValueSites(kind, found, expected) => Event::new(
-                input,
-                Action::Repaired,
-                Reason::ValueSiteMismatch,
-                format!(
-                    "the number of sites of {} differs from that of the function's first record, so the values are left out",
-                    match kind {
-                        value_kind::INDIRECT_CALL_TARGET => "indirect calls".to_owned(),
-                        value_kind::MEM_OP_SIZE => "memory intrinsics".to_owned(),
-                        value_kind::VTABLE_TARGET => "virtual tables".to_owned(),
-                        _ => format!("value kind {kind}"),
-                    }
-                ),
-            )
-            .sides(plural(found, "site"), plural(expected, "site"))
-            .llvm(LlvmCode::ValueSiteCountMismatch),
-            Fault::Overflow => Event::new(
-                input,
-                Action::Repaired,
-                Reason::CounterOverflow,
-                "a counter exceeded the largest possible value and was limited to it",
-            )
-            .llvm(LlvmCode::CounterOverflow),
-        };
-        let event = event.function(name);
-        match self {
-            Fault::Overflow => event,
-            _ => event.hint("merge only profiles of one build of the program together"),
-        }
-    }
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{s}")
 }
 
 fn site_counts(values: Option<&ValueData>) -> [usize; 3] {
@@ -517,6 +445,32 @@ impl Accumulator {
         }
     }
 
+    /// Gives functions other names: `name_of` gets the name and the order of each function. The records of functions
+    /// that come to have the same name are added up.
+    pub(crate) fn rename<'n>(&mut self, mut name_of: impl FnMut(&[u8], u64) -> Option<&'n [u8]>) {
+        let old = std::mem::replace(self, Accumulator::new(self.rules));
+        self.refused = old.refused;
+        for (id, function) in (0..).map(FunctionId).zip(old.table.functions()) {
+            let new = name_of(function.name(), function.order());
+            for record_id in old.table.record_ids(id) {
+                let (Some(record), Some(&stats)) = (
+                    old.table.record(record_id),
+                    old.stats.get(record_id.0 as usize),
+                ) else {
+                    continue;
+                };
+                self.add(Incoming {
+                    name: new.unwrap_or(function.name()),
+                    name_ref: new.map_or(function.name_ref(), NameRef::of),
+                    data: record.to_new(),
+                    weight: Weight::ONE,
+                    stats,
+                    site_rule: self.join,
+                });
+            }
+        }
+    }
+
     /// Sorts the records of one function into the order in which LLVM passes them from one writer to another.
     fn in_llvm_order(&self, ids: &[RecordId]) -> Vec<RecordId> {
         let hash = |&id: &RecordId| self.table.record(id).map_or(0, |record| record.func_hash.0);
@@ -537,15 +491,14 @@ impl Accumulator {
     /// Finishes the sum: of records of one name and hash that do not fit each other, one is kept and the others are
     /// reported.
     pub(crate) fn finish(mut self, keep: Option<Keep<'_>>, log: &mut EventLog) -> Finished {
-        let (losers, records_dropped) = if self.rules.first_shape_wins {
-            (Vec::new(), 0)
-        } else {
-            self.drop_other_shapes(log)
-        };
         let mut finished = Finished {
             refused: self.refused,
-            records_dropped,
             ..Finished::default()
+        };
+        let losers = if self.rules.first_shape_wins {
+            Vec::new()
+        } else {
+            self.drop_other_shapes(&mut finished, log)
         };
         for id in (0..self.table.record_count()).filter_map(|id| u32::try_from(id).ok()) {
             if let Some(values) = self.table.values_mut(RecordId(id)) {
@@ -587,9 +540,8 @@ impl Accumulator {
         }
     }
 
-    /// Merges records of one name and hash into the first. Returns those that were merged, and how many inputs were
-    /// left out.
-    fn drop_other_shapes(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
+    /// Merges records of one name and hash into the first. Returns those that were merged.
+    fn drop_other_shapes(&mut self, finished: &mut Finished, log: &mut EventLog) -> Vec<RecordId> {
         // In the order of inputs, so that a log with a limit keeps the same events for any number of threads.
         let mut conflicts: Vec<(u64, FunctionId, RecordId, RecordId)> = Vec::new();
         let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();
@@ -615,15 +567,39 @@ impl Accumulator {
             }
         }
         conflicts.sort_unstable();
-        let mut dropped = 0;
         let mut losers = Vec::with_capacity(conflicts.len());
         for (order, function, winner, id) in conflicts {
-            dropped += self.fold(function, winner, id, order, log);
+            let dropped = self.fold(function, winner, id, order, log);
+            if dropped > 0 {
+                finished.records_dropped += dropped;
+                self.note_sides(winner, id, &mut finished.mismatched);
+            }
             losers.push(id);
         }
         losers.sort_unstable();
         self.report_overflows(&losers, log);
-        (losers, dropped)
+        losers
+    }
+
+    fn note_sides(
+        &self,
+        winner: RecordId,
+        id: RecordId,
+        mismatched: &mut BTreeMap<(usize, usize), Sides>,
+    ) {
+        let seen = |id: RecordId| {
+            let stats = self.stats.get(id.0 as usize);
+            stats.map_or(0, |stats| stats.seen)
+        };
+        let (Some(kept), Some(dropped)) = (self.table.record(winner), self.table.record(id)) else {
+            return;
+        };
+        let inputs = (input_of(kept.order), input_of(dropped.order));
+        let sides = mismatched.entry(inputs).or_default();
+        sides.kept_inputs = sides.kept_inputs.max(seen(winner));
+        sides.dropped_inputs = sides.dropped_inputs.max(seen(id));
+        sides.functions += 1;
+        sides.counts += sum_of(dropped);
     }
 
     fn report_overflows(&self, losers: &[RecordId], log: &mut EventLog) {
@@ -753,6 +729,9 @@ pub(crate) struct Finished {
     pub(crate) collisions: u64,
     /// The functions that programs of different build ids have in common, each with the sum of its counters.
     pub(crate) shared: Vec<(u128, FunctionId)>,
+    /// The records that were left out, by the first inputs of those that were kept and of those that were left out. Two
+    /// functions can have the same inputs.
+    pub(crate) mismatched: BTreeMap<(usize, usize), Sides>,
 }
 
 /// The sum of the counters of a record.

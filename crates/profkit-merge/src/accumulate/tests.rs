@@ -1,5 +1,6 @@
 //! Tests of the algebraic laws of the accumulator: order and grouping of inputs must not matter.
 use super::*;
+use crate::Event;
 use profkit_abi::indexed::{MAX_COUNT, PSEUDO_HOT, PSEUDO_WARM};
 use profkit_data::instr::ValueEntry;
 use proptest::prelude::*;

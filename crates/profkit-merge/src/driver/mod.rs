@@ -7,7 +7,9 @@ pub use store::InputStore;
 pub use threads::Threads;
 
 use crate::error::Members;
-use crate::report::{Action, Event, EventLog, Reason, Report, SharedFunctions, Totals};
+use crate::report::{
+    Action, Event, EventLog, MismatchSums, Reason, Report, SharedFunctions, Totals,
+};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::sound_family;
 use profkit_data::stored::StoredError;
@@ -220,6 +222,8 @@ pub(crate) struct ReportPart {
     pub(crate) families: BTreeMap<Family, Members>,
     /// What the programs of the inputs have in common; filled at the end of the merge.
     pub(crate) shared: SharedFunctions,
+    /// Which records contradict each other; filled at the end of the merge.
+    pub(crate) mismatched: MismatchSums,
 }
 
 impl ReportPart {
@@ -297,6 +301,7 @@ impl ReportPart {
             omitted,
             totals: self.totals,
             shared: Some(self.shared).filter(|shared| shared.functions > 0),
+            mismatched: self.mismatched.finish(inputs),
             ..Report::new()
         }
     }

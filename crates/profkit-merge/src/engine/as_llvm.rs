@@ -314,12 +314,7 @@ impl Worker<'_, '_> {
             mine.inputs.extend(group.inputs);
             mine.memprof.absorb(group.memprof);
         }
-        self.absorb_rest(
-            other.generations,
-            other.pending,
-            other.heap,
-            other.reservoirs,
-        );
+        self.absorb_rest(other.generations, other.heap, other.reservoirs);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Merges instrumentation profiles, and the heap profiles among the inputs, with the common driver.
 mod as_llvm;
 mod memprof;
+mod names;
 pub(crate) mod read;
 mod shares;
 mod source;
@@ -24,7 +25,6 @@ use profkit_data::detect::Family;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
-use profkit_data::names::SymbolTable;
 use profkit_files::Inputs;
 pub(crate) use read::origin_of;
 use std::cmp::Reverse;
@@ -277,7 +277,7 @@ impl<'c, 'i> Context<'c, 'i> {
         Ok(Context {
             // LLVM writes names of virtual tables in the order of the inputs, which the fast path does not keep.
             fast: !options.no_fast_path && !options.keep_vtable_names,
-            layouts: Layouts::new(options.run.threads.count()),
+            layouts: Layouts::new(options.run.threads.count(), !strategy.is_llvm),
             driver,
             options,
             strategy,
@@ -334,7 +334,7 @@ fn finish_tolerant(
     mut part: ReportPart,
 ) -> Result<MergeOutcome, MergeError> {
     worker.add_layout_sums();
-    worker.read_pending(&mut part)?;
+    names::find(context, &mut worker, &mut part.log);
     let heap = merge_heap_inputs(context, &mut worker, &mut part)?;
     part.totals.layouts = context.layouts.count() as u64;
     let kinds = match check_inputs(context, &worker, &part) {
@@ -446,11 +446,12 @@ fn finish_group(
         log,
         totals,
         shared,
+        mismatched,
         ..
     } = part;
     let mut tables = Vec::new();
     let mut refused = 0;
-    for (finished, events) in parts {
+    for (mut finished, events) in parts {
         log.absorb(events);
         totals.functions += finished.table.record_count() as u64;
         totals.functions_filtered += finished.filtered;
@@ -460,13 +461,17 @@ fn finish_group(
         totals.records_overflowed += finished.overflowed;
         totals.collisions += finished.collisions;
         refused += finished.refused;
+        mismatched.records += finished.records_dropped;
+        mismatched.add(std::mem::take(&mut finished.mismatched));
         note_shared(shared, &finished);
         tables.push(finished.table);
     }
-    if totals.collisions > 0 {
+    if totals.collisions > 0 || !mismatched.sides.is_empty() {
         let functions = tables.iter().flat_map(|table| table.functions());
         let records = functions.flat_map(|function| function.records());
-        shared.all_counts += records.map(sum_of).sum::<u128>();
+        let counts: u128 = records.map(sum_of).sum();
+        shared.all_counts += counts;
+        mismatched.counts_kept += counts;
     }
     if refused > 0 {
         log.push(Event::new(
@@ -516,18 +521,4 @@ fn note_shared(shared: &mut SharedFunctions, finished: &Finished) {
     shared
         .first
         .extend(names.map(|function| function.name().to_vec()));
-}
-
-/// The names of all functions that were merged, for raw profiles whose names are cut off.
-fn all_names(groups: &[Group]) -> SymbolTable {
-    let mut names = SymbolTable::new();
-    for group in groups {
-        names.extend(&group.symbols);
-        for acc in group.disjoint.iter().chain([&group.acc]) {
-            for function in acc.table().functions() {
-                names.insert_hashed(function.name_ref(), function.name());
-            }
-        }
-    }
-    names
 }

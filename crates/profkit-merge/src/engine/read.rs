@@ -11,7 +11,6 @@ use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, check_memprof};
 use profkit_data::instr::{InstrKind, InstrReader, InstrSource, Record, TemporalTraces};
-use profkit_data::names::SymbolTable;
 use profkit_data::remap::Remapping;
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHasher;
@@ -54,8 +53,6 @@ pub(super) struct Adder<'x> {
     origin: u32,
     remapping: Option<&'x Remapping>,
     site_rule: SiteRule,
-    /// Whether an earlier call has added the records of the current profile, so that they are only counted.
-    added: bool,
 }
 
 impl<'x> Adder<'x> {
@@ -66,7 +63,6 @@ impl<'x> Adder<'x> {
             origin: 0,
             remapping: context.options.remapping.as_ref(),
             site_rule: context.strategy.rules.sites,
-            added: false,
         }
     }
 
@@ -80,9 +76,6 @@ impl<'x> Adder<'x> {
         place: u64,
         acc: &mut Accumulator,
     ) -> Option<crate::accumulate::Fault> {
-        if self.added {
-            return None;
-        }
         if let Some(new) = self.remapping.and_then(|table| table.get(&record.name)) {
             record.name.clear();
             record.name.extend_from_slice(new);
@@ -94,16 +87,11 @@ impl<'x> Adder<'x> {
         acc.add(incoming)
     }
 
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the arguments are the state of one loop"
-    )]
     fn take(
         &self,
         record: &mut Record,
         place: u64,
         source: &InstrReader<'_>,
-        names: Option<&SymbolTable>,
         acc: &mut Accumulator,
         stats: &mut FileStats,
         file: &mut EventLog,
@@ -113,14 +101,8 @@ impl<'x> Adder<'x> {
             stats.kept += 1;
             return;
         };
-        if record.name.is_empty() {
-            let Some(name) = names.and_then(|names| names.get(record.name_ref)) else {
-                stats.names_lost += 1;
-                stats.dropped += 1;
-                return;
-            };
-            record.name.extend_from_slice(name);
-            stats.names_found += 1;
+        if NameRef::from_stand_in(&record.name).is_some() {
+            record.name_ref = NameRef::of(&record.name);
         }
         let Some(bad) = reader.implausible_count() else {
             self.add(record, place, acc);
@@ -148,12 +130,8 @@ impl<'x> Adder<'x> {
 #[derive(Default)]
 pub(crate) struct FileStats {
     parts: Vec<Part>,
-    /// Whether reading stopped before a raw profile whose names are cut off; the rest is read when all names are known.
-    is_pending: bool,
     kept: u64,
     dropped: u64,
-    names_lost: u64,
-    names_found: u64,
     counters_lost: u64,
     first_lost: Option<Error>,
 }
@@ -166,21 +144,11 @@ struct Part {
     kept: u64,
 }
 
-/// An input that must be read again, because it has a raw profile whose names are cut off.
-pub(crate) struct PendingInput {
-    pub(crate) input: usize,
-    pub(crate) profiles: usize,
-}
-
 impl Worker<'_, '_> {
-    /// Reads a file as far as it is sound. `names` are those of all other inputs. Without them, reading stops before
-    /// the first raw profile whose names are cut off, and the caller calls again. The first `done` profiles were read
-    /// by an earlier call.
+    /// Reads a file as far as it is sound. Functions without names are added under the texts of their hashes.
     pub(crate) fn read_tolerant(
         &mut self,
         opened: &OpenedInput<'_>,
-        names: Option<&SymbolTable>,
-        done: usize,
         part: &mut ReportPart,
     ) -> Outcome {
         let input = opened.index;
@@ -202,21 +170,13 @@ impl Worker<'_, '_> {
             }
         };
         let mut file = EventLog::default();
-        let stats = self.read_records(input, &mut source, names, done, &mut file);
-        if stats.is_pending {
-            // The events of this file are reported when the rest of the file has been read.
-            let profiles = stats.parts.len();
-            self.pending.push(PendingInput { input, profiles });
-            self.no_traces(input);
-            return Outcome::Pending;
-        }
+        let stats = self.read_records(input, &mut source, &mut file);
         let values_lost = match &source {
             InstrReader::Raw(reader) => reader.records_without_values(),
             _ => 0,
         };
         stats.report(input, values_lost, &mut file);
-        let late = names.is_some();
-        self.conclude(opened, &mut source, stats, (file, part), late)
+        self.conclude(opened, &mut source, stats, (file, part))
     }
 
     pub(crate) fn no_traces(&mut self, input: usize) {
@@ -248,7 +208,7 @@ impl Worker<'_, '_> {
         }
         let mut source = InstrReader::Indexed(Box::new(profile.records_of_share(share, shares)));
         let mut file = EventLog::default();
-        let stats = self.read_records(input, &mut source, None, 0, &mut file);
+        let stats = self.read_records(input, &mut source, &mut file);
         (stats, file)
     }
 
@@ -270,7 +230,7 @@ impl Worker<'_, '_> {
         let mut source = InstrReader::Indexed(Box::new(profile.records()));
         let part = self.part(&mut source);
         stats.parts.push(part);
-        self.conclude(opened, &mut source, stats, (file, report), false)
+        self.conclude(opened, &mut source, stats, (file, report))
     }
 
     fn part(&mut self, source: &mut InstrReader<'_>) -> Part {
@@ -282,13 +242,10 @@ impl Worker<'_, '_> {
         }
     }
 
-    /// The records of the first `done` profiles were added before, and are only counted.
     fn read_records(
         &mut self,
         input: usize,
         source: &mut InstrReader<'_>,
-        names: Option<&SymbolTable>,
-        done: usize,
         file: &mut EventLog,
     ) -> FileStats {
         let mut stats = FileStats::default();
@@ -313,13 +270,8 @@ impl Worker<'_, '_> {
             // A raw file may hold profiles of several programs. The program is set when the first record of a profile
             // is read. At the end of the file (`Ok(false)`) there is no next profile.
             if last.is_none() || last != Some(source.profiles_seen()) && result != Ok(false) {
-                if names.is_none() && has_lost_names(source) {
-                    stats.is_pending = true;
-                    break;
-                }
                 let ids = source.current_ids();
                 adder.set_program(&ids);
-                adder.added = stats.parts.len() < done;
                 let part = self.part(source);
                 group = part.group;
                 stats.parts.push(part);
@@ -336,15 +288,7 @@ impl Worker<'_, '_> {
                 Ok(true) => {
                     if let Some(group) = self.groups.get_mut(group) {
                         let place = source.record_place(ordinal);
-                        adder.take(
-                            &mut record,
-                            place,
-                            source,
-                            names,
-                            &mut group.acc,
-                            &mut stats,
-                            file,
-                        );
+                        adder.take(&mut record, place, source, &mut group.acc, &mut stats, file);
                     }
                 }
             }
@@ -357,14 +301,13 @@ impl Worker<'_, '_> {
         stats
     }
 
-    /// Adds all but the records, which were added before, and reports the file. `late` says that it was read again.
+    /// Adds all but the records, which were added before, and reports the file.
     fn conclude(
         &mut self,
         opened: &OpenedInput<'_>,
         source: &mut InstrReader<'_>,
         stats: FileStats,
         (mut file, report): (EventLog, &mut ReportPart),
-        late: bool,
     ) -> Outcome {
         let input = opened.index;
         let context = self.context;
@@ -459,11 +402,7 @@ impl Worker<'_, '_> {
             _ => Action::Repaired,
         });
         report.log.absorb(file);
-        if late {
-            context.late_traces(traces_of_parts, &mut self.reservoirs);
-        } else {
-            context.traces_of(input, traces_of_parts, &mut self.reservoirs);
-        }
+        context.traces_of(input, traces_of_parts, &mut self.reservoirs);
         outcome
     }
 }
@@ -500,32 +439,6 @@ impl FileStats {
                 "the program was stopped while it wrote, or the disk was full: run it again",
             ));
         }
-        if self.names_found > 0 {
-            let found = functions(self.names_found);
-            let mut message = format!("the names of {found} come from other inputs");
-            let cut = file.take_first(are_names_cut);
-            if cut.is_some() {
-                message.push_str(", because the names in this file are cut off");
-            }
-            // One event says that names were found, in place of the one about cut-off names, whose offset it keeps.
-            let here = event(Reason::NamesFromSibling, message);
-            file.push(match cut {
-                Some(cut) => Event {
-                    action: here.action,
-                    reason: here.reason,
-                    message: here.message,
-                    ..cut
-                },
-                None => here,
-            });
-        }
-        if self.names_lost > 0 {
-            let message = format!("the names of {} are cut off", functions(self.names_lost));
-            file.push(
-                event(Reason::NamesLost, message)
-                    .hint("merge it together with a complete profile of the same program, which has the names"),
-            );
-        }
         if values_lost > 0 {
             let message = match values_lost {
                 1 => "the value profile of 1 function is lost; its counters are kept".to_owned(),
@@ -538,27 +451,10 @@ impl FileStats {
     }
 }
 
-fn are_names_cut(event: &Event) -> bool {
-    event.error.as_ref().is_some_and(|error| {
-        // If the section is larger than the rest of the file, either the file is cut off or the header is wrong.
-        matches!(error.kind(), ErrorKind::BadHeader | ErrorKind::Truncated)
-            && matches!(error.structures(), [Structure::Names, ..])
-    })
-}
-
-fn functions(count: u64) -> String {
+pub(super) fn functions(count: u64) -> String {
     match count {
         1 => "1 function".to_owned(),
         _ => format!("{count} functions"),
-    }
-}
-
-fn has_lost_names(source: &InstrReader<'_>) -> bool {
-    match source {
-        InstrReader::Raw(reader) => reader.profile().is_some_and(|profile| {
-            !profile.sections().names.is_whole() && profile.dialect().version > 2
-        }),
-        _ => false,
     }
 }
 

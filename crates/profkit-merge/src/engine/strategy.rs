@@ -112,7 +112,7 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
             worker.no_traces(input.index);
             return Outcome::Pending;
         }
-        worker.read_tolerant(input, None, 0, part)
+        worker.read_tolerant(input, part)
     }
 
     fn unreadable(

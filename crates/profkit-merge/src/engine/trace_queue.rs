@@ -74,17 +74,6 @@ impl Context<'_, '_> {
         }
     }
 
-    pub(crate) fn late_traces(&self, parts: TracesOfParts, worker: &mut Reservoirs) {
-        let mut queue = self.trace_queue();
-        let reservoirs = match self.strategy.writers {
-            Some(_) => worker,
-            None => &mut queue.reservoirs,
-        };
-        for (group, traces) in parts {
-            reservoirs.feed(&group, traces, self.options);
-        }
-    }
-
     pub(crate) fn trace_queue(&self) -> MutexGuard<'_, TraceQueue> {
         match self.traces.lock() {
             Ok(queue) => queue,

@@ -1,13 +1,12 @@
 //! The state of one worker in a merge of instrumentation profiles.
 use super::memprof::MemProfs;
-use super::read::PendingInput;
 use super::trace_queue::Reservoirs;
 use super::version::Generations;
 use super::vtables::VtableNames;
-use super::{Context, all_names, as_llvm};
+use super::{Context, as_llvm};
 use crate::Weight;
 use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
-use crate::driver::{Cancelled, OpenedInput, Outcome, ReportPart, unreadable};
+use crate::driver::{OpenedInput, ReportPart};
 use crate::kinds::InputKind;
 use crate::layout::LayoutSums;
 use crate::report::{Action, Event, EventLog, Reason};
@@ -143,7 +142,6 @@ pub(crate) struct Worker<'c, 'i> {
     pub(crate) fast: bool,
     pub(crate) groups: Vec<Group>,
     pub(crate) generations: Generations,
-    pub(crate) pending: Vec<PendingInput>,
     pub(crate) heap: Vec<usize>,
     /// Under LLVM's policy: the kind of all inputs so far, as LLVM's writer computes it.
     pub(crate) llvm_kind: InstrKind,
@@ -165,7 +163,6 @@ impl<'c, 'i> Worker<'c, 'i> {
             fast,
             groups: Vec::new(),
             generations: Generations::default(),
-            pending: Vec::new(),
             heap: Vec::new(),
             llvm_kind: InstrKind::UNKNOWN,
             file_errors: Vec::new(),
@@ -293,52 +290,17 @@ impl<'c, 'i> Worker<'c, 'i> {
                 None => self.groups.push(group),
             }
         }
-        self.absorb_rest(
-            other.generations,
-            other.pending,
-            other.heap,
-            other.reservoirs,
-        );
+        self.absorb_rest(other.generations, other.heap, other.reservoirs);
     }
 
     pub(crate) fn absorb_rest(
         &mut self,
         generations: Generations,
-        pending: Vec<PendingInput>,
         heap: Vec<usize>,
         reservoirs: Reservoirs,
     ) {
         self.generations.absorb(generations);
-        self.pending.extend(pending);
         self.heap.extend(heap);
         self.reservoirs.absorb(reservoirs, self.context.options);
-    }
-
-    pub(crate) fn read_pending(&mut self, part: &mut ReportPart) -> Result<(), Cancelled> {
-        let mut pending = std::mem::take(&mut self.pending);
-        if pending.is_empty() {
-            return Ok(());
-        }
-        pending.sort_unstable_by_key(|pending| pending.input);
-        let names = all_names(&self.groups);
-        let driver = self.context.driver;
-        let mut buffer = Vec::new();
-        for PendingInput { input, profiles } in pending {
-            driver.check_cancelled()?;
-            match driver.open(input, &mut buffer) {
-                Ok(opened) => {
-                    let outcome = self.read_tolerant(&opened, Some(&names), profiles, part);
-                    part.count(outcome, &opened);
-                    driver.progress(input, outcome);
-                    driver.close(opened, &mut buffer);
-                }
-                Err(error) => {
-                    part.count_unreadable();
-                    part.log.push(unreadable(input, &error));
-                    driver.progress(input, Outcome::Dropped);
-                }
-            }
-        }
-        Ok(())
     }
 }

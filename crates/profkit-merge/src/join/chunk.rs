@@ -6,7 +6,7 @@ use crate::driver::join_order;
 use crate::report::EventLog;
 use profkit_abi::indexed::MAX_COUNT;
 use profkit_data::hash_table::Entry;
-use profkit_data::ids::FuncHash;
+use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{FunctionId, FunctionRef, Record, RecordRef};
 use std::ops::Range;
 
@@ -220,7 +220,9 @@ impl<'d> Chunk<'d> {
                 return Ok(());
             }
         }
-        if entry.key.is_empty() || groups.len() >= MOST_FUNCTIONS {
+        // A function without a name may get one from another input.
+        let unnamed = entry.key.is_empty() || NameRef::from_stand_in(entry.key).is_some();
+        if unnamed || groups.len() >= MOST_FUNCTIONS {
             return Err(Unjoinable);
         }
         self.items.push(item);

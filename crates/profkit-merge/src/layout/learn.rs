@@ -8,8 +8,9 @@ use profkit_data::names::NameList;
 use rustc_hash::FxHashMap;
 
 impl Layout {
-    /// `None` if the metadata are damaged, or if the profile must be read record by record.
-    pub(super) fn learn(profile: &RawProfile<'_>, threads: usize) -> Option<Self> {
+    /// `None` if the metadata are damaged, or if the profile must be read record by record. `stand_ins` says that functions
+    /// without names have the texts of their hashes as names.
+    pub(super) fn learn(profile: &RawProfile<'_>, threads: usize, stand_ins: bool) -> Option<Self> {
         let dialect = profile.dialect();
         if dialect.version <= 2
             // Profiles with time stamps are read record by record, because traces are made from the time stamps.
@@ -36,10 +37,19 @@ impl Layout {
         let mut with_values = Vec::new();
         let mut function_pointers = Vec::with_capacity(profile.record_count());
         for record in profile.records() {
-            let RawName::Ref(name_ref) = record.name else {
+            let RawName::Ref(mut name_ref) = record.name else {
                 return None;
             };
-            let (name_start, name_len) = names.span(*by_hash.get(&name_ref)? as usize)?;
+            let index = match by_hash.get(&name_ref) {
+                Some(&index) => index,
+                None if stand_ins => {
+                    let stand_in = name_ref.to_string();
+                    name_ref = NameRef::of(stand_in.as_bytes());
+                    names.push(stand_in.as_bytes())?
+                }
+                None => return None,
+            };
+            let (name_start, name_len) = names.span(index as usize)?;
             profile.counter_bytes(&record).ok()?;
             profile.bitmap_bytes(&record).ok()?;
             let offset = u32::try_from(profile.counter_offset(&record)).ok()?;
@@ -101,20 +111,14 @@ impl Layout {
 fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
     let share = names.len().div_ceil(threads.max(1)).max(MIN_SHARE);
     let mut hashes = vec![NameRef::default(); names.len()];
-    let hash = |start: usize, hashes: &mut [NameRef]| {
-        for (index, hash) in (start..).zip(hashes) {
-            *hash = NameRef::of(names.get(index).unwrap_or_default());
-        }
-    };
-    let hash = &hash;
     std::thread::scope(|scope| {
         let mut shares = hashes.chunks_mut(share).enumerate();
         let first = shares.next();
         for (index, hashes) in shares {
-            scope.spawn(move || hash(index * share, hashes));
+            scope.spawn(move || names.hash(index * share, hashes));
         }
         if let Some((_, hashes)) = first {
-            hash(0, hashes);
+            names.hash(0, hashes);
         }
     });
     let mut by_hash = FxHashMap::with_capacity_and_hasher(names.len(), Default::default());

@@ -59,6 +59,9 @@ pub(crate) struct Layouts {
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
     /// The threads of the merge, which all help to learn a layout: they would only wait for it.
     threads: usize,
+    /// Whether functions without names have the texts of their hashes as names. Otherwise profiles with such functions
+    /// are read record by record.
+    stand_ins: bool,
 }
 
 #[derive(Debug, Default)]
@@ -72,9 +75,10 @@ struct KnownLayouts {
 const MAX_KNOWN_BYTES: usize = 512 << 20;
 
 impl Layouts {
-    pub(crate) fn new(threads: usize) -> Self {
+    pub(crate) fn new(threads: usize, stand_ins: bool) -> Self {
         Layouts {
             threads,
+            stand_ins,
             ..Layouts::default()
         }
     }
@@ -94,7 +98,7 @@ impl Layouts {
         if let Some(found) = self.find(key, profile) {
             return Some(found);
         }
-        let layout = Arc::new(Layout::learn(profile, self.threads)?);
+        let layout = Arc::new(Layout::learn(profile, self.threads, self.stand_ins)?);
         let mut known = self.known.write().ok()?;
         known.bytes = known.bytes.saturating_add(layout.byte_count());
         let same_key = known.by_key.entry(key).or_default();

@@ -1,9 +1,12 @@
 //! Laws that hold for the real profiles in this repository: the fast path gives the result of the ordinary path, with
 //! any number of threads, and for cut and damaged files.
 use crate::common::{Files, indexed, text, threads, whole};
+use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::raw::RawProfile;
 use profkit_merge::report::LlvmCode;
-use profkit_merge::{Action, Event, MergeError, MergeOptions, Policy, Reason, Report};
+use profkit_merge::{
+    Action, Event, MergeError, MergeOptions, MergeOutcome, Policy, Reason, Report,
+};
 use profkit_testkit::{fixture, fixtures};
 
 fn raws() -> Vec<String> {
@@ -139,36 +142,123 @@ fn a_file_cut_in_its_names_gets_them_from_a_sibling_that_comes_later() {
         "{}",
         lines(&outcome.report)
     );
-    // One event reports that the names are cut off and that they were taken from other inputs.
     insta::assert_snapshot!(lines(&outcome.report), @"
-    cut: repaired: the names of 12 functions come from other inputs, because the names in this file are cut off (names, at offset 0x488): found 9 bytes left, expected 190 bytes
+    cut: repaired: the file ends within a section (names, at offset 0x488): found 9 bytes left, expected 190 bytes
     cut: repaired: the value profiles of 2 functions are lost; their counters are kept
+    cut: repaired: the names of 12 functions come from other inputs
     ");
     // The counters equal those of two complete files. The value data come after the cut, so they are lost.
     let both = Files::new([("a", bytes), ("b", run)])
         .merge(&MergeOptions::new())
         .unwrap();
-    let counts = |outcome: &profkit_merge::MergeOutcome| {
-        let mut list: Vec<_> = outcome.profiles[0].profile.tables[0]
-            .functions()
-            .flat_map(|f| {
-                f.records()
-                    .map(move |r| (f.name().to_vec(), r.func_hash, r.counts.to_vec()))
-            })
-            .collect();
-        list.sort();
-        list
-    };
     assert_eq!(counts(&outcome), counts(&both));
-    // If the cut file is merged alone, none of its functions has a name.
-    let error = Files::new([("cut", cut)])
+    // If the cut file is merged alone, its functions are kept under their hashes.
+    let alone = Files::new([("cut", cut)])
         .merge(&MergeOptions::new())
-        .unwrap_err();
-    let MergeError::NothingLeft(report) = &error else {
-        panic!("{error}")
+        .unwrap();
+    assert_eq!(alone.report.totals.files_repaired, 1);
+    assert_eq!(nameless(&alone), 12);
+}
+
+fn counts(outcome: &MergeOutcome) -> Vec<(Vec<u8>, FuncHash, Vec<u64>)> {
+    let functions = outcome.profiles[0].profile.tables[0].functions();
+    let mut list: Vec<_> = functions
+        .flat_map(|f| {
+            f.records()
+                .map(move |r| (f.name().to_vec(), r.func_hash, r.counts.to_vec()))
+        })
+        .collect();
+    list.sort();
+    list
+}
+
+fn nameless(outcome: &MergeOutcome) -> usize {
+    let functions = outcome.profiles[0].profile.tables[0].functions();
+    functions
+        .filter(|function| NameRef::from_stand_in(function.name()).is_some())
+        .count()
+}
+
+#[test]
+fn names_that_an_object_file_lacks_come_from_any_other_input() {
+    for fixture_name in [
+        "raw/clang-22-ir-shapes.profraw",
+        "raw/clang-22-fe-shapes.profraw",
+    ] {
+        let bytes = fixture(fixture_name);
+        let names = RawProfile::parse(&bytes).unwrap().sections().names;
+        let start = usize::try_from(names.offset).unwrap();
+        let mut stripped = another_run(&bytes, 3);
+        stripped.drain(start..(start + names.bytes.len()).next_multiple_of(8));
+        // The size of the names is the tenth word of the header of raw version 10.
+        stripped[72..80].fill(0);
+
+        let options = MergeOptions::new();
+        let merge = |files: &[(&'static str, &Vec<u8>)], options: &MergeOptions| {
+            let files = files.iter().map(|&(name, bytes)| (name, bytes.clone()));
+            Files::new(files).merge(options).unwrap()
+        };
+        let alone = merge(&[("stripped", &stripped)], &options);
+        assert!(alone.report.is_clean(), "{}", lines(&alone.report));
+        assert_eq!(alone.report.totals.fast_profiles, 1);
+        assert_eq!(nameless(&alone), counts(&alone).len());
+        let slow = merge(
+            &[("stripped", &stripped)],
+            &options.clone().no_fast_path(true),
+        );
+        assert_eq!(whole(&slow), whole(&alone));
+
+        let run = another_run(&bytes, 3);
+        let both = counts(&merge(&[("a", &bytes), ("b", &run)], &options));
+        let merged = indexed(&alone.profiles[0].profile, 12);
+        for files in [
+            [("whole", &bytes), ("stripped", &stripped)],
+            [("stripped", &stripped), ("whole", &bytes)],
+            [("merged", &merged), ("whole", &bytes)],
+            [("whole", &bytes), ("merged", &merged)],
+        ] {
+            for fast in [false, true] {
+                let outcome = merge(&files, &options.clone().no_fast_path(fast));
+                assert_eq!(counts(&outcome), both, "{files:?}");
+                let reasons: Vec<_> = losses(&outcome.report).iter().map(|e| e.reason).collect();
+                assert!(reasons.contains(&Reason::NamesFromSibling), "{reasons:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn records_that_contradict_each_other_are_summed_by_their_inputs() {
+    let of = |counters: &[u64]| {
+        let list: String = counters.iter().map(|count| format!("{count}\n")).collect();
+        format!(":ir\nf\n1\n{}\n{list}\ng\n2\n1\n10\n", counters.len()).into_bytes()
     };
-    assert_eq!(report.totals.files_dropped, 1);
-    assert!(error.hint().is_some(), "{}", lines(report));
+    let (old, new) = (of(&[1, 2]), of(&[30, 0, 5]));
+    let files = [
+        ("a", &old),
+        ("b", &new),
+        ("c", &new),
+        ("d", &old),
+        ("e", &new),
+    ];
+    let files = Files::new(files.map(|(name, bytes)| (name, bytes.clone())));
+    for count in [1, 2, 4] {
+        let report = files.merge(&threads(count)).unwrap().report;
+        let found = report.mismatched.unwrap();
+        let totals = (
+            found.records,
+            found.counts,
+            found.all_counts,
+            found.more_sides,
+        );
+        assert_eq!(totals, (3, 105, 105 + 6 + 50, 0));
+        let [sides] = found.sides.as_slice() else {
+            panic!("{:?}", found.sides)
+        };
+        assert_eq!((sides.kept.as_str(), sides.kept_inputs), ("a", 2));
+        assert_eq!((sides.dropped.as_str(), sides.dropped_inputs), ("b", 3));
+        assert_eq!((sides.functions, sides.counts), (1, 105));
+    }
 }
 
 #[test]

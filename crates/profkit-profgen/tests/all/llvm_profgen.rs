@@ -1,4 +1,4 @@
-//! Profiles are those of llvm-profgen-22, byte for byte.
+//! Profiles are those of llvm-profgen-22 and -23, byte for byte.
 use crate::support;
 
 use crate::support::{compiled, real_recordings, text_of, theirs, theirs_of};
@@ -9,7 +9,7 @@ use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, collect};
 use profkit_profgen::{LineOptions, Program, make_profile};
 use profkit_testkit::simulate::{self, Simulation, Step};
-use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, succeed};
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, skip, succeed};
 use std::path::Path;
 use std::process::Command;
 
@@ -52,16 +52,22 @@ fn a_recording_of_real_hardware_has_the_profile_of_llvm_profgen() {
     }
 }
 
-/// Checks that profkit and llvm-profgen make the same profile from a recording of one process.
-fn check(program: &simulate::Program, simulation: &Simulation) {
+/// Checks that profkit and llvm-profgen of these releases make the same profile from a recording of one process.
+fn check(releases: &[u32], program: &simulate::Program, simulation: &Simulation) {
     let bytes = recorded(program, simulation);
     let ours = ours(&program.path, &counts_of(&bytes));
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("perf.data");
     std::fs::write(&file, bytes).expect("written");
     let argument = format!("--perfdata={}", file.display());
-    if let Some(theirs) = theirs(&program.path, &[&argument]) {
-        assert!(ours == theirs, "ours:\n{ours}\ntheirs:\n{theirs}");
+    for release in releases {
+        let Some(tool) = Llvm::tool("llvm-profgen", *release) else {
+            skip(&format!("llvm-profgen-{release} is not installed"));
+            continue;
+        };
+        if let Some(theirs) = theirs_of(&tool.to_string_lossy(), &program.path, &[&argument]) {
+            assert!(ours == theirs, "ours:\n{ours}\nof {release}:\n{theirs}");
+        }
     }
 }
 
@@ -105,8 +111,13 @@ fn simulated_programs_have_the_profiles_of_llvm_profgen() {
     for (index, (source, arguments)) in cases.into_iter().enumerate() {
         let output = folder.path().join(format!("program{index}"));
         let program = compiled(&llvm, source, arguments, &output);
-        check(&program, &Simulation::new(index as u64).depth(16));
         check(
+            &[22, 23],
+            &program,
+            &Simulation::new(index as u64).depth(16),
+        );
+        check(
+            &[22, 23],
             &program,
             &Simulation::new(100 + index as u64).depth(32).kernel(true),
         );
@@ -122,7 +133,8 @@ fn simulated_programs_for_aarch64_have_the_profiles_of_llvm_profgen() {
     let output = folder.path().join("a64");
     let arguments = [&a64[..], &["-O2", "-g"]].concat();
     let program = compiled(&llvm, "walked.c", &arguments, &output);
-    check(&program, &Simulation::new(1).depth(32));
+    // The wheels of LLVM 23 know no other target than x86.
+    check(&[22], &program, &Simulation::new(1).depth(32));
 }
 
 fn with_counts(llvm: &Llvm, folder: &Path, more: &[&str]) -> (simulate::Program, Counts) {
@@ -210,7 +222,7 @@ fn split_debug_info_is_read_or_named_as_what_is_missing() {
     let counts = counts_of(&bytes);
     let with_parts = ours(&app, &counts);
     assert!(with_parts.lines().count() > 20, "{with_parts}");
-    check(&program, &Simulation::new(3).depth(16));
+    check(&[22, 23], &program, &Simulation::new(3).depth(16));
     std::fs::remove_file(folder.join("walked.dwo")).expect("clang wrote it");
     let error = ours_with(
         &app,
@@ -236,7 +248,7 @@ fn programs_of_rustc_have_the_profiles_of_llvm_profgen() {
             .arg(source),
     );
     let program = simulate::Program::open(&output);
-    check(&program, &Simulation::new(5).depth(16));
+    check(&[22, 23], &program, &Simulation::new(5).depth(16));
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
         "description": words::what(&diagnosis.what),
         "functions": of_functions.map(|it| it.functions),
         "functions_stated": of_functions.and_then(|it| it.functions_stated),
-        "functions_without_names": of_functions.map(|it| it.nameless),
+        "functions_without_names": of_functions.map(|it| it.remarks.nameless),
         "functions_without_values": of_functions.map(|it| it.without_values),
         "functions_never_called": of_functions.map(|it| it.remarks.never_called),
         "functions_with_hash_0": of_functions.map(|it| it.remarks.zero_hash),

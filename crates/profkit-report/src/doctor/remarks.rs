@@ -21,6 +21,13 @@ pub fn record_remarks(remarks: &Remarks) -> Vec<String> {
             share(remarks.zero_hash_counts),
         ));
     }
+    if remarks.nameless > 0 {
+        list.push(format!(
+            "{} no name, only its hash ({} of all counts): compilers find functions by name. A merge takes the names from any other profile that has them. If this file is not damaged, an object file of the program was built or stripped without its section __llvm_prf_names",
+            numbered(remarks.nameless, "{function has|functions have}"),
+            share(remarks.nameless_counts),
+        ));
+    }
     list
 }
 

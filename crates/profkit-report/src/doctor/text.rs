@@ -230,12 +230,6 @@ fn functions(diagnosis: &Diagnosis) -> String {
         _ if diagnosis.verdict == Verdict::Damaged => format!("{count} can be kept"),
         _ => count,
     };
-    if diagnosis.nameless > 0 {
-        text += &format!(
-            "; {} without names, which a merge with a complete profile of the same program restores",
-            grouped(diagnosis.nameless)
-        );
-    }
     if diagnosis.without_values > 0 {
         text += &format!("; {} without value data", grouped(diagnosis.without_values));
     }

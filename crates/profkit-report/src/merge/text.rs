@@ -1,12 +1,13 @@
 //! The report of a merge as text. It has a line per message, a line about what was written, and tables of numbers that
 //! deserve attention.
 use super::MergeReport;
-use crate::{Cell, Document, Style, grouped, percent, plural, size};
+use crate::{Cell, Console, Document, Look, Style, grouped, percent, plural, size};
 use profkit_data::printable;
 use profkit_merge::report::MipDetails;
-use profkit_merge::report::SharedFunctions;
+use profkit_merge::report::{Mismatches, SharedFunctions};
 use profkit_merge::{Event, Reason, Report, Totals};
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 
 /// The largest number of events per reason in the text. The JSON of `--report` has up to a hundred times as many.
 const LINES_PER_REASON: usize = 10;
@@ -32,6 +33,9 @@ impl MergeReport<'_> {
             if shared.functions * 10 < self.report.totals.functions * 9 {
                 add_shared(&mut document, shared);
             }
+        }
+        if let Some(mismatched) = &self.report.mismatched {
+            add_mismatched(&mut document, mismatched);
         }
         let mip = self.report.mip.as_ref();
         if let Some(mip) = mip.filter(|mip| mip.samples_dropped > 0) {
@@ -64,6 +68,37 @@ impl MergeReport<'_> {
             }
         }
         document
+    }
+
+    /// Writes the whole report as Markdown, for job summaries.
+    pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut document = Document::default();
+        document.title(
+            "profkit merge",
+            if self.errors.is_empty() {
+                "done"
+            } else {
+                "failed"
+            },
+        );
+        document.append(
+            MergeReport {
+                quiet: false,
+                ..*self
+            }
+            .document(),
+        );
+        if let Some(correlation) = self.correlation {
+            document.append(correlation.document());
+        }
+        for error in self.errors {
+            document.line(format_args!("error: {error}"));
+        }
+        let look = Look {
+            markdown: true,
+            ..Look::default()
+        };
+        document.print(&mut Console::text(out, look))
     }
 
     fn add_line(&self, document: &mut Document) {
@@ -217,6 +252,43 @@ fn add_shared(document: &mut Document, shared: &SharedFunctions) {
     document.line(
         "hint: that is right for code that the programs share; --by-build-id DIR keeps the programs apart",
     );
+}
+
+/// Says which inputs contradict each other, and the share of the counts that was left out.
+fn add_mismatched(document: &mut Document, mismatched: &Mismatches) {
+    document.line(format_args!(
+        "warning: {} with {} of all counts {} left out, because {} other records of the same functions:",
+        plural(mismatched.records, "record"),
+        percent(mismatched.counts, mismatched.all_counts),
+        if mismatched.records == 1 { "was" } else { "were" },
+        if mismatched.records == 1 {
+            "it contradicts"
+        } else {
+            "they contradict"
+        },
+    ));
+    let side = |name: &str, inputs: u64| match inputs {
+        0 | 1 => printable(name.as_bytes()).to_string(),
+        _ => {
+            let more = plural(inputs - 1, "more input");
+            format!("{} and {more}", printable(name.as_bytes()))
+        }
+    };
+    for sides in &mismatched.sides {
+        document.line(format_args!(
+            "  {}: kept from {}, left out from {} ({} of all counts)",
+            plural(sides.functions, "function"),
+            side(&sides.kept, sides.kept_inputs),
+            side(&sides.dropped, sides.dropped_inputs),
+            percent(sides.counts, mismatched.all_counts),
+        ));
+    }
+    if mismatched.more_sides > 0 {
+        document.line(format_args!(
+            "  and {}",
+            plural(mismatched.more_sides, "further pair")
+        ));
+    }
 }
 
 /// Adds a line per event. Inputs with events of several reasons come first, each with its lines together; the other

@@ -20,7 +20,8 @@ pub struct RawReadOptions {
     pub values: bool,
     /// Whether to read the intact parts of a damaged file. [`read_record`](InstrSource::read_record) then reports the
     /// damage as errors, and reading continues after each error. Each incomplete section, damaged name, damaged build
-    /// id and loss of value data is reported once.
+    /// id and loss of value data is reported once. A function whose name the file lacks has the text of its hash as its
+    /// name ([`NameRef::from_stand_in`]); without this option it has an empty name, as in LLVM.
     pub salvage: bool,
     /// Whether value data whose TotalSize is 0 are read as empty, as LLVM's reader does. Without this option they are
     /// an error.
@@ -312,9 +313,15 @@ impl<'data> RawReader<'data> {
         match raw.name {
             RawName::Ref(name_ref) => {
                 record.name_ref = name_ref;
-                record
-                    .name
-                    .extend_from_slice(self.symbols.get(name_ref).unwrap_or_default());
+                match self.symbols.get(name_ref) {
+                    Some(name) => record.name.extend_from_slice(name),
+                    None if self.options.salvage => {
+                        record
+                            .name
+                            .extend_from_slice(name_ref.to_string().as_bytes());
+                    }
+                    None => {}
+                }
             }
             RawName::Pointer { .. } => {
                 let name = profile.pointed_name(raw)?;

@@ -50,6 +50,11 @@ impl<'data> Lexer<'data> {
         self.position
     }
 
+    /// The whole text.
+    pub(super) fn text(&self) -> &'data [u8] {
+        self.data
+    }
+
     pub(super) fn seek(&mut self, position: usize) {
         self.position = position;
     }

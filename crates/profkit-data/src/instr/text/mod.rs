@@ -13,6 +13,7 @@
 //! ```
 //!
 //! [docs/formats/text.md]: https://github.com/profkit/profkit/blob/main/docs/formats/text.md
+mod ahead;
 mod lexer;
 mod reader;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Reads text profiles (LLVM's `TextInstrProfReader` in `InstrProfReader.cpp`).
 use super::EXTERNAL_SYMBOL;
+use super::ahead::Ahead;
 use super::lexer::{Decimal, Lexer, integer, prefixed_integer};
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::{InstrKind, InstrSource, Record, TemporalTrace, TemporalTraces, ValueEntry};
@@ -23,6 +24,8 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug)]
 pub struct TextReader<'data> {
     lexer: Lexer<'data>,
+    /// Records before the position of the lexer that were not asked for yet.
+    ahead: Ahead<'data>,
     kind: InstrKind,
     traces: TemporalTraces,
     symbols: SymbolTable,
@@ -44,6 +47,7 @@ impl<'data> TextReader<'data> {
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         let mut reader = TextReader {
             lexer: Lexer::new(data),
+            ahead: Ahead::default(),
             kind: InstrKind::UNKNOWN,
             traces: TemporalTraces::default(),
             symbols: SymbolTable::new(),
@@ -54,6 +58,13 @@ impl<'data> TextReader<'data> {
         };
         reader.read_header()?;
         Ok(reader)
+    }
+
+    /// Reads no record ahead.
+    #[cfg(test)]
+    pub(super) fn one_by_one(mut self) -> Self {
+        self.ahead.most = 0;
+        self
     }
 
     /// The temporal traces, which the text has after its header lines.
@@ -211,12 +222,34 @@ impl<'data> TextReader<'data> {
                 }
             }
         }
+        self.read_after_counters(record)
+    }
+
+    fn read_after_counters(&mut self, record: &mut Record) -> Result<()> {
         if let Some([b'$', number @ ..]) = self.lexer.peek()
             && !self.is_name_with_dollar(number)
         {
             self.read_bitmap(record, number)?;
         }
         self.read_values(record)
+    }
+
+    /// Takes the next record of those that were read ahead; `None` if there is none. Returns the offset of its first
+    /// line.
+    #[inline]
+    fn take_ahead(&mut self, record: &mut Record) -> Option<(usize, Result<()>)> {
+        let (plain, counts) = self.ahead.next()?;
+        record.name.extend_from_slice(plain.name);
+        record.name_ref = plain.name_ref;
+        record.func_hash = FuncHash(plain.func_hash);
+        record.counts.extend_from_slice(counts);
+        let rest = if plain.goes_on {
+            let rest = self.read_after_counters(record);
+            rest.map_err(|error| error.within(Structure::RecordOf(quote(plain.name))))
+        } else {
+            Ok(())
+        };
+        Some((plain.start, rest))
     }
 
     /// Whether a line that begins with `$` is the name of the next record and not the start of a bitmap. `rest` is the
@@ -504,12 +537,24 @@ impl InstrSource for TextReader<'_> {
 
     fn read_record(&mut self, record: &mut Record) -> Result<bool> {
         record.clear();
-        let start = self.lexer.position();
-        if self.ended || self.lexer.remaining() == 0 {
-            self.ended = true;
-            return Ok(false);
+        let mut taken = self.take_ahead(record);
+        if taken.is_none() {
+            let start = self.lexer.position();
+            if self.ended || self.lexer.remaining() == 0 {
+                self.ended = true;
+                return Ok(false);
+            }
+            self.ahead.fill(&mut self.lexer);
+            taken = self.take_ahead(record);
+            self.is_profile |= taken.is_some();
+            if taken.is_none() {
+                taken = Some((start, self.read_body(record)));
+            }
         }
-        match self.read_body(record) {
+        let Some((start, read)) = taken else {
+            return Ok(false);
+        };
+        match read {
             Ok(()) => Ok(true),
             Err(error) => {
                 self.resume_after(start);

@@ -5,10 +5,13 @@ use crate::instr::{InstrKind, InstrProfile, InstrSource, Record, TableBuilder};
 use proptest::prelude::*;
 
 fn read(text: &[u8]) -> (Vec<Record>, Vec<Error>) {
-    let mut reader = match TextReader::parse(text) {
-        Ok(reader) => reader,
-        Err(error) => return (Vec::new(), vec![error]),
-    };
+    match TextReader::parse(text) {
+        Ok(reader) => read_all(reader),
+        Err(error) => (Vec::new(), vec![error]),
+    }
+}
+
+fn read_all(mut reader: TextReader<'_>) -> (Vec<Record>, Vec<Error>) {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
     for read in reader.records() {
         match read {
@@ -358,6 +361,58 @@ fn record() -> impl Strategy<Value = Record> {
         })
 }
 
+/// A record, mostly a sound one, with what may stand between records and lines.
+fn block() -> impl Strategy<Value = String> {
+    let between =
+        || prop_oneof![8 => Just(""), 1 => Just("\n"), 1 => Just("# comment\n"), 1 => Just("\r\n")];
+    let number = || {
+        prop_oneof![
+            6 => (0u64..2000).prop_map(|number| number.to_string()),
+            2 => any::<u64>().prop_map(|number| number.to_string()),
+            1 => prop::sample::select(vec!["010", "0x1f", "18446744073709551616", "-1", "", "7:8"]).prop_map(String::from),
+        ]
+    };
+    let name = prop::sample::select(vec![
+        "f",
+        "g",
+        "a_longer_name_that_takes_more_than_one_block_of_sixty_four_bytes_in_all",
+        "$s4main",
+        "12ab",
+        "f:3",
+        "7",
+    ]);
+    let after = prop::sample::select(vec![
+        "",
+        "",
+        "",
+        "\n",
+        "\n\n",
+        "$2\n0x1\n2\n",
+        "1\n0\n1\n1\nf:3\n",
+        "1\n1\n2\n0\n1\n16:9\n",
+    ]);
+    let counts = prop::collection::vec((between(), number()), 0..20);
+    (
+        name,
+        between(),
+        number(),
+        between(),
+        counts,
+        -1i64..9,
+        after,
+    )
+        .prop_map(|(name, first, hash, second, counts, off, after)| {
+            let stated = counts.len() as i64 + i64::from(off < 0) - i64::from(off == 8);
+            let mut text = format!("{name}\n{first}{hash}\n{second}{stated}\n");
+            for (before, count) in counts {
+                text.push_str(before);
+                text.push_str(&count);
+                text.push('\n');
+            }
+            text + after
+        })
+}
+
 proptest! {
     #[test]
     fn what_is_written_reads_back(records in prop::collection::btree_map((name(), any::<u64>()), record(), 0..6), cr in any::<bool>()) {
@@ -384,6 +439,23 @@ proptest! {
             text = text.replace('\n', "\r\n");
         }
         prop_assert_eq!(whole(text.as_bytes()), records);
+    }
+
+    #[test]
+    fn records_that_are_read_ahead_are_those_that_are_read_one_by_one(
+        blocks in prop::collection::vec(block(), 0..12),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), "[:$#a0-9\r\n\\x00]"), 0..4),
+    ) {
+        let mut text = blocks.concat().into_bytes();
+        for (place, byte) in damage {
+            if !text.is_empty() {
+                *place.get_mut(&mut text) = byte.as_bytes()[0];
+            }
+        }
+        if let Ok(reader) = TextReader::parse(&text) {
+            let one_by_one = reader.clone().one_by_one();
+            prop_assert_eq!(read_all(reader), read_all(one_by_one));
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn run(parsed: &Parsed, inputs: &InputList, session: &Session<'_>) -> Result
     }
     let options = MergeOptions::new()
         .policy(Policy::Llvm)
-        .read_as(Some(merge::RELEASE))
+        .read_as(Some(session.release()))
         .threads(NonZeroUsize::new(1));
     let mut outcome = merge_instr(inputs, &options).map_err(|error| merge::merge_fault(&error))?;
     let about_file = |event: &&profkit_merge::Event| event.function.is_none();

@@ -30,7 +30,10 @@ fn a_file_cut_in_its_names_keeps_counters_and_hashes() {
     names, at offset 0x198: the file ends within a section: found 10 bytes left, expected 27 bytes
     BadHeader: -
     ");
-    assert_eq!(names(&records), ["main", "", ""]);
+    assert_eq!(
+        names(&records),
+        ["main", "0x11589a086a2abf99", "0xa41c63e27961742b"]
+    );
     for (record, whole) in records.iter().zip(&whole) {
         assert_eq!(
             (record.name_ref, record.func_hash),
@@ -123,7 +126,10 @@ fn damaged_names_keep_the_records() {
     file[second_chunk] = 200;
     file[second_chunk + 1] = 200;
     let (records, errors) = salvage(&file);
-    assert_eq!(names(&records), ["main", "", ""]);
+    assert_eq!(
+        names(&records),
+        ["main", "0x11589a086a2abf99", "0xa41c63e27961742b"]
+    );
     assert_eq!(records.len(), 3);
     assert_eq!(errors.len(), 1);
 }

@@ -17,6 +17,7 @@ use profkit_data::{ErrorKind, Result, share};
 use profkit_merge::{MergeError, RunOptions};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
 use std::fmt;
 
 /// The share of all samples, in millionths, that hot lines have together.
@@ -315,6 +316,19 @@ impl FunctionDifference {
     }
 }
 
+impl FunctionDifference {
+    /// Whether the function lowers the overlap, or only one profile has it.
+    pub(super) fn is_listed(&self) -> bool {
+        self.loss > 0.0 || self.base_share.is_some() != self.test_share.is_some()
+    }
+
+    /// The order of a list: by falling loss, then by name.
+    pub(super) fn order(&self, other: &Self) -> Ordering {
+        let by_loss = other.loss.total_cmp(&self.loss);
+        by_loss.then_with(|| self.name.cmp(&other.name))
+    }
+}
+
 impl PairOverlap {
     /// Compares two profiles. `functions` is the number of functions to list.
     ///
@@ -333,7 +347,7 @@ impl PairOverlap {
                     return Err(CannotCompare::Families(base.family(), test.family()));
                 };
                 check_kinds(base.kind(), test.kind(), &[InstrKind::IR])?;
-                of_instr(&base, &test, detail)
+                of_instr(&base, &test, functions)
             }
             (Content::Heap(base), Content::Heap(test)) => of_heap(base, test, detail),
             (Content::Mip(base), Content::Mip(test)) => of_mip(base, test, detail),
@@ -354,12 +368,8 @@ impl PairOverlap {
             _ => return Err(CannotCompare::Families(base.family(), test.family())),
         };
         let rows = &mut pair.functions;
-        rows.retain(|row| row.loss > 0.0 || row.base_share.is_some() != row.test_share.is_some());
-        rows.sort_by(|one, two| {
-            two.loss
-                .total_cmp(&one.loss)
-                .then_with(|| one.name.cmp(&two.name))
-        });
+        rows.retain(FunctionDifference::is_listed);
+        rows.sort_by(FunctionDifference::order);
         rows.truncate(functions);
         Ok(pair)
     }

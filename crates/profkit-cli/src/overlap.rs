@@ -8,7 +8,9 @@ use clap::Args;
 use profkit_analysis::heap::FrameRule;
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_data::detect::{FileKind, detect};
+use profkit_data::instr::indexed::ReleaseBytes;
 use profkit_data::path_text;
+use profkit_merge::Threads;
 use profkit_merge::files::Input;
 use profkit_report::overlap::OverlapReport;
 use std::path::PathBuf;
@@ -90,9 +92,17 @@ fn compare(args: &OverlapArgs) -> exit::Result {
         true => FrameRule::All,
         false => FrameRule::Compiler,
     };
-    let bytes = inputs.iter().filter(|input| !symbolised(input));
-    let bytes: Vec<&[u8]> = bytes.map(|input| input.bytes()).collect();
-    let mut read = ComparedProfile::open_all(&bytes).into_iter();
+    let rest = inputs.iter().filter(|input| !symbolised(input));
+    let release: Vec<_> = rest
+        .map(|&input| (input, |bytes| input.release_range(bytes)))
+        .collect();
+    let open =
+        |(input, release)| ComparedProfile::open_in_place(Input::bytes(input), Some(release));
+    let rest: Vec<_> = release
+        .iter()
+        .map(|(input, release)| (*input, release as &ReleaseBytes<'_>))
+        .collect();
+    let mut read = Threads::default().map(rest, open).into_iter();
     let mut profiles = Vec::new();
     for input in inputs {
         let profile = if symbolised(input) {

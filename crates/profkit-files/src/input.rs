@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -159,12 +159,9 @@ impl Input {
 }
 
 impl Input {
-    /// Gives back the memory of a range of [`bytes`](Self::bytes), as [`release`](Self::release) does.
-    pub fn release_range(&self, range: std::ops::Range<u64>) {
-        let bound = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
-        if let Some(bytes) = self.bytes().get(bound(range.start)..bound(range.end)) {
-            self.release(bytes);
-        }
+    /// As [`release`](Self::release), for bytes that are counted from the start of the file.
+    pub fn release_range(&self, bytes: Range<u64>) {
+        self.data.release(bytes);
     }
 }
 

@@ -1,34 +1,15 @@
 //! The form of the errors and warnings of LLVM's tools.
 use crate::{Io, LLVM_22, LLVM_VERSION, STDIN};
-use memmap2::Mmap;
 use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, path_from_bytes};
-use profkit_merge::files::{read_stored, system_text};
-use profkit_merge::{LlvmCode, LlvmFault};
+use profkit_merge::files::{open_stored, system_text};
+use profkit_merge::{InputData, LlvmCode, LlvmFault};
 use std::cell::{RefCell, RefMut};
 use std::io::{self, Read, Write};
 
 const ERROR: (&str, &str) = ("error: ", "31");
 const WARNING: (&str, &str) = ("warning: ", "35");
 const NOTE: (&str, &str) = ("note: ", "36");
-
-/// The bytes of a file.
-#[derive(Debug)]
-pub enum FileBytes {
-    /// The bytes were read into memory.
-    Read(Vec<u8>),
-    /// The file is mapped into memory.
-    Mapped(Mmap),
-}
-
-impl AsRef<[u8]> for FileBytes {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            FileBytes::Read(bytes) => bytes,
-            FileBytes::Mapped(map) => map,
-        }
-    }
-}
 
 /// An error that stops the tool with exit code 1. It consists of the name of a file, a message and an optional note.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,18 +166,16 @@ impl<'io> Session<'io> {
     }
 
     /// Reads a whole file; `-` is standard input.
-    pub fn read(&self, name: &[u8]) -> Result<FileBytes, Fault> {
+    pub fn read(&self, name: &[u8]) -> Result<InputData<'static>, Fault> {
         self.read_as(name, name)
     }
 
     /// Reads a whole file. An error is reported with `whence` in place of the file's name.
-    pub fn read_as(&self, name: &[u8], whence: &[u8]) -> Result<FileBytes, Fault> {
+    pub fn read_as(&self, name: &[u8], whence: &[u8]) -> Result<InputData<'static>, Fault> {
         let read = if name == STDIN {
-            self.read_stdin().map(FileBytes::Read)
+            self.read_stdin().map(InputData::Buffer)
         } else {
-            let mut buffer = Vec::new();
-            let read = read_stored(&path_from_bytes(name), &mut buffer);
-            read.map(|map| map.map_or(FileBytes::Read(buffer), FileBytes::Mapped))
+            open_stored(&path_from_bytes(name), &mut Vec::new())
         };
         read.map_err(|error| Fault::io(whence, &error))
     }

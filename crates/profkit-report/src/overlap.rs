@@ -105,7 +105,7 @@ impl FunctionRow {
 const ROUNDING: f64 = 1e-6;
 
 /// A profile with the name of its file.
-pub type Named<'p> = (&'p str, &'p ComparedProfile);
+pub type Named<'p> = (&'p str, &'p ComparedProfile<'p>);
 
 impl OverlapReport {
     /// Compares each pair and lists `top` functions of each; fails with the first pair that cannot be compared.

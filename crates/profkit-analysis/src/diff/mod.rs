@@ -203,8 +203,8 @@ impl ProfileDiff {
     /// # Errors
     /// If the profiles are not of one kind, or are heap profiles.
     pub fn of(
-        old: &ComparedProfile,
-        new: &ComparedProfile,
+        old: &ComparedProfile<'_>,
+        new: &ComparedProfile<'_>,
         options: &DiffOptions,
     ) -> Result<Self, CannotCompare> {
         match (&old.content, &new.content) {

@@ -23,7 +23,7 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
 
 /// Makes an instrumentation profile of the functions. The first two counts of a function are also the counts of two
 /// call targets.
-fn instr(functions: &[Drawn], factor: u64) -> ComparedProfile {
+fn instr(functions: &[Drawn], factor: u64) -> ComparedProfile<'static> {
     let mut text = ":ir\n".to_owned();
     for (name, hash, counts) in functions {
         let counts: Vec<u64> = counts.iter().map(|count| count * factor).collect();
@@ -37,7 +37,7 @@ fn instr(functions: &[Drawn], factor: u64) -> ComparedProfile {
 }
 
 /// Makes a sample profile of the functions. Every second function is inlined into the function before it.
-fn samples(functions: &[Drawn], factor: u64) -> ComparedProfile {
+fn samples(functions: &[Drawn], factor: u64) -> ComparedProfile<'static> {
     let mut text = "start:1:0\n 1: 1\n".replace('1', &factor.to_string());
     text = text.replacen(&format!(" {factor}:"), " 1:", 1);
     for (index, (name, place, counts)) in functions.iter().enumerate() {
@@ -64,7 +64,7 @@ fn samples(functions: &[Drawn], factor: u64) -> ComparedProfile {
 
 /// Makes a MIP profile of the functions. The first count of a function is its ordinal; the function was called if this
 /// count is odd.
-fn mip(functions: &[Drawn]) -> ComparedProfile {
+fn mip(functions: &[Drawn]) -> ComparedProfile<'static> {
     let function = |(name, signature, counts): &Drawn| Function {
         name: format!("f{name}").into(),
         signature: u32::from(*signature),
@@ -90,7 +90,7 @@ fn mip(functions: &[Drawn]) -> ComparedProfile {
     }
 }
 
-fn of(old: &ComparedProfile, new: &ComparedProfile) -> ProfileDiff {
+fn of(old: &ComparedProfile<'_>, new: &ComparedProfile<'_>) -> ProfileDiff {
     ProfileDiff::of(old, new, &DiffOptions::default()).unwrap()
 }
 
@@ -123,7 +123,7 @@ fn turned(mut function: FunctionChange) -> FunctionChange {
     function
 }
 
-fn check(old: &ComparedProfile, new: &ComparedProfile) {
+fn check(old: &ComparedProfile<'_>, new: &ComparedProfile<'_>) {
     let (there, back) = (of(old, new), of(new, old));
     assert_eq!(there.moved.is_some(), back.moved.is_some());
     let moved = [&there, &back].map(|diff| diff.moved.unwrap_or(0.0));

@@ -1,14 +1,12 @@
 //! Compares profiles of any family, two at a time.
+use super::instr::{Figures, IndexedSide, Side, of_instr};
 use crate::any::AnyProfile;
 use crate::diff::instr::check_kinds;
 use crate::faults::Faults;
 use crate::heap::{FrameRule, HeapProfile, NoBinaries, is_heap_alone, load_heap};
-use profkit_abi::value_kind;
 use profkit_data::detect::{Family, FileKind, detect};
-use profkit_data::instr::overlap::{
-    CountSums, InstrIndex, InstrOverlap, Stage, TestRecord, Verdict, records,
-};
-use profkit_data::instr::{InstrKind, InstrProfile, RecordRef};
+use profkit_data::instr::indexed::ReleaseBytes;
+use profkit_data::instr::{InstrKind, InstrProfile};
 use profkit_data::memprof::{Field, Frame};
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::overlap::{
@@ -19,6 +17,7 @@ use profkit_data::{ErrorKind, Result, share};
 use profkit_merge::{MergeError, RunOptions};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
 use std::fmt;
 
 /// The share of all samples, in millionths, that hot lines have together.
@@ -26,15 +25,17 @@ const HOT_CUTOFF: u64 = 990_000;
 
 /// A profile of any family, read completely so that it can be compared.
 #[derive(Debug)]
-pub struct ComparedProfile {
-    pub(crate) content: Content,
+pub struct ComparedProfile<'d> {
+    pub(crate) content: Content<'d>,
     /// The errors of the file. Its sound parts are compared nevertheless.
     pub damage: Faults,
 }
 
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum Content<'d> {
     Instr(InstrProfile),
+    /// An instrumentation profile that is read in its file.
+    Indexed(Box<IndexedSide<'d>>),
     Sample {
         profile: SampleProfile,
         /// The smallest number of samples that makes a line hot.
@@ -44,7 +45,7 @@ pub(crate) enum Content {
     Mip(MipProfile),
 }
 
-impl ComparedProfile {
+impl<'d> ComparedProfile<'d> {
     /// Reads a profile. The content of the file decides its family.
     ///
     /// # Errors
@@ -89,6 +90,22 @@ impl ComparedProfile {
         Ok(ComparedProfile { content, damage })
     }
 
+    /// Opens a profile as [`open`](Self::open) does, but for [`PairOverlap`] alone: an indexed profile is then not in memory,
+    /// but read in its file whenever it is compared. `release` is called with bytes that were read, so that it can give
+    /// mapped memory back to the system.
+    ///
+    /// # Errors
+    /// The same as [`open`](Self::open).
+    pub fn open_in_place(data: &'d [u8], release: Option<&'d ReleaseBytes<'d>>) -> Result<Self> {
+        match IndexedSide::open(data, release) {
+            Some(side) => Ok(ComparedProfile {
+                content: Content::Indexed(Box::new(side)),
+                damage: Faults::default(),
+            }),
+            None => Self::open(data),
+        }
+    }
+
     /// Takes a heap profile whose frames have functions, such as one that binaries have symbolised.
     pub fn of_heap(heap: HeapProfile) -> Self {
         ComparedProfile {
@@ -122,7 +139,7 @@ impl ComparedProfile {
     /// The family of the profile.
     pub fn family(&self) -> Family {
         match &self.content {
-            Content::Instr(_) => Family::Instr,
+            Content::Instr(_) | Content::Indexed(_) => Family::Instr,
             Content::Sample { .. } => Family::Sample,
             Content::Heap(_) => Family::MemProf,
             Content::Mip(_) => Family::Mip,
@@ -132,17 +149,25 @@ impl ComparedProfile {
     /// Returns the kind of the profile as text, with the kind of its instrumentation if that is known; for example `IR
     /// instrumentation profile`.
     pub fn describe(&self) -> String {
-        match &self.content {
-            Content::Instr(profile) if !profile.kind.is_unknown() => {
-                format!("{} {}", profile.kind, self.family().profile())
-            }
+        match self.kind() {
+            Some(kind) if !kind.is_unknown() => format!("{kind} {}", self.family().profile()),
             _ => self.family().profile().to_owned(),
+        }
+    }
+
+    /// The kind of an instrumentation profile.
+    fn kind(&self) -> Option<InstrKind> {
+        match &self.content {
+            Content::Instr(profile) => Some(profile.kind),
+            Content::Indexed(side) => Some(side.kind()),
+            _ => None,
         }
     }
 
     /// Whether the file of an instrumentation profile also contains a heap profile.
     pub fn has_heap(&self) -> bool {
-        matches!(&self.content, Content::Instr(profile) if profile.kind.contains(InstrKind::MEMPROF))
+        self.kind()
+            .is_some_and(|kind| kind.contains(InstrKind::MEMPROF))
     }
 
     /// Whether the profile counts pseudo probes instead of lines.
@@ -153,13 +178,8 @@ impl ComparedProfile {
     /// The size of the profile: the number of its functions, and the sum of its counts.
     pub fn size(&self) -> ProfileSize {
         match &self.content {
-            Content::Instr(profile) => ProfileSize {
-                functions: records(profile).count() as u64,
-                total: records(profile)
-                    .filter(|(_, record)| !record.is_pseudo())
-                    .flat_map(|(_, record)| record.counts)
-                    .fold(0, |sum: u128, &count| sum.saturating_add(count.into())),
-            },
+            Content::Instr(profile) => Figures::of_profile(profile).size,
+            Content::Indexed(side) => side.figures.size,
             Content::Sample { profile, threshold } => ProfileSize {
                 functions: profile.functions().len() as u64,
                 total: OverlapSide::new(profile, *threshold).samples().into(),
@@ -284,7 +304,7 @@ pub struct FunctionDifference {
 }
 
 impl FunctionDifference {
-    fn new(name: Vec<u8>, base: Option<f64>, test: Option<f64>, common: f64) -> Self {
+    pub(super) fn new(name: Vec<u8>, base: Option<f64>, test: Option<f64>, common: f64) -> Self {
         let mean = base.unwrap_or(0.0).midpoint(test.unwrap_or(0.0));
         FunctionDifference {
             name,
@@ -296,21 +316,38 @@ impl FunctionDifference {
     }
 }
 
+impl FunctionDifference {
+    /// Whether the function lowers the overlap, or only one profile has it.
+    pub(super) fn is_listed(&self) -> bool {
+        self.loss > 0.0 || self.base_share.is_some() != self.test_share.is_some()
+    }
+
+    /// The order of a list: by falling loss, then by name.
+    pub(super) fn order(&self, other: &Self) -> Ordering {
+        let by_loss = other.loss.total_cmp(&self.loss);
+        by_loss.then_with(|| self.name.cmp(&other.name))
+    }
+}
+
 impl PairOverlap {
     /// Compares two profiles. `functions` is the number of functions to list.
     ///
     /// # Errors
     /// If the profiles are not of one family.
     pub fn of(
-        base: &ComparedProfile,
-        test: &ComparedProfile,
+        base: &ComparedProfile<'_>,
+        test: &ComparedProfile<'_>,
         functions: usize,
     ) -> std::result::Result<Self, CannotCompare> {
         let detail = functions > 0;
         let mut pair = match (&base.content, &test.content) {
-            (Content::Instr(base), Content::Instr(test)) => {
-                check_kinds(base.kind, test.kind, &[InstrKind::IR])?;
-                of_instr(base, test, detail)
+            (Content::Instr(_) | Content::Indexed(_), Content::Instr(_) | Content::Indexed(_)) => {
+                let sides = (Side::of(&base.content), Side::of(&test.content));
+                let (Some(base), Some(test)) = sides else {
+                    return Err(CannotCompare::Families(base.family(), test.family()));
+                };
+                check_kinds(base.kind(), test.kind(), &[InstrKind::IR])?;
+                of_instr(&base, &test, functions)
             }
             (Content::Heap(base), Content::Heap(test)) => of_heap(base, test, detail),
             (Content::Mip(base), Content::Mip(test)) => of_mip(base, test, detail),
@@ -331,130 +368,16 @@ impl PairOverlap {
             _ => return Err(CannotCompare::Families(base.family(), test.family())),
         };
         let rows = &mut pair.functions;
-        rows.retain(|row| row.loss > 0.0 || row.base_share.is_some() != row.test_share.is_some());
-        rows.sort_by(|one, two| {
-            two.loss
-                .total_cmp(&one.loss)
-                .then_with(|| one.name.cmp(&two.name))
-        });
+        rows.retain(FunctionDifference::is_listed);
+        rows.sort_by(FunctionDifference::order);
         rows.truncate(functions);
         Ok(pair)
     }
 }
 
 /// The part that `sum` has in `whole`, from 0 to 1; 0 if `whole` is 0.
-fn part(sum: f64, whole: f64) -> f64 {
+pub(super) fn part(sum: f64, whole: f64) -> f64 {
     if whole < 1.0 { 0.0 } else { sum / whole }
-}
-
-/// The stage of instrumentation to compare: the second, context-sensitive stage if both profiles have functions of that
-/// stage only, otherwise the first stage.
-fn stage_of(base: &InstrProfile, test: &InstrProfile) -> Stage {
-    let only_second = |profile: &InstrProfile| {
-        let mut all = records(profile).peekable();
-        let second = |record: RecordRef<'_>| {
-            Stage::ContextSensitive.includes(profile.kind, record.func_hash)
-        };
-        all.peek().is_some() && all.all(|(_, record)| second(record))
-    };
-    if [base, test].into_iter().all(only_second) {
-        Stage::ContextSensitive
-    } else {
-        Stage::Plain
-    }
-}
-
-fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverlap {
-    let stage = stage_of(base, test);
-    let sums = |profile| CountSums::of_profile(profile, stage);
-    let mut overlap = InstrOverlap::new(sums(base), sums(test));
-    let (in_base, in_test) = (InstrIndex::new(base), InstrIndex::new(test));
-    let mut pair = PairOverlap::default();
-    let mut mismatched = (None, 0.0);
-    for (function, record) in records(test) {
-        if !stage.includes(test.kind, record.func_hash) {
-            continue;
-        }
-        let tested = TestRecord {
-            name: function.name_ref(),
-            func_hash: record.func_hash,
-            counts: record.counts,
-            values: record.values,
-        };
-        let before = overlap.common.counts;
-        let verdict = overlap.add(&in_base, &tested, detail);
-        if !detail {
-            continue;
-        }
-        let name = function.name().to_vec();
-        let share = |sums: &CountSums| Some(part(sums.counts, overlap.test.counts));
-        let row = match &verdict {
-            Verdict::Unique(sums) => FunctionDifference::new(name, None, share(sums), 0.0),
-            Verdict::Mismatched(sums) => {
-                // A function may have several records, which follow each other in the second profile. Its counts in the
-                // first profile are added up only once, at the first of these records.
-                if mismatched.0 != Some(tested.name) {
-                    let records = in_base.function(tested.name).into_iter();
-                    let sums_of = |record: RecordRef<'_>| {
-                        CountSums::of_function(record.counts, record.values).counts
-                    };
-                    let there: f64 = records.flat_map(|it| it.records()).map(sums_of).sum();
-                    mismatched = (Some(tested.name), there);
-                }
-                let there = Some(part(mismatched.1, overlap.base.counts));
-                FunctionDifference::new(name, there, share(sums), 0.0)
-            }
-            Verdict::Common(Some(inner)) => {
-                let base = Some(part(inner.base.counts, overlap.base.counts));
-                let common = overlap.common.counts - before;
-                let row = FunctionDifference::new(name, base, share(&inner.test), common);
-                FunctionDifference {
-                    inner: Some(inner.common.counts),
-                    ..row
-                }
-            }
-            Verdict::Idle | Verdict::Common(None) => continue,
-        };
-        pair.functions.push(row);
-    }
-    for (function, record) in records(base) {
-        let here = stage.includes(base.kind, record.func_hash);
-        if !here || in_test.function(function.name_ref()).is_some() {
-            continue;
-        }
-        let sums = CountSums::of_function(record.counts, record.values);
-        let there = part(sums.counts, overlap.base.counts);
-        pair.base_only += 1;
-        pair.base_only_share += there;
-        if detail {
-            let name = function.name().to_vec();
-            pair.functions
-                .push(FunctionDifference::new(name, Some(there), None, 0.0));
-        }
-    }
-    let is_zero = overlap.base.is_zero() || overlap.test.is_zero();
-    pair.overlap = (!is_zero).then_some(overlap.common.counts);
-    pair.common = overlap.common.entries;
-    (pair.mismatched, pair.mismatched_share) =
-        (overlap.mismatched.entries, overlap.mismatched.counts);
-    (pair.test_only, pair.test_only_share) = (overlap.unique.entries, overlap.unique.counts);
-    const KINDS: [&str; value_kind::COUNT] = [
-        "call targets",
-        "sizes of memory operations",
-        "virtual tables",
-    ];
-    let values = overlap.base.values.into_iter().zip(overlap.test.values);
-    for ((name, (base, test)), share) in KINDS.into_iter().zip(values).zip(overlap.common.values) {
-        if base >= 1.0 && test >= 1.0 {
-            pair.details.push((name, share));
-        }
-    }
-    let later = InstrOverlap::of_profiles(base, test, Stage::ContextSensitive);
-    if base.kind.is_ir() && test.kind.is_ir() && !later.base.is_zero() && !later.test.is_zero() {
-        pair.details
-            .push(("context-sensitive counters", later.common.counts));
-    }
-    pair
 }
 
 fn of_samples(
@@ -523,7 +446,7 @@ fn has_only_hashes(profile: &SampleProfile) -> bool {
     !profile.names.is_empty() && names.all(|name| matches!(name, SampleName::Guid(_)))
 }
 
-impl ComparedProfile {
+impl<'d> ComparedProfile<'d> {
     /// Whether the profile has only the hashes of function names, and no names.
     pub fn has_only_hashes(&self) -> bool {
         match &self.content {

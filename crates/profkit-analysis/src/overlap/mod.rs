@@ -6,6 +6,7 @@
 //! | sample profiles | [`SampleOverlap`], by LLVM's rules |
 //! | any two of one family, heap and MIP profiles too | [`PairOverlap`] |
 mod compare;
+mod instr;
 
 pub(crate) use compare::Content;
 pub use compare::{CannotCompare, ComparedProfile, FunctionDifference, PairOverlap, ProfileSize};

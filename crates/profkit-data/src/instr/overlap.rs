@@ -86,11 +86,16 @@ impl CountSums {
     pub fn of_profile(profile: &InstrProfile, stage: Stage) -> Self {
         let mut sums = CountSums::default();
         for (_, record) in records(profile) {
-            if stage.includes(profile.kind, record.func_hash) {
-                sums.add_function(record.counts, record.values);
-            }
+            sums.add_ref(profile.kind, &record, stage);
         }
         sums
+    }
+
+    /// As [`add`](Self::add), for a record of a table.
+    pub fn add_ref(&mut self, kind: InstrKind, record: &RecordRef<'_>, stage: Stage) {
+        if stage.includes(kind, record.func_hash) {
+            self.add_function(record.counts, record.values);
+        }
     }
 
     fn add_function(&mut self, counts: &[u64], values: Option<&ValueData>) {
@@ -168,6 +173,34 @@ impl<'p> InstrIndex<'p> {
     }
 }
 
+/// Finds the functions of the first profile.
+pub trait FunctionLookup {
+    /// Whether the profile has a function of this name.
+    fn has(&mut self, name: NameRef) -> bool;
+
+    /// The first record of the function of this name with this function hash.
+    fn record(&mut self, name: NameRef, func_hash: FuncHash) -> Option<RecordRef<'_>>;
+
+    /// The sum of the counters of all records of the function of this name.
+    fn counts(&mut self, name: NameRef) -> f64;
+}
+
+impl FunctionLookup for &InstrIndex<'_> {
+    fn has(&mut self, name: NameRef) -> bool {
+        self.function(name).is_some()
+    }
+
+    fn record(&mut self, name: NameRef, func_hash: FuncHash) -> Option<RecordRef<'_>> {
+        InstrIndex::record(self, self.function(name)?, func_hash)
+    }
+
+    fn counts(&mut self, name: NameRef) -> f64 {
+        let records = self.function(name).into_iter().flat_map(|it| it.records());
+        let sums = records.map(|record| CountSums::of_function(record.counts, record.values));
+        sums.map(|sums| sums.counts).sum()
+    }
+}
+
 /// A function record of the second profile, which is compared with the first profile.
 #[derive(Clone, Copy, Debug)]
 pub struct TestRecord<'r> {
@@ -182,6 +215,16 @@ pub struct TestRecord<'r> {
 }
 
 impl<'r> TestRecord<'r> {
+    /// Makes a record to compare from a record of the function of this name.
+    pub fn of(name: NameRef, record: &RecordRef<'r>) -> Self {
+        TestRecord {
+            name,
+            func_hash: record.func_hash,
+            counts: record.counts,
+            values: record.values,
+        }
+    }
+
     /// Makes a record to compare from a record that a reader returned.
     pub fn record(record: &'r Record) -> Self {
         TestRecord {
@@ -275,7 +318,7 @@ impl InstrOverlap {
                     counts: record.counts,
                     values: record.values,
                 };
-                overlap.add(&index, &tested, false);
+                overlap.add(&mut &index, &tested, false);
             }
         }
         overlap
@@ -283,17 +326,22 @@ impl InstrOverlap {
 
     /// Compares a function record of the second profile with the first profile, and adds the result. If `detail` is
     /// true, the function is also compared alone.
-    pub fn add(&mut self, base: &InstrIndex<'_>, record: &TestRecord<'_>, detail: bool) -> Verdict {
+    pub fn add(
+        &mut self,
+        base: &mut dyn FunctionLookup,
+        record: &TestRecord<'_>,
+        detail: bool,
+    ) -> Verdict {
         let sums = CountSums::of_function(record.counts, record.values);
-        let Some(function) = base.function(record.name) else {
+        if !base.has(record.name) {
             self.unique.add_function(&sums, &self.test);
             return Verdict::Unique(sums);
-        };
+        }
         if sums.is_zero() {
             self.common.entries += 1;
             return Verdict::Idle;
         }
-        let twin = base.record(function, record.func_hash);
+        let twin = base.record(record.name, record.func_hash);
         let Some(twin) = twin.filter(|twin| same_sites(twin, record)) else {
             self.mismatched.add_function(&sums, &self.test);
             return Verdict::Mismatched(sums);

@@ -1,3 +1,4 @@
+use super::RecordRef;
 use crate::ids::{FuncHash, NameRef};
 use profkit_abi::value_kind;
 
@@ -35,6 +36,18 @@ impl Record {
         self.bitmap.clear();
         self.uniformity.clear();
         self.values.clear();
+    }
+
+    /// The record as one of a table. `order` is its position among all records.
+    pub fn as_ref(&self, order: u64) -> RecordRef<'_> {
+        RecordRef {
+            func_hash: self.func_hash,
+            counts: &self.counts,
+            bitmap: &self.bitmap,
+            uniformity: &self.uniformity,
+            values: Some(&self.values),
+            order,
+        }
     }
 
     /// The number of uniform blocks: blocks that were nearly always entered by all threads of a wave together. Each

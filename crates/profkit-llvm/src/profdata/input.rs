@@ -77,12 +77,7 @@ impl<'data> Profile<'data> {
         Ok(profile)
     }
 
-    /// Returns the reader of the profile's records.
-    pub fn source_mut(&mut self) -> &mut InstrReader<'data> {
-        &mut self.source
-    }
-
-    /// The reader of an indexed profile; `None` for other profiles.
+    /// The indexed profile; `None` for a profile of another form.
     pub fn indexed(&self) -> Option<&IndexedProfile<'data>> {
         match &self.source {
             InstrReader::Indexed(reader) => Some(reader.profile()),
@@ -90,9 +85,9 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// Whether the profile is an indexed one.
-    pub fn is_indexed(&self) -> bool {
-        matches!(self.source, InstrReader::Indexed(_))
+    /// Returns the reader of the profile's records.
+    pub fn source_mut(&mut self) -> &mut InstrReader<'data> {
+        &mut self.source
     }
 
     /// The kind flags of the profile, such as IR or front-end instrumentation.

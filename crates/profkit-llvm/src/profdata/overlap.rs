@@ -4,21 +4,18 @@ use super::input::Profile;
 use super::merge::function_line;
 use crate::command_line::Parsed;
 use crate::lines::Lines;
-use crate::messages::{Fault, FileBytes, Session};
+use crate::messages::{Fault, Session};
 use crate::output;
 use profkit_abi::value_kind;
+use profkit_data::instr::indexed::{InPlace, ReleaseBytes};
 use profkit_data::instr::overlap::{
-    CountSums, InstrIndex, InstrOverlap, Shares, Stage, TestRecord, Verdict,
+    CountSums, FunctionLookup, InstrIndex, InstrOverlap, Shares, Stage, TestRecord, Verdict,
 };
-use profkit_data::instr::{
-    FunctionId, FunctionTable, InstrProfile, InstrSource, NewRecord, Record, ValueData,
-};
+use profkit_data::instr::{InstrProfile, InstrSource, Record};
 use profkit_data::releases::Release;
 use profkit_merge::files::Content;
-use profkit_merge::{MergeOptions, MergeOutcome, Policy, merge_instr};
-use std::cmp::Reverse;
+use profkit_merge::{InputData, MergeOptions, MergeOutcome, Policy, merge_instr};
 use std::num::NonZeroUsize;
-use std::sync::OnceLock;
 use std::sync::mpsc::{channel, sync_channel};
 
 /// The text with which LLVM's error messages about either of the two profiles begin, in place of the file's name.
@@ -42,18 +39,13 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     };
     // Errors of the first profile are reported before the second profile is opened.
     let base_bytes = session.read_as(base, WHENCE)?;
-    let mut base_profile = open(base_bytes.as_ref(), release)?;
+    let base_profile = open(base_bytes.as_ref(), release)?;
     let test_bytes = session.read_as(test, WHENCE)?;
     let mut test_profile = open(test_bytes.as_ref(), release)?;
-    let in_memory = OnceLock::new();
+    let give_back = |bytes| base_bytes.release(bytes);
     let (test_sums, read) = rayon::join(
         || CountSums::of_source(test_profile.source_mut(), stage),
-        || {
-            let (profile, sums) = read_at_once(&mut base_profile, stage)?;
-            let profile = in_memory.get_or_init(|| profile);
-            let index = InstrIndex::new(profile);
-            index.is_complete(profile).then_some((sums, index))
-        },
+        || read_in_place(&base_profile, &give_back, stage),
     );
     let base_sums = match &read {
         Some((sums, _)) => *sums,
@@ -64,12 +56,18 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         // message, so no user ever sees it.
         return output::write(session, output, name, |_| Ok(()));
     }
-    let merged;
-    let index = match read {
-        Some((_, index)) => index,
+    let (merged, index);
+    let (mut in_place, mut in_memory);
+    let functions: &mut dyn FunctionLookup = match &read {
+        Some((_, records)) => {
+            in_place = records.lookup().sorted(true);
+            &mut in_place
+        }
         None => {
             merged = finish_load(session, base, load(base, &base_bytes, release));
-            InstrIndex::new(&merged)
+            index = InstrIndex::new(&merged);
+            in_memory = &index;
+            &mut in_memory
         }
     };
     let mut overlap = InstrOverlap::new(base_sums, test_sums);
@@ -81,7 +79,7 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         read_ahead(source, |record| {
             let is_named = !wanted.is_empty() && finder.find(&record.name).is_some();
             let detail = is_named || record.counts.iter().any(|&count| count >= cutoff);
-            let verdict = overlap.add(&index, &TestRecord::record(record), detail);
+            let verdict = overlap.add(functions, &TestRecord::record(record), detail);
             if let Verdict::Common(Some(function)) = verdict {
                 lines.text(b"Function level:\n  Function: ");
                 lines.text(&record.name).text(b" (Hash=");
@@ -138,68 +136,25 @@ fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
     });
 }
 
-/// Reads an indexed profile into memory, record by record, and adds up its counts. Returns `None` if the caller must
-/// read the profile by merging it:
-/// - if the profile is not indexed, is damaged, or contains a record twice, because only a merge then gives the same
-///   result as LLVM's reader;
-/// - if a function has no name;
-/// - if a function has many records, because a merge finds equal records faster.
-fn read_at_once(source: &mut Profile<'_>, stage: Stage) -> Option<(InstrProfile, CountSums)> {
-    /// The largest number of records of a function whose hashes are searched one by one.
-    const FEW: usize = 64;
-    if !source.is_indexed() {
-        return None;
-    }
-    let kind = source.kind();
-    let (mut table, mut sums) = (FunctionTable::new(), CountSums::default());
-    let mut record = Record::default();
-    // The id and the name of the function of the last record, and the hashes of this function's records so far.
-    let mut last: Option<FunctionId> = None;
-    let (mut name, mut hashes) = (Vec::new(), Vec::new());
-    let mut order = 0;
-    while source.read_record(&mut record).ok()? {
-        sums.add(kind, &record, stage);
-        if last.is_none() || name != record.name {
-            last = Some(table.push_function(&record.name, record.name_ref, order)?);
-            name.clone_from(&record.name);
-            hashes.clear();
-        }
-        if name.is_empty() || hashes.len() == FEW || hashes.contains(&record.func_hash) {
-            return None;
-        }
-        hashes.push(record.func_hash);
-        sort_values(&mut record.values);
-        let new = NewRecord {
-            func_hash: record.func_hash,
-            counts: &record.counts,
-            bitmap: &[],
-            uniformity: &[],
-            values: Some(&record.values),
-            order,
-        };
-        table.push_record(last?, new)?;
-        order += 1;
-    }
-    let profile = InstrProfile {
-        kind,
-        tables: vec![table],
-        ..InstrProfile::default()
-    };
-    Some((profile, sums))
-}
-
-/// Sorts the values of each site as LLVM's writer does: the most frequent ones first.
-fn sort_values(values: &mut ValueData) {
-    for (_, kind) in values.kinds_mut() {
-        for site in kind.sites_mut() {
-            site.sort_by_key(|entry| Reverse(entry.count));
-        }
-    }
+/// Reads an indexed profile once, and adds up its counts. Its functions are then found in the file. Returns `None` if the
+/// caller must read the profile by merging it, because only a merge then gives the same result as LLVM's reader: if the
+/// profile is not indexed, is damaged, contains a function or a record twice, or a function without a name.
+fn read_in_place<'d>(
+    source: &Profile<'d>,
+    release: &'d ReleaseBytes<'d>,
+    stage: Stage,
+) -> Option<(CountSums, InPlace<'d>)> {
+    let profile = source.indexed()?;
+    let kind = profile.kind();
+    let mut sums = CountSums::default();
+    let add = |record: &Record| sums.add(kind, record, stage);
+    let records = InPlace::check(profile.clone(), Some(release), add)?;
+    Some((sums, records))
 }
 
 /// Reads the whole first profile by LLVM's rules: if it contains a function several times, the records are merged.
 /// Reading stops at the first damage, which is not reported.
-fn load(file: &[u8], bytes: &FileBytes, release: Release) -> Option<MergeOutcome> {
+fn load(file: &[u8], bytes: &InputData<'_>, release: Release) -> Option<MergeOutcome> {
     let options = MergeOptions::new()
         .policy(Policy::Llvm)
         .read_as(Some(release))

@@ -1,5 +1,6 @@
 //! Merges instrumentation profiles, and the heap profiles among the inputs, with the common driver.
 mod as_llvm;
+mod collisions;
 mod memprof;
 mod names;
 pub(crate) mod read;
@@ -12,7 +13,7 @@ mod vtables;
 mod worker;
 
 use crate::Weight;
-use crate::accumulate::{Accumulator, Finished, Keep, sum_of};
+use crate::accumulate::{Accumulator, Keep, sum_of};
 use crate::driver::{Cancelled, Driver, InputStore, MergeKind, ReportPart};
 use crate::error::{GroupConflict, MergeError};
 use crate::join::{Facts, Joined, RecordVisitor, Watch, Watcher, join};
@@ -20,14 +21,14 @@ use crate::kinds;
 use crate::layout::Layouts;
 use crate::memprof::{Heap, HeapParts};
 use crate::options::{MergeOptions, Policy};
-use crate::report::{Event, EventLog, HeapDetails, Reason, Report, SharedFunctions};
+use crate::report::{Event, EventLog, HeapDetails, Reason, Report};
+pub(crate) use collisions::Collisions;
 use profkit_data::detect::Family;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_files::Inputs;
 pub(crate) use read::origin_of;
-use std::cmp::Reverse;
 use std::sync::Mutex;
 use strategy::Instr;
 pub(crate) use strategy::Strategy;
@@ -172,6 +173,10 @@ fn merge_rest(
     totals.functions_filtered += facts.functions_filtered;
     totals.names_filtered += facts.names_filtered;
     totals.records_merged += facts.records_merged;
+    if facts.collisions.records > 0 {
+        totals.collisions += facts.collisions.records;
+        facts.collisions.report(facts.counts, &mut part.shared);
+    }
     finish(&context, worker, part)
 }
 
@@ -450,6 +455,7 @@ fn finish_group(
         ..
     } = part;
     let mut tables = Vec::new();
+    let mut collisions = Collisions::default();
     let mut refused = 0;
     for (mut finished, events) in parts {
         log.absorb(events);
@@ -459,18 +465,18 @@ fn finish_group(
         totals.records_merged += finished.records_merged;
         totals.records_dropped += finished.records_dropped + finished.refused;
         totals.records_overflowed += finished.overflowed;
-        totals.collisions += finished.collisions;
         refused += finished.refused;
         mismatched.records += finished.records_dropped;
         mismatched.add(std::mem::take(&mut finished.mismatched));
-        note_shared(shared, &finished);
+        collisions.note(&finished);
         tables.push(finished.table);
     }
-    if totals.collisions > 0 || !mismatched.sides.is_empty() {
+    totals.collisions += collisions.records;
+    if collisions.records > 0 || !mismatched.sides.is_empty() {
         let functions = tables.iter().flat_map(|table| table.functions());
         let records = functions.flat_map(|function| function.records());
         let counts: u128 = records.map(sum_of).sum();
-        shared.all_counts += counts;
+        collisions.report(counts, shared);
         mismatched.counts_kept += counts;
     }
     if refused > 0 {
@@ -508,17 +514,4 @@ fn finish_group(
         inputs,
         profile,
     })
-}
-
-fn note_shared(shared: &mut SharedFunctions, finished: &Finished) {
-    let mut largest = finished.shared.clone();
-    largest.sort_by_key(|&(sum, function)| (Reverse(sum), function));
-    shared.functions += largest.len() as u64;
-    shared.counts += largest.iter().map(|(sum, _)| sum).sum::<u128>();
-    let left = SharedFunctions::MOST_SHARED.saturating_sub(shared.first.len());
-    let names = largest.iter().take(left);
-    let names = names.filter_map(|&(_, function)| finished.table.function(function));
-    shared
-        .first
-        .extend(names.map(|function| function.name().to_vec()));
 }

@@ -27,7 +27,7 @@ pub(super) struct Chunk<'d> {
     weighed: Vec<u64>,
     record: Record,
     /// The functions that are not plain.
-    finished: Finished,
+    pub(super) finished: Finished,
     /// For each input, the bytes of its buckets.
     pub(super) spans: Vec<Span>,
     /// For each input, the number of records.
@@ -300,6 +300,7 @@ impl<'d> Chunk<'d> {
         }
         self.groups = groups;
         if accumulators.is_empty() {
+            self.finished = Finished::default();
             return Ok(());
         }
         let mut sound = true;
@@ -321,8 +322,10 @@ impl<'d> Chunk<'d> {
         let mut log = EventLog::default();
         self.finished = sums.finish(None, &mut log);
         let done = &self.finished;
-        let odd = done.records_dropped + done.refused + done.overflowed + done.collisions;
-        if sound && odd == 0 && log.is_empty() {
+        let odd = done.records_dropped + done.refused + done.overflowed;
+        // A collision of a function that is filtered out does not count.
+        let mixed = done.collisions > 0 && join.filter.is_some();
+        if sound && odd == 0 && !mixed && log.is_empty() {
             Ok(())
         } else {
             Err(Unjoinable)

@@ -2,6 +2,7 @@
 use super::chunk::{Chunk, Found, Function, Span};
 use super::order::{Intervals, Tally, Turns};
 use super::{Facts, Join, MOST_LOOKS, SORTED_SINCE, Side, Source, Unjoinable, Watch, WatchPart};
+use crate::accumulate::sum_of;
 use crate::driver::{Cancelled, Driver};
 use crate::engine::suggested_version;
 use profkit_abi::value_kind;
@@ -158,6 +159,8 @@ impl Walk<'_, '_> {
             ..Measured::default()
         };
         measured.facts.kept = vec![0; self.sides.len()];
+        let first = self.sides.first().map(|side| side.origin);
+        let is_mixed = !self.sides.iter().all(|side| Some(side.origin) == first);
         let filter = self.join.filter.as_deref();
         self.join.walk(self.sides, range, self.units, |chunk| {
             measured.note_inputs(chunk);
@@ -170,6 +173,11 @@ impl Walk<'_, '_> {
                     measured.facts.functions += records;
                     measured.facts.names += 1;
                     measured.facts.records_merged += u64::from(found.seen);
+                    if is_mixed {
+                        found.function.for_each_record(|record| {
+                            measured.facts.counts += sum_of(*record);
+                        });
+                    }
                     if let Some(watch) = &mut watch {
                         found
                             .function
@@ -200,6 +208,7 @@ fn plan(sides: &[Side<'_>], write: &IndexedWriteOptions) -> Option<(usize, Funct
 
 impl Measured {
     fn note_inputs(&mut self, chunk: &Chunk<'_>) {
+        self.facts.collisions.note(&chunk.finished);
         for (all, span) in self.spans.iter_mut().zip(&chunk.spans) {
             all.add(span);
         }
@@ -306,6 +315,8 @@ impl Facts {
         self.functions_filtered += later.functions_filtered;
         self.names_filtered += later.names_filtered;
         self.records_merged += later.records_merged;
+        self.collisions.absorb(later.collisions);
+        self.counts += later.counts;
     }
 }
 

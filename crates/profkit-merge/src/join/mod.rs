@@ -24,7 +24,7 @@ mod write;
 use crate::Weight;
 use crate::accumulate::Rules;
 use crate::driver::{Cancelled, Driver, InputStore, OpenedInput};
-use crate::engine::{Strategy, origin_of};
+use crate::engine::{Collisions, Strategy, origin_of};
 use crate::options::{MergeOptions, NameFilter};
 use chunk::Chunk;
 use order::Turns;
@@ -153,6 +153,10 @@ pub(crate) struct Facts {
     pub(crate) functions_filtered: u64,
     pub(crate) names_filtered: u64,
     pub(crate) records_merged: u64,
+    /// The functions that programs of different build ids have in common.
+    pub(crate) collisions: Collisions,
+    /// The sum of the counters of all functions; 0 if the inputs are of one program.
+    pub(crate) counts: u128,
 }
 
 /// The inputs and the rules of a join.

@@ -420,6 +420,37 @@ fn a_name_that_an_input_has_twice_is_not_joined() {
     }
 }
 
+/// Functions that programs of different build ids have in common are reported.
+#[test]
+fn inputs_of_different_programs_are_joined() {
+    let write = IndexedWriteOptions::for_version(13);
+    let program = |names: std::ops::Range<u16>, id: u8| {
+        let mut profile = plain(names);
+        profile.binary_ids = vec![BuildId(vec![id; 4])];
+        indexed(&profile, 13)
+    };
+    let files = [
+        program(0..300, 1),
+        program(200..500, 2),
+        program(100..400, 2),
+    ];
+    for files in [&files[..2], &files[..]] {
+        let files = Files::new(files.iter().map(|bytes| ("x", bytes.clone())));
+        for policy in [Policy::Tolerant, Policy::Llvm] {
+            for count in [1, 2] {
+                let options = threads(count).policy(policy);
+                assert!(same(&files, &options, &write), "{policy:?}");
+                let shared = merge_instr(&files, &options)
+                    .unwrap()
+                    .report
+                    .shared
+                    .unwrap();
+                assert_eq!(shared.first.len(), 5);
+            }
+        }
+    }
+}
+
 #[test]
 fn weights_and_filters_are_joined() {
     let write = IndexedWriteOptions::for_version(13);

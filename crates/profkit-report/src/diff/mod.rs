@@ -61,7 +61,7 @@ pub struct DiffReport<'a> {
     /// The names of the old and of the new file.
     pub paths: [&'a str; 2],
     /// The old and the new profile.
-    pub profiles: [&'a ComparedProfile; 2],
+    pub profiles: [&'a ComparedProfile<'a>; 2],
     /// What changed.
     pub diff: &'a ProfileDiff,
     /// How names are printed.

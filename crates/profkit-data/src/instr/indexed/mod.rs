@@ -41,6 +41,7 @@
 mod encoder;
 mod frame;
 mod header;
+mod in_place;
 mod reader;
 mod record;
 mod salvage;
@@ -53,6 +54,7 @@ pub use crate::memprof_section::{check_memprof, relocate as move_memprof};
 pub use encoder::{FunctionEncoder, Summaries};
 pub use frame::IndexedFrame;
 pub use header::IndexedHeader;
+pub use in_place::{InPlace, InPlaceLookup, Release as ReleaseBytes};
 pub use reader::{IndexedProfile, IndexedReadOptions, IndexedReader};
 pub use record::NameRecords;
 pub(super) use record::{has_vtable_sites, known_values};

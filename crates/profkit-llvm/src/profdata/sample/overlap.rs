@@ -6,7 +6,7 @@ use super::read_options;
 use super::show::{context, sound};
 use crate::command_line::Parsed;
 use crate::lines::Lines;
-use crate::messages::{Fault, FileBytes, Session};
+use crate::messages::{Fault, Session};
 use crate::output;
 use profkit_data::sample::overlap::{
     FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap,
@@ -14,6 +14,7 @@ use profkit_data::sample::overlap::{
 use profkit_data::sample::{ProfileKind, SampleProfile, SampleReadOptions, read_with, summarize};
 use profkit_data::share;
 use profkit_data::summary::Thresholds;
+use profkit_merge::InputData;
 use profkit_merge::files::Content;
 
 /// Runs `overlap --sample`.
@@ -96,7 +97,7 @@ fn load<'n>(
         }
     };
     let opened = [(base, open(base)?), (test, open(test)?)];
-    let read = |(file, bytes): (&'n [u8], FileBytes)| {
+    let read = |(file, bytes): (&'n [u8], InputData<'static>)| {
         let data = bytes.as_ref();
         let mut profile = SampleProfile::new();
         let report = read_with(data, &mut profile, 1, &options);

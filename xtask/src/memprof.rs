@@ -243,10 +243,15 @@ impl Check<'_> {
         )?;
         let file = |name: &str| self.place.join(name);
         let (ours, theirs) = (std::fs::read(file("ours"))?, std::fs::read(file("theirs"))?);
-        if self.release.modern {
-            ensure!(ours == theirs, "bytes differ with {options:?}");
+        if ours == theirs {
             return Ok(());
         }
+        // The hash map by which LLVM 23 orders the frames of version 2 places colliding keys otherwise.
+        let other_order = self.release.tool == 23 && options.contains(&"--memprof-version=2");
+        ensure!(
+            !self.release.modern || other_order,
+            "bytes differ with {options:?}"
+        );
         ensure!(ours.len() == theirs.len(), "sizes differ");
         let read = |name: &str| contexts(self.profkit, &file(name), None);
         same_contexts(&read("theirs")?, &read("ours")?)

@@ -96,6 +96,14 @@ impl HeatCounts {
         } += 1;
     }
 
+    /// Adds the functions of another part of the profile.
+    pub(crate) fn add_counts(&mut self, other: &HeatCounts) {
+        self.hot += other.hot;
+        self.warm += other.warm;
+        self.cold += other.cold;
+        self.never_ran += other.never_ran;
+    }
+
     /// Counts functions whose largest counts are in `largest`.
     pub(crate) fn add_all(&mut self, limits: &HeatLimits, largest: &mut SummaryBuilder) {
         let [all, ran, hot] = [0, 1, limits.hot.max(1)].map(|least| largest.count_at_least(least));

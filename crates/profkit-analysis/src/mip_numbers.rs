@@ -1,6 +1,6 @@
 //! The numbers of functions in MIP profiles, which every view shows.
 use crate::heat::{Heat, HeatCounts, HeatLimits};
-use crate::instr::Share;
+use crate::instr::{Share, Sums};
 use crate::ranking::FunctionNumbers;
 use profkit_data::mip::{Function, MipProfile};
 use profkit_data::summary::SummaryBuilder;
@@ -34,7 +34,8 @@ impl MipNumbers {
         numbers.total = whole().map(|one| u128::from(numbers.count(one))).sum();
         let mut counts = SummaryBuilder::new();
         whole().for_each(|function| counts.add_count(numbers.count(function)));
-        numbers.shares = Share::of(numbers.total, counts.clone());
+        let sums: Sums = whole().map(|function| numbers.count(function)).collect();
+        numbers.shares = sums.shares(numbers.total);
         if numbers.has_calls {
             numbers.limits = Some(HeatLimits::of(&counts.finish()));
             numbers.heat = whole().map(|function| numbers.heat(function)).collect();

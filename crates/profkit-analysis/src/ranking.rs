@@ -33,6 +33,18 @@ pub struct FunctionNumbers {
     pub entry: u64,
 }
 
+impl FunctionNumbers {
+    /// The number by which functions are sorted in this order; 0 if they are sorted by name.
+    fn by(&self, order: FunctionOrder) -> u128 {
+        match order {
+            FunctionOrder::Sum => self.sum,
+            FunctionOrder::Max => self.max.into(),
+            FunctionOrder::Entry => self.entry.into(),
+            FunctionOrder::Name => 0,
+        }
+    }
+}
+
 /// A function with its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RankedFunction {
@@ -51,16 +63,11 @@ pub struct RankedFunction {
 impl RankedFunction {
     /// The sort key of the function in this order. The function with the greatest key comes first.
     fn key(&self, order: FunctionOrder) -> (u128, Reverse<String>) {
-        let number = match order {
-            FunctionOrder::Sum => self.numbers.sum,
-            FunctionOrder::Max => self.numbers.max.into(),
-            FunctionOrder::Entry => self.numbers.entry.into(),
-            FunctionOrder::Name => {
-                let name = names::spelled(&self.name, Spelling::Demangled);
-                return (0, Reverse(name.into_owned()));
-            }
+        let name = match order {
+            FunctionOrder::Name => names::spelled(&self.name, Spelling::Demangled).into_owned(),
+            _ => String::new(),
         };
-        (number, Reverse(String::new()))
+        (self.numbers.by(order), Reverse(name))
     }
 }
 
@@ -89,9 +96,27 @@ pub struct Ranking {
     seen: u64,
     /// The functions that are kept. The last one in the order is on top of the heap.
     heap: BinaryHeap<Reverse<Ranked>>,
-    /// The Rust functions whose instances are counted together, by the name without the hash. Each comes with the
-    /// position of its first instance in the order in which all functions were added (from 1).
-    united: FxHashMap<String, (u64, RankedFunction)>,
+    /// The Rust functions whose instances are counted together, by the key of the instances. Functions that never ran
+    /// are not among them.
+    united: FxHashMap<u64, Instances>,
+    /// The keys of the instances that never ran.
+    idle: Vec<u64>,
+    /// The names of the functions in `united` that may be among the first, by key.
+    candidates: FxHashMap<u64, Vec<u8>>,
+    /// No function with a smaller number is among the first.
+    least: u128,
+    /// The number of candidates at which `least` is raised.
+    most_candidates: usize,
+}
+
+/// The instances of a Rust function.
+#[derive(Debug)]
+struct Instances {
+    /// The position of the first instance in the order in which all functions were added (from 1).
+    seen: u64,
+    hash: Option<FuncHash>,
+    numbers: FunctionNumbers,
+    count: u64,
 }
 
 impl Ranking {
@@ -123,21 +148,9 @@ impl Ranking {
             return;
         }
         if self.unite
-            && let Some(shared) = names::without_hash(name)
+            && let Some(key) = names::instance_key(name)
         {
-            let fresh = || {
-                let first = RankedFunction {
-                    name: name.to_vec(),
-                    hash,
-                    ..RankedFunction::default()
-                };
-                (self.seen, first)
-            };
-            let (_, function) = self.united.entry(shared).or_insert_with(fresh);
-            function.numbers.sum += numbers.sum;
-            function.numbers.entry = function.numbers.entry.saturating_add(numbers.entry);
-            function.numbers.max = function.numbers.max.max(numbers.max);
-            function.instances += 1;
+            self.unite(key, name, hash, numbers);
             return;
         }
         // Most functions are colder than every kept function. They are skipped before their names are copied.
@@ -157,6 +170,48 @@ impl Ranking {
         self.keep(self.seen, function);
     }
 
+    fn unite(&mut self, key: u64, name: &[u8], hash: Option<FuncHash>, numbers: FunctionNumbers) {
+        let by_name = self.order == FunctionOrder::Name;
+        if numbers == FunctionNumbers::default() && !by_name {
+            self.idle.push(key);
+            return;
+        }
+        let fresh = || Instances {
+            seen: self.seen,
+            hash,
+            numbers: FunctionNumbers::default(),
+            count: 0,
+        };
+        let function = self.united.entry(key).or_insert_with(fresh);
+        function.numbers.sum += numbers.sum;
+        function.numbers.entry = function.numbers.entry.saturating_add(numbers.entry);
+        function.numbers.max = function.numbers.max.max(numbers.max);
+        function.count += 1;
+        // The numbers of a function only grow. So a function that is among the first at the end is not below the limit
+        // when its last instance is added.
+        let number = function.numbers.by(self.order);
+        if by_name || number >= self.least {
+            self.candidates.entry(key).or_insert_with(|| name.to_vec());
+        }
+        if !by_name && self.candidates.len() > self.most_candidates.max(4 * self.most) {
+            self.drop_candidates();
+        }
+    }
+
+    /// Keeps the candidates that are among the first now, and raises the limit for others.
+    fn drop_candidates(&mut self) {
+        let (united, order) = (&self.united, self.order);
+        let number = |key: &u64| united.get(key).map_or(0, |one| one.numbers.by(order));
+        let mut numbers: Vec<u128> = self.candidates.keys().map(number).collect();
+        let last = numbers.len().saturating_sub(self.most);
+        let (_, least, _) = numbers.select_nth_unstable(last);
+        let least = *least;
+        self.candidates.retain(|key, _| number(key) >= least);
+        self.least = least;
+        // Many functions may be equal, so that none of them can be dropped.
+        self.most_candidates = 2 * self.candidates.len();
+    }
+
     fn keep(&mut self, seen: u64, function: RankedFunction) {
         let key = function.key(self.order);
         self.heap.push(Reverse((key, Reverse(seen), function)));
@@ -167,8 +222,23 @@ impl Ranking {
 
     /// The functions in their order. Equal functions are in the order in which they were added.
     pub fn into_sorted(mut self) -> Vec<RankedFunction> {
-        for (_, (seen, function)) in std::mem::take(&mut self.united) {
-            self.keep(seen, function);
+        let names = std::mem::take(&mut self.candidates);
+        let mut idle: FxHashMap<u64, u64> = names.keys().map(|&key| (key, 0)).collect();
+        for key in std::mem::take(&mut self.idle) {
+            if let Some(count) = idle.get_mut(&key) {
+                *count += 1;
+            }
+        }
+        for (key, name) in names {
+            if let Some(function) = self.united.get(&key) {
+                let ranked = RankedFunction {
+                    name,
+                    hash: function.hash,
+                    numbers: function.numbers,
+                    instances: function.count + idle.get(&key).copied().unwrap_or(0),
+                };
+                self.keep(function.seen, ranked);
+            }
         }
         let sorted = self.heap.into_sorted_vec().into_iter();
         sorted.map(|Reverse((.., function))| function).collect()
@@ -287,6 +357,32 @@ mod tests {
     fn instances_of_a_rust_function_are_counted_together_or_apart() {
         let first = names(FunctionOrder::Sum, true).swap_remove(0);
         assert_eq!(first, ("d::e".to_owned(), 2));
+    }
+
+    #[test]
+    fn the_first_of_many_instances_are_found_in_any_order() {
+        for (step, equal) in [(1u64, 1u64), (7_919, 1), (10_006, 1), (7_919, 10_007)] {
+            let mut ranking = Ranking::new(FunctionOrder::Sum, 3, true);
+            for number in 0..10_007u64 {
+                // Each function has one instance that ran, and one that did not.
+                let function = number * step % 10_007;
+                let name = |hash| format!("_ZN5crate8f{function:07}17h{hash:016x}E");
+                ranking.offer(
+                    name(1).as_bytes(),
+                    numbers(u128::from(function / equal + 1), 1, 1),
+                );
+                ranking.offer(name(2).as_bytes(), FunctionNumbers::default());
+            }
+            let first = ranking.into_sorted();
+            assert!(first.iter().all(|one| one.instances == 2), "{step}");
+            let sums: Vec<u128> = first.iter().map(|one| one.numbers.sum).collect();
+            let wanted: [u128; 3] = if equal == 1 {
+                [10_007, 10_006, 10_005]
+            } else {
+                [1, 1, 1]
+            };
+            assert_eq!(sums, wanted, "{step}");
+        }
     }
 
     #[test]

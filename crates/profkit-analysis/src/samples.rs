@@ -2,7 +2,7 @@
 use crate::doctor::Readers;
 use crate::faults::Faults;
 use crate::heat::{HeatCounts, HeatLimits};
-use crate::instr::Share;
+use crate::instr::{Share, Sums};
 use crate::names::{self, Spelling};
 use crate::ranking::{FunctionNumbers, FunctionOrder, Group, Groups};
 use crate::selection::{Selection, is_sample};
@@ -14,7 +14,7 @@ use profkit_data::sample::{
     Function, Location, NameId, ReadReport, SampleEncoding, SampleName, SampleProfile, Samples,
     encoding, read, summarize,
 };
-use profkit_data::summary::{Summary, SummaryBuilder};
+use profkit_data::summary::Summary;
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -173,12 +173,12 @@ impl<'data> SampleView<'data> {
     /// Returns, for each of [`SHARES`](crate::instr::SHARES), how many of the hottest functions together have this
     /// share of all samples.
     pub fn shares(&self) -> Vec<Share> {
-        let mut counts = SummaryBuilder::default();
-        for function in self.profile.functions() {
-            let sum = numbers(&function.samples).sum;
-            counts.add_count(u64::try_from(sum).unwrap_or(u64::MAX));
-        }
-        Share::of(self.total(), counts)
+        let functions = self.profile.functions().iter();
+        let sums = functions.map(|function| numbers(&function.samples).sum);
+        let sums: Sums = sums
+            .map(|sum| u64::try_from(sum).unwrap_or(u64::MAX))
+            .collect();
+        sums.shares(self.total())
     }
 
     /// The LLVM releases that can use the profile.

@@ -37,6 +37,11 @@ impl Selection {
         }
     }
 
+    /// Whether nothing can be selected.
+    pub fn is_empty(&self) -> bool {
+        !self.all && self.names.is_empty() && self.parts.is_empty() && self.patterns.is_empty()
+    }
+
     /// Adds a regular expression to [`patterns`](Self::patterns). The expression matches bytes, because names need not
     /// be UTF-8.
     ///

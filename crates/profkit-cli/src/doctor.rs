@@ -4,7 +4,7 @@ use crate::exit::{self, Failure, Status, system_hint};
 use crate::merge::progress::Progress;
 use crate::print::{AnnotateArgs, FORMATS, Format, notes, plural, say, stdout_for};
 use clap::{Args, ValueEnum};
-use profkit_analysis::doctor::{Counts, Diagnosis, Group, Groups, Survey};
+use profkit_analysis::doctor::{Diagnosis, Group, Groups, Survey};
 use profkit_data::path_text;
 use profkit_merge::Threads;
 use profkit_report::annotations::Annotations;
@@ -68,14 +68,10 @@ pub enum Only {
 }
 
 pub fn run(args: &DoctorArgs) -> exit::Result {
-    let counts = report(args).map_err(|error| Failure::print(&error))?;
-    Ok(match (counts.files(), counts.bad()) {
-        (1.., 0) => Status::Done,
-        _ => Status::InputBad,
-    })
+    report(args).map_err(|error| Failure::print(&error))
 }
 
-fn report(args: &DoctorArgs) -> io::Result<Counts> {
+fn report(args: &DoctorArgs) -> io::Result<Status> {
     let survey = Survey::new(&args.paths);
     let progress = Progress::new(survey.len(), true);
     notes(survey.notes());
@@ -125,9 +121,9 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
             writeln!(out, "{name}")?;
         }
         out.flush()?;
-        return Ok(Counts {
-            unreadable: u64::from(group.is_none()),
-            ..Counts::default()
+        return Ok(match group {
+            Some(_) => Status::Done,
+            None => Status::InputBad,
         });
     }
     let paths: Vec<_> = args
@@ -149,5 +145,8 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
     }
     out.flush()?;
     args.annotate.write(|list| *list = annotations);
-    Ok(counts)
+    Ok(match (counts.files(), counts.bad()) {
+        (1.., 0) => Status::Done,
+        _ => Status::InputBad,
+    })
 }

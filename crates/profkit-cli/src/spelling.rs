@@ -97,9 +97,13 @@ fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
         None => failure,
     };
     match of {
-        "merge" | "show" if has_option(name) => failure.with_hint(format_args!(
-            "`profkit llvm-profdata {of} …` accepts all options of LLVM's tool"
-        )),
+        "merge" | "show" if has_option(name) => failure
+            .with_hint(format_args!(
+                "`profkit llvm-profdata {of} …` accepts all options of LLVM's tool"
+            ))
+            .with_hint(
+                "a program that calls llvm-profdata, such as cargo llvm-cov, needs a link of that name: `ln -s \"$(command -v profkit)\" llvm-profdata`",
+            ),
         _ => failure.with_hint(format_args!("`profkit {of} --help` lists the options")),
     }
 }

@@ -25,6 +25,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 mod bucket;
 mod file_order;
 mod plan;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod walk;

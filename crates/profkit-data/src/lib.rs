@@ -110,7 +110,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use foreign::ForeignFile;
 pub use memprof_section::{HeapSection, MemProfSection};
 pub use open::{Profile, ReadOptions, open, open_as, sound_family};
-pub use printable::{path_from_bytes, path_text, printable};
+pub use printable::{from_printable, path_from_bytes, path_text, printable};
 pub use screen::Screen;
 pub use share::share;
 pub use structure::Structure;

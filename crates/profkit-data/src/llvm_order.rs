@@ -1,6 +1,7 @@
 //! Computes the order in which LLVM writes function names, and the order in which LLVM writes the function hashes of
 //! one name. LLVM keeps names and function hashes in hash maps, so the order depends on the hash function and the size
 //! of the map.
+use crate::releases::Release;
 use twox_hash::XxHash3_64;
 
 /// Sorts indices by the bytes of their names, as LLVM 17 and later sort.
@@ -133,7 +134,7 @@ pub(crate) fn string_map_order<'n>(
         let hash = name_hash.of(name);
         let item = u32::try_from(hashes.len()).unwrap_or(EMPTY);
         hashes.push(hash);
-        place(&mut buckets, hash, item);
+        place(&mut buckets, hash, 1, item);
         if hashes.len() * 4 > buckets.len() * 3 {
             rebuild(&mut buckets, |item| hashes.get(item as usize).copied());
         }
@@ -142,20 +143,32 @@ pub(crate) fn string_map_order<'n>(
     buckets
 }
 
-/// The hash function of LLVM's `DenseMap` for keys that are 64-bit numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NumberHash {
-    /// The key is multiplied by 37 (LLVM 18 and earlier).
-    Times37,
-    /// The key is mixed by one step of splitmix64 (LLVM 19 and later, since pull request 95734).
-    Mix,
+/// How LLVM's `DenseMap` places keys that are 64-bit numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NumberMap {
+    /// The hash is the key times 37 (LLVM 18 and earlier). If a bucket is taken, the steps to others are 1, 2, 3, …
+    Llvm13,
+    /// The hash is the key mixed by one step of splitmix64 (since pull request 95734), with the same steps.
+    #[default]
+    Llvm19,
+    /// As in LLVM 19, but each step is 1.
+    Llvm23,
 }
 
-impl NumberHash {
-    fn of(self, number: u64) -> u32 {
+impl NumberMap {
+    /// The map of a release.
+    pub fn of(release: Release) -> Self {
+        match release.major {
+            ..19 => NumberMap::Llvm13,
+            19..23 => NumberMap::Llvm19,
+            _ => NumberMap::Llvm23,
+        }
+    }
+
+    fn hash(self, number: u64) -> u32 {
         let hash = match self {
-            NumberHash::Times37 => number.wrapping_mul(37),
-            NumberHash::Mix => {
+            NumberMap::Llvm13 => number.wrapping_mul(37),
+            NumberMap::Llvm19 | NumberMap::Llvm23 => {
                 let product = number.wrapping_mul(0xbf58_476d_1ce4_e5b9);
                 product ^ (product >> 31)
             }
@@ -168,54 +181,57 @@ impl NumberHash {
 /// iterates over them.
 ///
 /// The map starts with four inline buckets. Before an insertion that would fill three quarters of the buckets, the map
-/// grows: first to 64 buckets, later to twice the number. Probing is quadratic.
-pub(crate) fn small_dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> {
-    let hash_of = |item: u32| keys.get(item as usize).map(|&key| hash.of(key));
+/// grows: first to 64 buckets, later to twice the number.
+pub(crate) fn small_dense_map_order(keys: &[u64], map: NumberMap) -> Vec<u32> {
+    let hash_of = |item: u32| keys.get(item as usize).map(|&key| map.hash(key));
+    let further = u32::from(map != NumberMap::Llvm23) as usize;
     let mut buckets = vec![EMPTY; 4];
     for (item, &key) in (0u32..).zip(keys) {
         if (item as usize + 1) * 4 >= buckets.len() * 3 {
             let size = (buckets.len() * 2).max(64);
-            grow(&mut buckets, size, hash_of);
+            grow(&mut buckets, size, further, hash_of);
         }
-        place(&mut buckets, hash.of(key), item);
+        place(&mut buckets, map.hash(key), further, item);
     }
     buckets.retain(|&item| item != EMPTY);
     buckets
 }
 
-/// Inserts keys into a `DenseMap<uint64_t, …>` of LLVM 19 and later. Returns the indexes of the keys in the order in
+/// Inserts keys into a `DenseMap<uint64_t, …>` of LLVM 19 to 22. Returns the indexes of the keys in the order in
 /// which the map iterates over them. No key may occur twice. In contrast to `SmallDenseMap`, this map starts with 64
 /// buckets.
 pub fn dense_map_order(keys: &[u64]) -> Vec<u32> {
-    let hash_of = |item: u32| keys.get(item as usize).map(|&key| NumberHash::Mix.of(key));
+    let map = NumberMap::Llvm19;
+    let hash_of = |item: u32| keys.get(item as usize).map(|&key| map.hash(key));
     let mut buckets = vec![EMPTY; 64];
     for (item, &key) in (0u32..).zip(keys) {
         if (item as usize + 1) * 4 >= buckets.len() * 3 {
             let size = buckets.len() * 2;
-            grow(&mut buckets, size, hash_of);
+            grow(&mut buckets, size, 1, hash_of);
         }
-        place(&mut buckets, NumberHash::Mix.of(key), item);
+        place(&mut buckets, map.hash(key), 1, item);
     }
     buckets.retain(|&item| item != EMPTY);
     buckets
 }
 
-/// Returns the order in which LLVM 19 and later process the records of one function name. The function hashes are given
+/// Returns the order in which LLVM processes the records of one function name. The function hashes are given
 /// in the order in which they were added, and the result has the positions of the hashes in that list. LLVM's tools
 /// process records in the order of the result when they write a profile and when they join the results of several
 /// threads.
-pub fn record_order(func_hashes: &[u64]) -> Vec<u32> {
-    small_dense_map_order(func_hashes, NumberHash::Mix)
+pub fn record_order(func_hashes: &[u64], map: NumberMap) -> Vec<u32> {
+    small_dense_map_order(func_hashes, map)
 }
 
 const EMPTY: u32 = u32::MAX;
 
-/// Puts `item` into the first free bucket of the probe sequence that `hash` begins. The steps of the sequence are 1, 2,
-/// 3, …
-fn place(buckets: &mut [u32], hash: u32, item: u32) {
+/// Puts `item` into the first free bucket of the probe sequence that `hash` begins. The first step of the sequence is 1,
+/// and each is `further` longer than the one before.
+fn place(buckets: &mut [u32], hash: u32, further: usize, item: u32) {
     let mask = buckets.len() - 1;
     let mut bucket = hash as usize & mask;
-    for step in 1.. {
+    let mut step = 1;
+    loop {
         match buckets.get_mut(bucket) {
             Some(slot) if *slot == EMPTY => {
                 *slot = item;
@@ -226,21 +242,22 @@ fn place(buckets: &mut [u32], hash: u32, item: u32) {
             Some(_) => bucket = (bucket + step) & mask,
             None => return,
         }
+        step += further;
     }
 }
 
 fn rebuild(buckets: &mut Vec<u32>, hash_of: impl Fn(u32) -> Option<u32>) {
     let size = buckets.len() * 2;
-    grow(buckets, size, hash_of);
+    grow(buckets, size, 1, hash_of);
 }
 
-fn grow(buckets: &mut Vec<u32>, size: usize, hash_of: impl Fn(u32) -> Option<u32>) {
+fn grow(buckets: &mut Vec<u32>, size: usize, further: usize, hash_of: impl Fn(u32) -> Option<u32>) {
     let old = std::mem::replace(buckets, vec![EMPTY; size]);
     for item in old {
         if item != EMPTY
             && let Some(hash) = hash_of(item)
         {
-            place(buckets, hash, item);
+            place(buckets, hash, further, item);
         }
     }
 }
@@ -272,11 +289,12 @@ mod tests {
 
     #[test]
     fn few_hashes_keep_to_four_buckets_and_three_move_to_64() {
-        assert_eq!(small_dense_map_order(&[7, 4], NumberHash::Times37), [1, 0]);
+        assert_eq!(small_dense_map_order(&[7, 4], NumberMap::Llvm13), [1, 0]);
         let keys: Vec<u64> = (0..100).collect();
-        let order = small_dense_map_order(&keys, NumberHash::Mix);
+        let order = small_dense_map_order(&keys, NumberMap::Llvm19);
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..100).collect::<Vec<_>>());
+        assert_ne!(order, small_dense_map_order(&keys, NumberMap::Llvm23));
     }
 }

@@ -37,6 +37,47 @@ pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// The bytes that [`printable`] formats as this text. A text that has a backslash of its own gives other bytes than its
+/// own.
+///
+/// ```
+/// assert_eq!(profkit_data::from_printable(r"a\nb\xff\u{1b}\d"), b"a\nb\xff\x1b\\d");
+/// ```
+pub fn from_printable(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        bytes.extend_from_slice(before.as_bytes());
+        let hex = |digits: &str| u32::from_str_radix(digits, 16).ok();
+        let braced = || after.strip_prefix("u{")?.split_once('}');
+        let mut utf8 = [0; 4];
+        if let Some((digits, end)) = braced()
+            && let Some(one) = hex(digits).and_then(char::from_u32)
+        {
+            bytes.extend_from_slice(one.encode_utf8(&mut utf8).as_bytes());
+            rest = end;
+        } else if let Some(digits) = after.strip_prefix('x').and_then(|after| after.get(..2))
+            && let Some(byte) = hex(digits).and_then(|byte| u8::try_from(byte).ok())
+        {
+            bytes.push(byte);
+            rest = after.get(3..).unwrap_or_default();
+        } else {
+            let control = match after.as_bytes().first() {
+                Some(b'n') => Some(b'\n'),
+                Some(b'r') => Some(b'\r'),
+                Some(b't') => Some(b'\t'),
+                _ => None,
+            };
+            bytes.push(control.unwrap_or(b'\\'));
+            rest = after
+                .get(usize::from(control.is_some())..)
+                .unwrap_or_default();
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    bytes
+}
+
 /// Formats a path as one line of text. All messages name files this way.
 ///
 /// ```

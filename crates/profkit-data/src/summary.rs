@@ -90,6 +90,72 @@ impl Summary {
     }
 }
 
+/// What a summary says about the counters of one function record, without their distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordSums {
+    /// The number of counters.
+    pub counters: u64,
+    /// The first counter; 0 if there is none.
+    pub first: u64,
+    /// The largest of the other counters.
+    pub max_internal: u64,
+    /// The sum of all counters.
+    pub sum: u128,
+    /// How many counters are above 0.
+    pub above_zero: u64,
+}
+
+impl RecordSums {
+    /// Looks at each counter once.
+    #[inline]
+    pub fn of(mut counts: impl ExactSizeIterator<Item = u64>) -> Self {
+        let counters = counts.len() as u64;
+        let first = counts.next().unwrap_or(0);
+        let mut sums = RecordSums {
+            counters,
+            first,
+            max_internal: 0,
+            sum: u128::from(first),
+            above_zero: u64::from(first > 0),
+        };
+        for count in counts {
+            if count > sums.max_internal {
+                sums.max_internal = count;
+            }
+            sums.sum += u128::from(count);
+            sums.above_zero += u64::from(count > 0);
+        }
+        sums
+    }
+
+    /// The largest counter.
+    #[inline]
+    pub fn max(&self) -> u64 {
+        self.first.max(self.max_internal)
+    }
+
+    /// Whether the first counter marks the record as pseudo-hot or pseudo-warm. Such a record is no part of a summary.
+    #[inline]
+    pub fn is_pseudo(&self) -> bool {
+        is_marker(self.first)
+    }
+}
+
+impl Summary {
+    /// Adds a record to everything but the cutoffs.
+    #[inline]
+    pub fn add_record(&mut self, record: &RecordSums) {
+        self.functions += 1;
+        self.blocks += record.counters;
+        self.max_function_count = self.max_function_count.max(record.first);
+        self.max_internal_count = self.max_internal_count.max(record.max_internal);
+        self.max_count = self.max_count.max(record.max());
+        // The sum modulo 2^64, so the conversion cannot fail.
+        let sum = u64::try_from(record.sum & u128::from(u64::MAX)).unwrap_or(0);
+        self.total_count = self.total_count.wrapping_add(sum);
+    }
+}
+
 /// The meaning of the two largest possible counts, 2^64 − 1 and 2^64 − 2. The meaning depends on the LLVM release for
 /// which the summary is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,10 +211,11 @@ const PENDING_LEN: usize = 1 << 16;
 
 /// Whether the counters of a record mark it as pseudo-hot or pseudo-warm (`getCountPseudoKind`).
 pub(crate) fn is_pseudo(counts: &[u64]) -> bool {
-    matches!(
-        counts.first(),
-        Some(&(indexed::PSEUDO_HOT | indexed::PSEUDO_WARM))
-    )
+    counts.first().is_some_and(|&first| is_marker(first))
+}
+
+fn is_marker(count: u64) -> bool {
+    matches!(count, indexed::PSEUDO_HOT | indexed::PSEUDO_WARM)
 }
 
 impl SummaryBuilder {
@@ -168,20 +235,27 @@ impl SummaryBuilder {
     /// Adds the counters of one function record. If a counter has one of the two largest possible counts, this counter
     /// or the whole record may be left out ([`Markers`]).
     pub fn add_counts(&mut self, counts: &[u64]) {
+        self.add_counts_of(counts.iter().copied());
+    }
+
+    /// Does the same with counters that are not in memory as numbers.
+    #[inline]
+    pub fn add_counts_of(&mut self, mut counts: impl Iterator<Item = u64>) {
+        let first = counts.next();
         let skipped = match self.markers {
-            Markers::PseudoRecords if is_pseudo(counts) => return,
+            Markers::PseudoRecords if first.is_some_and(is_marker) => return,
             Markers::PseudoRecords => None,
             Markers::InvalidCounts => Some(u64::MAX),
         };
         self.functions += 1;
-        let Some((&first, internal)) = counts.split_first() else {
+        let Some(first) = first else {
             return;
         };
         if skipped != Some(first) {
             self.max_function_count = self.max_function_count.max(first);
             self.add_count(first);
         }
-        for &count in internal {
+        for count in counts {
             if skipped != Some(count) {
                 self.max_internal_count = self.max_internal_count.max(count);
                 self.add_count(count);

@@ -158,6 +158,16 @@ impl Input {
     }
 }
 
+impl Input {
+    /// Gives back the memory of a range of [`bytes`](Self::bytes), as [`release`](Self::release) does.
+    pub fn release_range(&self, range: std::ops::Range<u64>) {
+        let bound = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
+        if let Some(bytes) = self.bytes().get(bound(range.start)..bound(range.end)) {
+            self.release(bytes);
+        }
+    }
+}
+
 impl Deref for Input {
     type Target = [u8];
 

@@ -10,6 +10,7 @@ use crate::{
 };
 use profkit_data::list::{parse_list, split_weight};
 use profkit_data::stored::{ArchiveFormat, MemberError};
+use profkit_data::{from_printable, path_from_bytes};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -329,7 +330,9 @@ impl InputList {
         for entry in parse_list(bytes, exists) {
             let at = format!("{name}:{}", entry.line);
             match entry.input {
-                Ok((path, weight)) => self.add(InputFile::new(path, weight), Some(&at))?,
+                Ok((path, weight)) => {
+                    self.add(InputFile::new(as_printed(path), weight), Some(&at))?;
+                }
                 Err(problem) => return Err(ListError::Line { at, problem }),
             }
         }
@@ -572,6 +575,22 @@ impl InputList {
 
 fn is_named_as_archive(path: &Path) -> bool {
     path.file_name().is_some_and(ArchiveFormat::is_named_so)
+}
+
+/// A path of a list as it is meant. Commands that list files (`profkit doctor --group`) print control characters of names
+/// as escapes; such a line means the file with these characters, if there is one and no file has the text as its name.
+fn as_printed(path: PathBuf) -> PathBuf {
+    match path.to_str() {
+        Some(text) if text.contains('\\') && !exists(path.as_os_str()) => {
+            let meant = path_from_bytes(&from_printable(text));
+            if exists(meant.as_os_str()) {
+                meant
+            } else {
+                path
+            }
+        }
+        _ => path,
+    }
 }
 
 fn exists(path: &OsStr) -> bool {

@@ -123,6 +123,62 @@ pub fn without_hash(name: &[u8]) -> Option<String> {
     demangle::is_rust(symbol).then(|| demangle(name)).flatten()
 }
 
+/// Returns a number that all instances of a Rust function share, and no other function has: a hash of what
+/// [`without_hash`] returns, which needs no text. `None` if the name is not a Rust name.
+///
+/// ```
+/// use profkit_object::readable::instance_key;
+///
+/// let [one, other] = ["0123456789abcdef", "fedcba9876543210"].map(|hash| format!("_ZN3lib4push17h{hash}E"));
+/// assert_eq!(instance_key(one.as_bytes()), instance_key(other.as_bytes()));
+/// assert_eq!(instance_key(b"_Z4pushi"), None);
+/// ```
+pub fn instance_key(name: &[u8]) -> Option<u64> {
+    let is_candidate = match name {
+        [b'_', b'R', ..]
+        | [
+            ..,
+            b'1',
+            b'7',
+            b'h',
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            b'E',
+        ] => true,
+        // Only after a suffix that a pass of the compiler appends.
+        [b'_', b'Z', ..] => memchr::memchr(b'.', name).is_some(),
+        _ => memchr::memchr2(b';', b':', name).is_some(),
+    };
+    if !is_candidate {
+        return None;
+    }
+    let text = std::str::from_utf8(name).ok()?;
+    let (prefix, symbol) = split_local(text);
+    if !demangle::is_rust(symbol) {
+        return None;
+    }
+    let shown = if is_codegen_unit(prefix) { "" } else { prefix };
+    let key = demangle::instance_key(symbol).or_else(|| Some(demangle::text_key(&demangle(name)?)));
+    Some(match shown {
+        "" => key?,
+        shown => key?.rotate_left(1) ^ demangle::text_key(shown),
+    })
+}
+
 /// Whether a function is a Rust function, of which a program may have several instances that differ only in a hash
 /// ([`without_hash`]).
 pub fn is_instance(name: &[u8]) -> bool {
@@ -402,6 +458,54 @@ fn split_local(name: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The symbols of this program are of several crates, most of them generic functions.
+    #[test]
+    fn keys_are_equal_where_demangled_names_are_equal() {
+        use object::{Object as _, ObjectSymbol as _};
+        let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let program = object::File::parse(&*program).unwrap();
+        let of_program = program.symbols().filter_map(|symbol| symbol.name().ok());
+        let others = [
+            "_RNvXs0_Cs4Jz2Mtfmu5I_1vRTAhj4_FhEhENtB5_1V1vB5_",
+            "_RNvXs1_Cs4Jz2Mtfmu5I_1vINtB5_1WKj3_Kc78_ENtB5_1V1vB5_",
+            "_RNvXs1_Cs4Jz2Mtfmu5J_1vINtB5_1WKj3_Kc78_ENtB5_1V1vB5_",
+            "_RNvXs1_Cs4Jz2Mtfmu5J_1vINtB5_1WKj4_Kc78_ENtB5_1V1vB5_",
+            "_RNvXs1_Cs4Jz2Mtfmu5J_1vINtB5_1WKj4_Kc78_ENtB5_1V1vCs1_3foo",
+            "_RINvNtCs12_4core3ptr13drop_in_placeNtCs4f_1v4TypeEB4_",
+            "_RINvNtCs13_4core3ptr13drop_in_placeNtCs4f3_1v4TypeECs3_3bin",
+            "_RNCNvCs12_4main1f0B3_",
+            "_RNCNvCs12_4main1fs_0B3_",
+            "_RNCNvCs1_4main1fs_0B3_",
+            "lib.1a2b-cgu.1;_RNCNvCs1_4main1fs_0B3_",
+            "file.rs;_RNCNvCs1_4main1fs_0B3_",
+            "_RNvCs1234_7mycrate3foo",
+            "_RNvCs1234_7mycrate3foo.llvm.123",
+            "_RNvCs1234_7mycrate3foo.cold",
+            "_ZN3lib4push17h0123456789abcdefE",
+            "_ZN3lib4push17h1123456789abcdefE.llvm.12",
+            "_ZN3lib4push17h1123456789abcdefE.cold",
+            "_ZN3lib3pop17h1123456789abcdefE",
+        ];
+        let mut keys = std::collections::HashMap::new();
+        let mut texts = std::collections::HashMap::new();
+        let mut count = 0;
+        for name in of_program.chain(others) {
+            let (text, key) = (without_hash(name.as_bytes()), instance_key(name.as_bytes()));
+            assert_eq!(text.is_some(), key.is_some(), "{name}");
+            let (Some(text), Some(key)) = (text, key) else {
+                continue;
+            };
+            count += 1;
+            // The two manglings have keys of their own.
+            let scheme = name.contains("_R");
+            let known = texts.entry((scheme, text.clone())).or_insert((key, name));
+            assert_eq!(known.0, key, "{text}: {name} and {}", known.1);
+            let known = keys.entry(key).or_insert(text.clone());
+            assert_eq!(*known, text, "{name}");
+        }
+        assert!(count > 1000, "{count}");
+    }
 
     #[test]
     fn names_of_all_languages_are_demangled() {

@@ -13,6 +13,8 @@ pub struct Look {
     pub colour: bool,
     /// The width of the terminal in columns. `None` if lines may have any width, so that nothing is cut.
     pub width: Option<usize>,
+    /// The column at which messages (`warning: …`) are broken, with an indentation. `None` if they stay on one line.
+    pub wrap: Option<usize>,
     /// The characters of bars.
     pub bars: BarStyle,
     /// Whether documents are printed as Markdown, without colours, bars and a width.
@@ -146,6 +148,13 @@ impl<W: Write> Console<W> {
         self.screen.code(style.codes())?;
         write!(self.screen, "{text}")?;
         self.screen.code(Reset)
+    }
+
+    /// Whether a line of text is a message.
+    pub(crate) fn is_message(line: &str) -> bool {
+        WORDS
+            .iter()
+            .any(|(word, _)| line.as_bytes().starts_with(word))
     }
 
     fn write_line(&mut self, line: &[u8]) -> io::Result<()> {

@@ -7,9 +7,12 @@ use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, Write};
+use unicode_width::UnicodeWidthStr;
 
 /// The smallest number of columns to which text is wrapped, even if the terminal is narrower.
 const LEAST_ROOM: usize = 24;
+/// The indentation of a message's second line and of those after it.
+const MESSAGE_INDENT: usize = 4;
 
 /// An answer that front ends print.
 pub trait Answer {
@@ -245,10 +248,20 @@ impl Document {
                     writeln!(out)?;
                 }
                 Block::Line(pieces) => {
+                    if let ([message], Some(width)) = (pieces.as_slice(), out.look().wrap)
+                        && Console::<W>::is_message(message.text())
+                    {
+                        print_broken(out, "", MESSAGE_INDENT, message.text(), Some(width))?;
+                        continue;
+                    }
                     pieces.iter().try_for_each(|piece| piece.print(out))?;
                     writeln!(out)?;
                 }
-                Block::Wrapped(margin, text) => print_wrapped(out, &margin, &text)?,
+                Block::Wrapped(margin, text) => {
+                    let indent = margin.chars().count();
+                    let width = out.look().width;
+                    print_broken(out, &margin, indent, &text, width)?;
+                }
                 Block::Table(table) => table.print(out)?,
                 Block::Frame(frame) => print_frame(out, frame)?,
             }
@@ -257,28 +270,35 @@ impl Document {
     }
 }
 
-fn print_wrapped(out: &mut Console<impl Write>, margin: &str, text: &str) -> io::Result<()> {
-    let indent = margin.chars().count();
-    let width = out.look().width;
-    let room = width.map(|width| width.saturating_sub(indent).max(LEAST_ROOM));
-    let Some(room) = room else {
+/// Prints text after a margin. If there is a width, the text is broken at blanks, and further lines are indented.
+fn print_broken(
+    out: &mut Console<impl Write>,
+    margin: &str,
+    indent: usize,
+    text: &str,
+    width: Option<usize>,
+) -> io::Result<()> {
+    let Some(width) = width else {
         return writeln!(out, "{margin}{text}");
     };
+    let width = width.max(indent + LEAST_ROOM);
     write!(out, "{margin}")?;
-    let mut column = 0;
+    let mut column = margin.chars().count();
+    let mut is_first = true;
     for word in text.split(' ') {
-        let len = word.chars().count();
-        if column > 0 && column + 1 + len > room {
+        let len = word.width();
+        if !is_first && column + 1 + len > width {
             let comment = if margin.ends_with("# ") { "# " } else { "" };
             let blank = indent - comment.len();
             write!(out, "\n{:blank$}{comment}", "")?;
-            column = 0;
-        } else if column > 0 {
+            column = indent;
+        } else if !is_first {
             write!(out, " ")?;
             column += 1;
         }
         write!(out, "{word}")?;
         column += len;
+        is_first = false;
     }
     writeln!(out)
 }
@@ -330,5 +350,28 @@ mod tests {
             print(Some(10), "  # "),
             "  # the file ends within a\n  # section in counters\n"
         );
+    }
+
+    #[test]
+    fn long_messages_are_broken_where_they_go_to_a_terminal() {
+        let print = |wrap, text: &str| {
+            let mut document = Document::default();
+            document.line(text);
+            let look = Look {
+                wrap,
+                ..Look::default()
+            };
+            let mut out = Console::text(Vec::new(), look);
+            document.print(&mut out).unwrap();
+            String::from_utf8(std::mem::take(out.get_mut())).unwrap()
+        };
+        let text = "warning: a.profraw: dropped: the file is cut off";
+        assert_eq!(print(None, text), format!("{text}\n"));
+        assert_eq!(
+            print(Some(30), text),
+            "warning: a.profraw: dropped:\n    the file is cut off\n"
+        );
+        let aligned = "  hot   3  have a counter among those that make most";
+        assert_eq!(print(Some(30), aligned), format!("{aligned}\n"));
     }
 }

@@ -256,7 +256,9 @@ pub mod stored {
 
 /// The summary of a profile.
 pub mod summary {
-    pub use profkit_data::summary::{Markers, Summary, SummaryBuilder, SummaryCutoff, Thresholds};
+    pub use profkit_data::summary::{
+        Markers, RecordSums, Summary, SummaryBuilder, SummaryCutoff, Thresholds,
+    };
 }
 
 /// An instrumentation profile corrected by a sample profile.

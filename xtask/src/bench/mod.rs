@@ -3,6 +3,7 @@
 //! Every round runs each command once, so that a slow phase of the machine affects all of them; ratios are medians over
 //! the rounds.
 mod entries;
+mod growth;
 mod inputs;
 mod programs;
 mod shapes;
@@ -32,6 +33,9 @@ pub struct Arguments {
     /// Measure the works of the README's table, and write its figures there and to docs/performance.md
     #[arg(long, conflicts_with = "small")]
     tables: bool,
+    /// Measure time and memory by the number of functions and of files, and write both to docs/performance.md
+    #[arg(long)]
+    growth: bool,
     /// Measure real programs, and print the numbers of the table in xtask/src/bench/shapes/mod.rs
     #[arg(long, exclusive = true)]
     shapes: bool,
@@ -122,6 +126,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     if arguments.small {
         folder.push("small");
+    }
+    if arguments.growth {
+        let place = Place {
+            folder: folder.join("growth"),
+            profkit,
+            small: arguments.small,
+            shape: None,
+        };
+        return growth::run(arguments, &place);
     }
     let all = entries::ALL.iter().flat_map(|entry| {
         let shapes = if entry.shaped { shapes::ALL } else { &[] };
@@ -239,7 +252,12 @@ fn measure_entry(entry: &Entry, place: &Place, name: &str, runs: u32) -> Result<
     // Round 0 fills the page cache, and its outputs are checked.
     for round in 0..=runs {
         for ((line, out), samples) in lines.iter().zip(&outputs).zip(&mut samples) {
-            let measured = one_run(entry, place, &place.expand(line, out, &outputs[0]), out)?;
+            let measured = one_run(
+                entry.before,
+                place,
+                &place.expand(line, out, &outputs[0]),
+                out,
+            )?;
             if round > 0 || runs == 0 {
                 samples.push(measured);
             }
@@ -339,9 +357,9 @@ fn input_bytes(place: &Place, line: &str) -> Result<f64> {
     Ok(number(bytes))
 }
 
-fn one_run(entry: &Entry, place: &Place, line: &str, out: &str) -> Result<Measured> {
+fn one_run(before: &str, place: &Place, line: &str, out: &str) -> Result<Measured> {
     // Some file systems write a replaced file to the disk immediately, and this would be measured too.
-    place.run(&format!("rm -rf {out}\n{}", entry.before))?;
+    place.run(&format!("rm -rf {out}\n{before}"))?;
     // A shell takes a millisecond; most commands need none.
     let mut command = if line.contains(['|', '>', ';', '*', '(', '&']) {
         let mut command = place.command("sh");

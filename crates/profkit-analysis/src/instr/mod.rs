@@ -3,6 +3,7 @@ mod layout;
 mod older;
 mod reader;
 mod select;
+mod shares;
 mod table;
 mod totals;
 
@@ -11,5 +12,7 @@ pub use older::{Fitted, fit_to_release, fits_release};
 pub use profkit_data::instr::InstrReader;
 pub use reader::{Form, InstrFacts};
 pub use select::read_selected;
+pub(crate) use shares::Sums;
+pub use shares::{SHARES, Share};
 pub use table::InstrTable;
-pub use totals::{SHARES, Share, Totals, ValueTotals, counter_sum, numbers, sort_records};
+pub use totals::{Totals, ValueTotals, counter_sum, numbers, sort_records};

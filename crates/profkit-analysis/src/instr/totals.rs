@@ -1,12 +1,16 @@
 //! Sums over the records of a profile. The memory does not grow with the number of records.
+use super::shares::{Share, Sums};
 use crate::doctor::{is_full_site, oldest_for_record};
 use crate::heat::{HeatCounts, HeatLimits};
 use crate::names;
 use crate::ranking::{FunctionNumbers, FunctionOrder, Ranking};
-use profkit_data::instr::Record;
+use profkit_data::ids::FuncHash;
+use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::instr::{InstrKind, Record};
 use profkit_data::releases::Release;
-use profkit_data::summary::{Summary, SummaryBuilder};
+use profkit_data::summary::{RecordSums, Summary, SummaryBuilder, Thresholds};
 use std::cmp::Reverse;
+use std::ops::Range;
 
 /// Sums over all records.
 #[derive(Debug, Default)]
@@ -17,8 +21,8 @@ pub struct Totals {
     pub pseudo_records: u64,
     /// The sum of all counters of records without a marker.
     pub sum: u128,
-    /// The summary of the records without context sensitivity, and the summary of the context-sensitive records.
-    stages: [SummaryBuilder; 2],
+    /// The counters of the records without context sensitivity, and those of the context-sensitive records.
+    stages: [Stage; 2],
     /// The number of context-sensitive records.
     pub context_sensitive: u64,
     two_stages: bool,
@@ -38,42 +42,10 @@ pub struct Totals {
     pub counters_above_zero: u64,
     /// The oldest LLVM release that can read all records from a text profile. `None` before the first record.
     pub oldest_text_reader: Option<Release>,
-    /// The distribution of the counter sums of the records.
-    sums: SummaryBuilder,
-    /// The largest counters of the records, by stage as in `stages`.
-    largest: [SummaryBuilder; 2],
+    /// The counter sums of the records.
+    sums: Sums,
     /// The numbers of hot, warm and cold functions; all 0 before [`finish`](Self::finish).
     pub heat: HeatCounts,
-}
-
-/// The shares of all counts for which [`Totals::shares`] is computed, in millionths: 90, 99 and 99.9 percent.
-pub const SHARES: [u32; 3] = [900_000, 990_000, 999_000];
-
-/// A share of all counts, and how many of the hottest functions together reach it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
-    /// The share in millionths.
-    pub millionths: u64,
-    /// The number of functions.
-    pub functions: u64,
-}
-
-impl Share {
-    /// Computes, for each of [`SHARES`], how many of the hottest functions together reach this share of all counts.
-    /// Among functions with equal counts, either all are included or none. The result is empty if `sum`, the sum of all
-    /// counts, is 0 or needs more than 64 bits.
-    pub(crate) fn of(sum: u128, counts: SummaryBuilder) -> Vec<Self> {
-        if sum == 0 || u64::try_from(sum).is_err() {
-            return Vec::new();
-        }
-        let cutoffs = counts.finish_with(&SHARES).cutoffs.into_iter();
-        cutoffs
-            .map(|cutoff| Share {
-                millionths: cutoff.cutoff,
-                functions: cutoff.blocks,
-            })
-            .collect()
-    }
 }
 
 /// The numbers of value sites and values of one value kind.
@@ -100,33 +72,73 @@ impl Totals {
         }
     }
 
+    /// Sums up an indexed profile in one pass over its bytes, without a record in memory. `ranking` makes the ranking.
+    /// `visited` is called from time to time with the part of the file that will not be read again. Returns `None` if
+    /// anything in the file is damaged: its records must be read one by one then, which tells what is wrong.
+    ///
+    /// How many functions are hot, warm and cold is decided by the summary in the file, as LLVM's compilers do. If
+    /// `detailed` is true, or the file has no summary that fits its counters, the summary is computed.
+    pub fn of_indexed(
+        profile: &IndexedProfile<'_>,
+        detailed: bool,
+        ranking: impl Fn() -> Ranking,
+        visited: &dyn Fn(Range<u64>),
+    ) -> Option<Self> {
+        let two_stages = profile.kind().contains(InstrKind::CONTEXT_SENSITIVE);
+        let totals = || Totals::new(ranking(), two_stages);
+        if !detailed {
+            let mut totals = totals();
+            let stated = [profile.summary(), profile.cs_summary()];
+            for (stage, stated) in totals.stages.iter_mut().zip(stated) {
+                stage.stated = stated.and_then(Stated::of);
+            }
+            totals.add_indexed(profile, visited)?;
+            if totals.stages.iter().all(Stage::is_as_stated) {
+                return Some(totals);
+            }
+        }
+        let mut totals = totals();
+        totals.add_indexed(profile, visited)?;
+        Some(totals)
+    }
+
+    fn add_indexed(
+        &mut self,
+        profile: &IndexedProfile<'_>,
+        visited: &dyn Fn(Range<u64>),
+    ) -> Option<()> {
+        let (mut record, mut done) = (Record::default(), 0);
+        let sound = profile.scan(|mut names| {
+            if names.offset() - done >= PART {
+                visited(done..names.offset());
+                done = names.offset();
+            }
+            if let Some((func_hash, counts)) = names.plain() {
+                let counts = counts.iter().map(|&bytes| u64::from_le_bytes(bytes));
+                self.add_counters(names.name(), func_hash, counts);
+                self.oldest_text_reader
+                    .get_or_insert_with(|| oldest_for_record(&Record::default()));
+                return true;
+            }
+            loop {
+                match names.read_record(&mut record) {
+                    Ok(true) => self.add(&record),
+                    Ok(false) => return !names.has_widened_bytes(),
+                    Err(_) => return false,
+                }
+            }
+        });
+        sound.then_some(())
+    }
+
     /// Adds a record.
     pub fn add(&mut self, record: &Record) {
-        self.records += 1;
+        self.add_counters(
+            &record.name,
+            record.func_hash,
+            record.counts.iter().copied(),
+        );
         self.oldest_text_reader = self.oldest_text_reader.max(Some(oldest_for_record(record)));
-        // In a profile without context-sensitive records, the bit that marks them is an ordinary part of the hash.
-        let context_sensitive = self.two_stages && record.func_hash.is_context_sensitive();
-        self.context_sensitive += u64::from(context_sensitive);
-        if record.is_pseudo() {
-            self.pseudo_records += 1;
-        } else {
-            let numbers = numbers(record);
-            let stage = usize::from(context_sensitive);
-            if let (Some(all), Some(largest)) =
-                (self.stages.get_mut(stage), self.largest.get_mut(stage))
-            {
-                all.add_counts(&record.counts);
-                largest.add_count(numbers.max);
-            }
-            let sum = numbers.sum;
-            self.sum += sum;
-            self.functions_entered += u64::from(sum > 0);
-            let above_zero = record.counts.iter().filter(|&&count| count > 0).count();
-            self.counters_above_zero += above_zero as u64;
-            self.sums.add_count(u64::try_from(sum).unwrap_or(u64::MAX));
-            let hash = Some(record.func_hash);
-            self.ranking.offer_with_hash(&record.name, hash, numbers);
-        }
         for ((_, sites), totals) in record.values.kinds().zip(&mut self.values) {
             totals.sites += sites.site_count() as u64;
             totals.values += sites.entries().len() as u64;
@@ -140,21 +152,121 @@ impl Totals {
         self.uniformity_records += u64::from(!record.uniformity.is_empty());
     }
 
-    /// Returns, for each of [`SHARES`], how many of the hottest functions together reach this share of all counts. The
-    /// result is empty if no function ran, or if the sum of all counters needs more than 64 bits.
+    /// Adds what a record has beside value sites, bitmaps and uniformity bits.
+    fn add_counters(
+        &mut self,
+        name: &[u8],
+        hash: FuncHash,
+        counts: impl ExactSizeIterator<Item = u64> + Clone,
+    ) {
+        self.records += 1;
+        // In a profile without context-sensitive records, the bit that marks them is an ordinary part of the hash.
+        let context_sensitive = self.two_stages && hash.is_context_sensitive();
+        self.context_sensitive += u64::from(context_sensitive);
+        let sums = RecordSums::of(counts.clone());
+        if sums.is_pseudo() {
+            self.pseudo_records += 1;
+            return;
+        }
+        if let Some(stage) = self.stages.get_mut(usize::from(context_sensitive)) {
+            stage.add(counts, &sums);
+        }
+        self.sum += sums.sum;
+        self.functions_entered += u64::from(sums.above_zero > 0);
+        self.counters_above_zero += sums.above_zero;
+        self.sums.add(u64::try_from(sums.sum).unwrap_or(u64::MAX));
+        let numbers = FunctionNumbers {
+            sum: sums.sum,
+            max: sums.max(),
+            entry: sums.first,
+        };
+        self.ranking.offer_with_hash(name, Some(hash), numbers);
+    }
+
+    /// Returns, for each of [`SHARES`](super::SHARES), how many of the hottest functions together reach this share of
+    /// all counts. The result is empty if no function ran, or if the sum of all counters needs more than 64 bits.
     pub fn shares(&self) -> Vec<Share> {
-        Share::of(self.sum, self.sums.clone())
+        self.sums.shares(self.sum)
     }
 
     /// The summaries of the records without and with context sensitivity. The second summary is `None` if the profile
     /// has no context-sensitive records. Also sets [`heat`](Self::heat), for which each stage has limits of its own.
     pub fn finish(&mut self) -> (Summary, Option<Summary>) {
-        let summaries = std::mem::take(&mut self.stages).map(SummaryBuilder::finish);
-        for (summary, largest) in summaries.iter().zip(&mut self.largest) {
-            self.heat.add_all(&HeatLimits::of(summary), largest);
-        }
-        let [first, second] = summaries;
+        let heat = &mut self.heat;
+        let [first, second] = std::mem::take(&mut self.stages).map(|stage| stage.finish(heat));
         (first, (self.context_sensitive > 0).then_some(second))
+    }
+}
+
+/// After so many bytes, the part of the file that was read is given back.
+const PART: u64 = 2 << 20;
+
+/// The counters of one stage.
+#[derive(Debug, Default)]
+struct Stage {
+    /// What the file states. If there is nothing, the distribution of the counters is computed.
+    stated: Option<Stated>,
+    /// All but the cutoffs.
+    counted: Summary,
+    /// All counters, and the largest counter of each record; empty if the file states the summary.
+    counters: SummaryBuilder,
+    largest: SummaryBuilder,
+}
+
+/// A summary in a file, and the classes of functions that follow from it.
+#[derive(Debug)]
+struct Stated {
+    summary: Summary,
+    limits: HeatLimits,
+    heat: HeatCounts,
+}
+
+impl Stated {
+    /// Takes a summary, if it has the lines that decide which functions are hot and cold.
+    fn of(summary: &Summary) -> Option<Self> {
+        let wanted = Thresholds::default();
+        let lines = [wanted.hot_cutoff, wanted.cold_cutoff];
+        let has = |line| summary.cutoffs.iter().any(|one| one.cutoff == line);
+        lines.into_iter().all(has).then(|| Stated {
+            limits: HeatLimits::of(summary),
+            heat: HeatCounts::default(),
+            summary: summary.clone(),
+        })
+    }
+}
+
+impl Stage {
+    fn add(&mut self, counts: impl Iterator<Item = u64>, sums: &RecordSums) {
+        if let Some(stated) = &mut self.stated {
+            stated.heat.add(stated.limits.heat(sums.max()));
+            self.counted.add_record(sums);
+        } else {
+            self.counters.add_counts_of(counts);
+            self.largest.add_count(sums.max());
+        }
+    }
+
+    /// Whether all that was counted is as the file states it.
+    fn is_as_stated(&self) -> bool {
+        let Some(stated) = &self.stated else {
+            return true;
+        };
+        let counted = Summary {
+            cutoffs: stated.summary.cutoffs.clone(),
+            ..self.counted.clone()
+        };
+        counted == stated.summary
+    }
+
+    /// The summary. Adds the classes of the functions to `heat`.
+    fn finish(mut self, heat: &mut HeatCounts) -> Summary {
+        if let Some(stated) = self.stated {
+            heat.add_counts(&stated.heat);
+            return stated.summary;
+        }
+        let summary = self.counters.finish();
+        heat.add_all(&HeatLimits::of(&summary), &mut self.largest);
+        summary
     }
 }
 
@@ -191,6 +303,8 @@ pub fn sort_records(records: &mut [Record], order: FunctionOrder) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use profkit_data::instr::InstrSource;
+    use profkit_data::instr::indexed::IndexedReadOptions;
 
     #[test]
     fn shares_count_the_functions_that_make_them() {
@@ -212,5 +326,61 @@ mod tests {
             (4, 5)
         );
         assert!(Totals::default().shares().is_empty());
+    }
+
+    /// Everything that people see of totals.
+    fn seen(mut totals: Totals) -> String {
+        let shares = totals.shares();
+        let summaries = totals.finish();
+        let first = std::mem::take(&mut totals.ranking).into_sorted();
+        totals.sums = Sums::default();
+        format!("{totals:?} {shares:?} {summaries:?} {first:?}")
+    }
+
+    #[test]
+    fn an_indexed_profile_is_summed_up_as_record_by_record() {
+        let ranking = || Ranking::new(FunctionOrder::Sum, 10, true);
+        for name in profkit_testkit::fixtures_with(&["profdata"]) {
+            let name = name.to_string_lossy().into_owned();
+            let file = profkit_testkit::fixture(&name);
+            let options = IndexedReadOptions::new().salvage(true);
+            let Ok(profile) = IndexedProfile::parse_with(&file, &options) else {
+                continue;
+            };
+            let two_stages = profile.kind().contains(InstrKind::CONTEXT_SENSITIVE);
+            let (mut slow, mut record) = (Totals::new(ranking(), two_stages), Record::default());
+            let (mut reader, mut faults) = (profile.records(), 0);
+            while let Some(read) = reader.next_record(&mut record) {
+                match read {
+                    Ok(()) => slow.add(&record),
+                    Err(_) => faults += 1,
+                }
+            }
+            let slow = seen(slow);
+            for detailed in [false, true] {
+                match Totals::of_indexed(&profile, detailed, ranking, &|_| {}) {
+                    Some(fast) => assert_eq!(seen(fast), slow, "{name}"),
+                    None => assert_ne!(faults, 0, "{name}"),
+                }
+            }
+        }
+    }
+
+    /// The file states a summary that its counters do not have.
+    #[test]
+    fn a_wrong_summary_in_the_file_is_not_shown() {
+        let mut file = profkit_testkit::fixture("indexed/clang-22-ir-plain.profdata");
+        let profile = IndexedProfile::parse(&file).unwrap();
+        let total = profile.summary().unwrap().total_count;
+        let right = seen(Totals::of_indexed(&profile, false, Ranking::default, &|_| {}).unwrap());
+        let at = file
+            .windows(8)
+            .position(|word| word == total.to_le_bytes())
+            .unwrap();
+        file[at] ^= 1;
+        let profile = IndexedProfile::parse(&file).unwrap();
+        assert_ne!(profile.summary().unwrap().total_count, total);
+        let found = Totals::of_indexed(&profile, false, Ranking::default, &|_| {}).unwrap();
+        assert_eq!(seen(found), right);
     }
 }

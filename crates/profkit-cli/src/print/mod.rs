@@ -97,14 +97,17 @@ fn stdout_look() -> Look {
         colour: AutoStream::choice(&stdout) != ColorChoice::Never,
         width: width.map(|(width, _)| usize::from(width.0)),
         bars: bar_style(),
-        markdown: false,
+        ..Look::default()
     }
 }
 
-/// Returns how text on standard error looks. Messages are never cut to the width of the terminal.
+/// Returns how text on standard error looks. Messages are broken at the width of the terminal, and nothing is cut.
 fn stderr_look() -> Look {
+    let stderr = io::stderr();
+    let size = terminal_size::terminal_size_of(&stderr).filter(|_| stderr.is_terminal());
     Look {
-        colour: AutoStream::choice(&io::stderr()) != ColorChoice::Never,
+        colour: AutoStream::choice(&stderr) != ColorChoice::Never,
+        wrap: size.map(|(width, _)| usize::from(width.0)),
         ..Look::default()
     }
 }

@@ -224,10 +224,24 @@ impl Show<'_> {
         let order = args.order().unwrap_or_default();
         // Instances of a generic function are united only in text for people, unless the options ask for all instances.
         let unite = args.format.is_for_people() && args.spelling() == Spelling::Demangled;
-        let mut totals = Totals::new(
-            Ranking::new(order, args.most_functions().unwrap_or(0), unite),
-            facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),
-        );
+        let ranking = || Ranking::new(order, args.most_functions().unwrap_or(0), unite);
+        let needs_totals = args.needs_all_records();
+        // The records themselves are not needed if none is shown.
+        let summed = match &source {
+            InstrReader::Indexed(reader) if needs_totals && selection.is_empty() => {
+                let (profile, input) = (reader.profile(), self.input);
+                let detailed = args.detailed_summary || !args.format.is_for_people();
+                Totals::of_indexed(profile, detailed, ranking, &|part| {
+                    input.release_range(part)
+                })
+            }
+            _ => None,
+        };
+        let is_summed = summed.is_some();
+        let mut totals = summed.unwrap_or_else(|| {
+            let two_stages = facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE);
+            Totals::new(ranking(), two_stages)
+        });
         let (details, printer) = (args.details(), &mut *self.printer);
         let mut groups = Groups::default();
         // If the functions are sorted, or only the first rows are wanted, all records have to be read before one is
@@ -236,24 +250,24 @@ impl Show<'_> {
         let keeps = args.shows_functions() && (args.sort.is_some() || first.is_some());
         let mut kept: Vec<Record> = Vec::new();
         let mut any = false;
-        let missing = read_selected(
-            &mut source,
-            selection,
-            args.needs_all_records().then_some(&mut totals),
-            &mut self.faults,
-            |record, source| {
-                any = true;
-                if let Some(by) = by {
-                    let sum = numbers(record).sum;
-                    groups.add(by.of(&record.name), 1, u64::from(sum > 0), sum);
-                } else if keeps {
-                    kept.push(record.clone());
-                } else {
-                    printer.record(record, details, source)?;
-                }
-                Ok::<(), io::Error>(())
-            },
-        )?;
+        let each = |record: &Record, source: &InstrReader<'_>| {
+            any = true;
+            if let Some(by) = by {
+                let sum = numbers(record).sum;
+                groups.add(by.of(&record.name), 1, u64::from(sum > 0), sum);
+            } else if keeps {
+                kept.push(record.clone());
+            } else {
+                printer.record(record, details, source)?;
+            }
+            Ok::<(), io::Error>(())
+        };
+        let missing = if is_summed {
+            Vec::new()
+        } else {
+            let totals = needs_totals.then_some(&mut totals);
+            read_selected(&mut source, selection, totals, &mut self.faults, each)?
+        };
         sort_records(&mut kept, order);
         kept.truncate(first.unwrap_or(usize::MAX));
         for record in &kept {

@@ -107,10 +107,11 @@ fn generated(names: usize, seed: u64) -> Both {
         };
         // Bit 60 would make the record context-sensitive.
         let mut hash = next() & !(1 << 60);
-        let hashes = if next().is_multiple_of(10) {
-            1 + next() % 6
-        } else {
-            1
+        // With more than two, LLVM's map of them has 64 buckets, and with many, several share a bucket.
+        let hashes = match next() % 50 {
+            0 => 1 + next() % 60,
+            1..5 => 1 + next() % 6,
+            _ => 1,
         };
         for _ in 0..hashes {
             let counts: Vec<u64> = (0..1 + next() % 8)

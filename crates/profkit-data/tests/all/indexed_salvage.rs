@@ -288,3 +288,66 @@ proptest! {
         }
     }
 }
+
+/// The names that a scan visits, each with its counters, and whether it found the file sound.
+fn scanned(profile: &IndexedProfile<'_>) -> (Vec<Record>, bool) {
+    let mut records = Vec::new();
+    let sound = profile.scan(|mut names| {
+        let plain = names.plain();
+        loop {
+            let mut record = Record::default();
+            match names.read_record(&mut record) {
+                Ok(true) => {
+                    if let Some((func_hash, counts)) = plain {
+                        assert_eq!(func_hash, record.func_hash);
+                        let counts = counts.iter().map(|&bytes| u64::from_le_bytes(bytes));
+                        assert!(counts.eq(record.counts.iter().copied()));
+                        assert!(record.values.is_empty() && record.bitmap.is_empty());
+                    }
+                    records.push(record);
+                }
+                Ok(false) => return !names.has_widened_bytes(),
+                Err(_) => return false,
+            }
+        }
+    });
+    (records, sound)
+}
+
+/// A scan of a damaged file either sees the damage, or reads what the slower reader reads without an error.
+#[test]
+fn a_scan_finds_all_damage_that_reading_finds() {
+    for name in FIXTURES {
+        let bytes = fixture(name);
+        let options = IndexedReadOptions::new().salvage(true);
+        let (records, sound) = scanned(&IndexedProfile::parse_with(&bytes, &options).unwrap());
+        let strict = whole(&bytes).into_iter().map(|(record, _)| record);
+        assert_eq!((records, sound), (strict.collect(), true), "{name}");
+        let (mut found, mut all) = (0, 0);
+        for at in (0..bytes.len()).step_by(3) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            let Ok(profile) = IndexedProfile::parse_with(&damaged, &options) else {
+                continue;
+            };
+            all += 1;
+            let (records, sound) = scanned(&profile);
+            if !sound {
+                found += 1;
+                continue;
+            }
+            let (read, errors) = drain(&mut profile.records());
+            let read: Vec<Record> = read.into_iter().map(|(record, _)| record).collect();
+            assert_eq!((read, errors), (records, vec![]), "{name} at {at}");
+        }
+        assert!(found > 0 && found < all, "{name}: {found} of {all}");
+        for cut in [bytes.len() - 1, bytes.len() / 2] {
+            if let Ok(profile) = IndexedProfile::parse_with(&bytes[..cut], &options) {
+                assert!(
+                    !scanned(&profile).1 || !profile.is_damaged(),
+                    "{name} to {cut}"
+                );
+            }
+        }
+    }
+}

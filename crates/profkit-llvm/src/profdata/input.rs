@@ -2,6 +2,7 @@
 use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::instr::raw::{RawDialect, RawHeader, version_mismatch};
 use profkit_data::instr::{
     InstrKind, InstrReadOptions, InstrReader, InstrSource, KindValues, Record, TemporalTraces,
@@ -79,6 +80,14 @@ impl<'data> Profile<'data> {
     /// Returns the reader of the profile's records.
     pub fn source_mut(&mut self) -> &mut InstrReader<'data> {
         &mut self.source
+    }
+
+    /// The reader of an indexed profile; `None` for other profiles.
+    pub fn indexed(&self) -> Option<&IndexedProfile<'data>> {
+        match &self.source {
+            InstrReader::Indexed(reader) => Some(reader.profile()),
+            _ => None,
+        }
     }
 
     /// Whether the profile is an indexed one.

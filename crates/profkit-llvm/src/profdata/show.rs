@@ -12,9 +12,10 @@ use crate::messages::{Fault, Session};
 use crate::output;
 use profkit_abi::{indexed, value_kind};
 use profkit_data::Error;
+use profkit_data::ids::FuncHash;
 use profkit_data::instr::text::TextWriter;
 use profkit_data::instr::{InstrKind, Record};
-use profkit_data::summary::{Summary, SummaryBuilder, Thresholds};
+use profkit_data::summary::{RecordSums, Summary, SummaryBuilder, Thresholds};
 use profkit_merge::files::Content;
 
 #[derive(Clone, Debug, Default)]
@@ -77,6 +78,13 @@ impl Options {
     fn shows(&self, name: &[u8]) -> bool {
         self.all_functions
             || !self.function.is_empty() && memchr::memmem::find(name, &self.function).is_some()
+    }
+
+    /// Whether the output says nothing about single records, and needs nothing but the sums of their counters.
+    fn shows_no_records(&self) -> bool {
+        let lists = self.covered || self.only_below_cutoff || self.hot_functions;
+        let functions = self.all_functions || !self.function.is_empty();
+        !lists && !functions && self.cutoffs.is_empty() && self.top == 0 && self.value_cutoff == 0
     }
 
     /// Whether the output contains names that must be looked up by hash.
@@ -155,7 +163,10 @@ struct Show<'o, 's, 'l> {
     /// The name of the input in messages.
     input: &'o [u8],
     lines: &'l mut Lines<'s>,
+    /// The summary, if cutoffs are asked for.
     summary: SummaryBuilder,
+    /// The summary without cutoffs, if none is asked for.
+    totals: Summary,
     shown: u64,
     below_cutoff: u64,
     calls: ValueStatistics,
@@ -172,6 +183,7 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
             input,
             lines,
             summary: SummaryBuilder::new(),
+            totals: Summary::default(),
             shown: 0,
             below_cutoff: 0,
             calls: ValueStatistics::default(),
@@ -196,25 +208,79 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
                 .end();
         }
         let mut record = Record::default();
-        while self.checked(profile.read_record(&mut record))? {
-            if profile.kind().is_ir()
-                && record.func_hash.is_context_sensitive() != options.context_sensitive
-            {
-                continue;
-            }
-            if options.text && options.shows(&record.name) {
-                text_record(self.lines, profile, &record);
-            } else {
-                self.record(profile, &record, is_ir);
-            }
-            if self.lines.is_broken() {
-                break;
+        let (done, mut shown) = self.sound_names(profile, is_ir, &mut record);
+        if !done {
+            // A record at a time, as far as LLVM reads it. What was shown already is passed over.
+            while self.checked(profile.read_record(&mut record))? {
+                if shown > 0 {
+                    shown -= 1;
+                    continue;
+                }
+                self.selected(profile, &record, is_ir);
+                if self.lines.is_broken() {
+                    break;
+                }
             }
         }
         if options.text || options.covered {
             return Ok(());
         }
         self.tail(profile)
+    }
+
+    /// Shows the records of an indexed profile in one pass over its bytes, until something is damaged. Returns whether
+    /// nothing is, and the number of records that were shown.
+    fn sound_names(
+        &mut self,
+        profile: &Profile<'_>,
+        is_ir: bool,
+        record: &mut Record,
+    ) -> (bool, u64) {
+        let options = self.options;
+        let Some(indexed) = profile.indexed() else {
+            return (false, 0);
+        };
+        let shows_none = options.shows_no_records();
+        let mut read = 0;
+        let sound = indexed.scan(|mut names| {
+            if let Some((func_hash, counts)) = names.plain().filter(|_| shows_none) {
+                let counts = counts.iter().map(|&bytes| u64::from_le_bytes(bytes));
+                let sums = RecordSums::of(counts);
+                if !self.is_of_other_stage(func_hash, is_ir) && !sums.is_pseudo() {
+                    self.totals.add_record(&sums);
+                }
+                read += 1;
+                return true;
+            }
+            loop {
+                match names.read_record(record) {
+                    Ok(true) => self.selected(profile, record, is_ir),
+                    // What is wrong with such bytes is told after the last record.
+                    Ok(false) => return !names.has_widened_bytes(),
+                    Err(_) => return false,
+                }
+                read += 1;
+                if self.lines.is_broken() {
+                    return false;
+                }
+            }
+        });
+        (sound || self.lines.is_broken(), read)
+    }
+
+    fn is_of_other_stage(&self, hash: FuncHash, is_ir: bool) -> bool {
+        is_ir && hash.is_context_sensitive() != self.options.context_sensitive
+    }
+
+    fn selected(&mut self, profile: &Profile<'_>, record: &Record, is_ir: bool) {
+        if self.is_of_other_stage(record.func_hash, is_ir) {
+            return;
+        }
+        if self.options.text && self.options.shows(&record.name) {
+            text_record(self.lines, profile, record);
+        } else {
+            self.record(profile, record, is_ir);
+        }
     }
 
     fn checked<T>(&self, result: Result<T, Error>) -> Result<T, Fault> {
@@ -225,7 +291,10 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
         let options = self.options;
         let shows = options.shows(&record.name);
         let pseudo = record.is_pseudo();
-        if !pseudo {
+        if !pseudo && options.cutoffs.is_empty() {
+            let sums = RecordSums::of(record.counts.iter().copied());
+            self.totals.add_record(&sums);
+        } else if !pseudo {
             self.summary.add_counts(&record.counts);
         }
         if options.covered {
@@ -360,7 +429,10 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
     fn tail(mut self, profile: &mut Profile<'_>) -> Result<(), Fault> {
         let options = self.options;
         let kind = profile.kind();
-        let summary = std::mem::take(&mut self.summary).finish_with(&options.cutoffs);
+        let summary = match options.cutoffs.is_empty() {
+            true => std::mem::take(&mut self.totals),
+            false => std::mem::take(&mut self.summary).finish_with(&options.cutoffs),
+        };
         let lines = &mut *self.lines;
         if kind.is_ir() {
             let flag = |set| u64::from(kind.contains(set));

@@ -23,7 +23,7 @@ use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
     FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
 };
-use profkit_data::llvm_order::record_order;
+use profkit_data::llvm_order::{NumberMap, record_order};
 pub(crate) use sites::{
     Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };
@@ -40,6 +40,8 @@ pub(crate) struct Rules {
     /// Whether records of a worker that is joined come after those of this worker. Otherwise the inputs decide the
     /// order.
     pub(crate) joins_in_order: bool,
+    /// The order in which LLVM's writers pass on the records of a function.
+    pub(crate) map: NumberMap,
 }
 
 impl Rules {
@@ -49,6 +51,7 @@ impl Rules {
         first_shape_wins: false,
         markers_are_counts: false,
         joins_in_order: false,
+        map: NumberMap::Llvm19,
     };
     /// The tolerant rules, except that value sites are added as in LLVM's writers.
     pub(crate) const AS_WRITERS: Self = Rules {
@@ -61,6 +64,7 @@ impl Rules {
         first_shape_wins: true,
         markers_are_counts: true,
         joins_in_order: true,
+        map: NumberMap::Llvm19,
     };
 }
 
@@ -475,7 +479,7 @@ impl Accumulator {
     fn in_llvm_order(&self, ids: &[RecordId]) -> Vec<RecordId> {
         let hash = |&id: &RecordId| self.table.record(id).map_or(0, |record| record.func_hash.0);
         let hashes: Vec<u64> = ids.iter().map(hash).collect();
-        let order = record_order(&hashes);
+        let order = record_order(&hashes, self.rules.map);
         let id = |position: u32| ids.get(position as usize).copied();
         order.into_iter().filter_map(id).collect()
     }

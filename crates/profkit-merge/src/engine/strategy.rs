@@ -9,6 +9,7 @@ use crate::error::MergeError;
 use crate::memprof::is_heap_profile;
 use crate::options::{MergeOptions, Policy, ValueWeights};
 use crate::report::EventLog;
+use profkit_data::llvm_order::NumberMap;
 use profkit_files::Inputs;
 use std::io;
 use std::num::NonZeroUsize;
@@ -36,7 +37,12 @@ impl Strategy {
         let wanted = options.run.threads.wanted().map(NonZeroUsize::get);
         match options.policy {
             Policy::Llvm => Strategy {
-                rules: Rules::LLVM,
+                rules: Rules {
+                    map: options
+                        .read_as
+                        .map_or_else(NumberMap::default, NumberMap::of),
+                    ..Rules::LLVM
+                },
                 writers: Some(wanted.unwrap_or_else(|| {
                     let threads = options.run.threads.count();
                     threads.min(inputs.len().div_ceil(2))

@@ -86,6 +86,53 @@ pub(crate) fn is_rust(symbol: &str) -> bool {
     symbol.starts_with("_R") || symbol.starts_with("_ZN") && hash_at_end() == Some(true)
 }
 
+/// Returns a number that is equal for Rust symbols whose demangled names differ only in a hash, and differs for others.
+/// `None` if the symbol is not a Rust name, or is damaged. Symbols of the older scheme never have the number of one of
+/// the new scheme.
+pub(crate) fn instance_key(symbol: &str) -> Option<u64> {
+    if symbol.starts_with("_R") {
+        return v0::key(symbol);
+    }
+    let (stem, hash) = symbol.rsplit_once("17h").filter(|_| is_rust(symbol))?;
+    let suffix = hash.get(17..)?;
+    Some(key_of(key_of(1, stem), shown_suffix(suffix)))
+}
+
+/// What the demangled name shows of the text that follows a mangled name.
+fn shown_suffix(suffix: &str) -> &str {
+    match suffix.find(".llvm.") {
+        Some(end) => suffix.get(..end).unwrap_or_default(),
+        None => suffix,
+    }
+}
+
+/// The hash of a text.
+pub(crate) fn text_key(text: &str) -> u64 {
+    key_of(2, text)
+}
+
+/// Adds a text to a hash.
+fn key_of(mut key: u64, text: &str) -> u64 {
+    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    for word in words {
+        key = mix(key, u64::from_le_bytes(*word));
+    }
+    let last = rest
+        .iter()
+        .fold(0, |last, &byte| last << 8 | u64::from(byte));
+    mix(mix(key, last), text.len() as u64)
+}
+
+/// Adds a number to a hash, so that every bit of both changes half of the bits of the result.
+fn mix(key: u64, what: u64) -> u64 {
+    let product =
+        u128::from(key ^ 0x9e37_79b9_7f4a_7c15) * u128::from(what ^ 0xd6e8_feb8_6659_fd93);
+    let [low, high] = [product, product >> 64].map(|half| half & u128::from(u64::MAX));
+    u64::try_from(low ^ high)
+        .unwrap_or(0)
+        .wrapping_add(what.rotate_left(32))
+}
+
 /// A text of at most [`MOST`] bytes. Writing more is an error.
 struct Capped(String);
 

@@ -1,5 +1,6 @@
-//! The crate of a symbol in Rust's v0 mangling (RFC 2603). The demangled name of a method has its type and its trait, but
-//! not the crate of the `impl`, so the symbol itself is read.
+//! What a symbol in Rust's v0 mangling (RFC 2603) says without being demangled: its crate, and a number that all symbols
+//! with one demangled name share. The demangled name of a method has its type and its trait, but not the crate of the
+//! `impl`, so the symbol itself is read.
 
 /// The largest depth of paths and types. Symbols that rustc makes are far below it.
 const DEEPEST: u32 = 200;
@@ -10,18 +11,22 @@ const MOST_STEPS: u32 = 10_000;
 /// Returns the crate that contains the function of a v0 symbol: for a method the crate of the `impl`, and for a default
 /// method the crate of the trait. `None` if the symbol is of another mangling or damaged.
 pub(crate) fn crate_of(symbol: &str) -> Option<&str> {
-    let rest = symbol
-        .strip_prefix("__R")
-        .or_else(|| symbol.strip_prefix("_R"));
-    let text = rest?;
-    let mut reader = Reader {
-        text,
-        at: 0,
-        depth: 0,
-        steps: 0,
-    };
     // A digit would be the version of the mangling; none has been used so far.
-    reader.path()
+    Reader::of(symbol)?.path()
+}
+
+/// Returns a number that is equal for symbols whose demangled names without hashes are equal, and differs for others.
+/// `None` if the symbol is of another mangling or damaged.
+pub(super) fn key(symbol: &str) -> Option<u64> {
+    let mut reader = Reader::of(symbol)?;
+    reader.path()?;
+    // The crate that an instance was compiled for is not part of its name.
+    if matches!(reader.peek(), Some(b'A'..=b'Z')) {
+        reader.hidden += 1;
+        reader.path()?;
+    }
+    let suffix = reader.text.get(reader.at..)?;
+    Some(super::key_of(reader.key, super::shown_suffix(suffix)))
 }
 
 /// Reads the text after `_R`. References count from its beginning.
@@ -30,9 +35,46 @@ struct Reader<'a> {
     at: usize,
     depth: u32,
     steps: u32,
+    /// The hash of everything that the demangled name shows.
+    key: u64,
+    /// How many of the things that are being read are not shown.
+    hidden: u32,
 }
 
 impl<'a> Reader<'a> {
+    fn of(symbol: &'a str) -> Option<Self> {
+        let rest = symbol
+            .strip_prefix("__R")
+            .or_else(|| symbol.strip_prefix("_R"));
+        Some(Reader {
+            text: rest?,
+            at: 0,
+            depth: 0,
+            steps: 0,
+            key: 0,
+            hidden: 0,
+        })
+    }
+
+    fn shows(&mut self, what: u64) {
+        if self.hidden == 0 {
+            self.key = super::mix(self.key, what);
+        }
+    }
+
+    fn shows_text(&mut self, text: &str) {
+        if self.hidden == 0 {
+            self.key = super::key_of(self.key, text);
+        }
+    }
+
+    /// Reads a number in base 62 that is shown, such as that of a lifetime.
+    fn shown_number(&mut self) -> Option<()> {
+        let number = self.base_62()?;
+        self.shows(number);
+        Some(())
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -79,18 +121,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn disambiguator(&mut self) -> Option<()> {
-        if self.eat(b's') {
-            self.base_62()?;
+    /// A number that tells apart what has one name: from 1, or 0 if there is none.
+    fn disambiguator(&mut self) -> Option<u64> {
+        match self.eat(b's') {
+            true => self.base_62()?.checked_add(1),
+            false => Some(0),
         }
-        Some(())
     }
 
-    /// A name with its length before it.
-    fn identifier(&mut self) -> Option<&'a str> {
-        self.disambiguator()?;
+    /// A name with its length before it. `numbered` says whether its disambiguator is shown.
+    fn identifier(&mut self, numbered: bool) -> Option<&'a str> {
+        let number = self.disambiguator()?;
+        if numbered {
+            self.shows(number);
+        }
         // Names with letters outside of ASCII are in Punycode; crates have none.
-        self.eat(b'u');
+        let punycode = self.eat(b'u');
+        self.shows(punycode.into());
         let mut len = usize::from(self.next()?.checked_sub(b'0').filter(|&it| it <= 9)?);
         if len != 0 {
             while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -104,6 +151,7 @@ impl<'a> Reader<'a> {
         self.eat(b'_');
         let name = self.text.get(self.at..self.at.checked_add(len)?)?;
         self.at += len;
+        self.shows_text(name);
         Some(name)
     }
 
@@ -125,35 +173,44 @@ impl<'a> Reader<'a> {
     /// Reads a path, and returns its crate.
     fn path(&mut self) -> Option<&'a str> {
         self.deeper(|reader| match reader.next()? {
-            b'C' => reader.identifier(),
+            b'C' => {
+                reader.shows(b'C'.into());
+                reader.identifier(false)
+            }
             b'N' => {
-                reader.next()?;
+                // Closures and shims have a capital letter, and are shown with their numbers.
+                let space = reader.next()?;
+                let numbered = space.is_ascii_uppercase();
+                reader.shows(if numbered { space } else { b'N' }.into());
                 let of = reader.path()?;
-                reader.identifier()?;
+                reader.identifier(numbered)?;
                 Some(of)
             }
             b'M' => {
-                reader.disambiguator()?;
-                let of = reader.path()?;
+                reader.shows(b'M'.into());
+                let of = reader.place_of_impl()?;
                 reader.kind()?;
                 Some(of)
             }
             b'X' => {
-                reader.disambiguator()?;
-                let of = reader.path()?;
+                reader.shows(b'Y'.into());
+                let of = reader.place_of_impl()?;
                 reader.kind()?;
                 reader.path()?;
                 Some(of)
             }
             b'Y' => {
+                reader.shows(b'Y'.into());
                 reader.kind()?;
                 reader.path()
             }
             b'I' => {
+                reader.shows(b'I'.into());
                 let of = reader.path()?;
                 while !reader.eat(b'E') {
                     reader.argument()?;
                 }
+                reader.shows(b'E'.into());
                 Some(of)
             }
             b'B' => reader.reference(Self::path),
@@ -161,10 +218,20 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// The path of an `impl`, which is not shown.
+    fn place_of_impl(&mut self) -> Option<&'a str> {
+        self.hidden += 1;
+        self.disambiguator()?;
+        let of = self.path()?;
+        self.hidden -= 1;
+        Some(of)
+    }
+
     /// A generic argument: a lifetime, a constant or a type.
     fn argument(&mut self) -> Option<()> {
         if self.eat(b'L') {
-            return self.base_62().map(drop);
+            self.shows(b'L'.into());
+            return self.shown_number();
         }
         match self.eat(b'K') {
             true => self.constant(),
@@ -175,10 +242,16 @@ impl<'a> Reader<'a> {
     /// A type.
     fn kind(&mut self) -> Option<()> {
         self.deeper(|reader| match reader.peek()? {
-            b'a'..=b'z' => reader.next().map(drop),
+            letter @ b'a'..=b'z' => {
+                reader.shows(letter.into());
+                reader.next().map(drop)
+            }
             b'C' | b'N' | b'M' | b'X' | b'Y' | b'I' => reader.path().map(drop),
             letter => {
                 reader.next()?;
+                if letter != b'B' {
+                    reader.shows(letter.into());
+                }
                 match letter {
                     b'A' => {
                         reader.kind()?;
@@ -187,7 +260,7 @@ impl<'a> Reader<'a> {
                     b'S' | b'P' | b'O' => reader.kind(),
                     b'R' | b'Q' => {
                         if reader.eat(b'L') {
-                            reader.base_62()?;
+                            reader.shown_number()?;
                         }
                         reader.kind()
                     }
@@ -195,6 +268,7 @@ impl<'a> Reader<'a> {
                         while !reader.eat(b'E') {
                             reader.kind()?;
                         }
+                        reader.shows(b'E'.into());
                         Some(())
                     }
                     b'F' => reader.function(),
@@ -208,20 +282,26 @@ impl<'a> Reader<'a> {
 
     fn binder(&mut self) -> Option<()> {
         if self.eat(b'G') {
-            self.base_62()?;
+            self.shows(b'G'.into());
+            self.shown_number()?;
         }
         Some(())
     }
 
     fn function(&mut self) -> Option<()> {
         self.binder()?;
-        self.eat(b'U');
-        if self.eat(b'K') && !self.eat(b'C') {
-            self.identifier()?;
+        let is_unsafe = self.eat(b'U');
+        self.shows(is_unsafe.into());
+        if self.eat(b'K') {
+            self.shows(b'K'.into());
+            if !self.eat(b'C') {
+                self.identifier(false)?;
+            }
         }
         while !self.eat(b'E') {
             self.kind()?;
         }
+        self.shows(b'E'.into());
         self.kind()
     }
 
@@ -230,19 +310,24 @@ impl<'a> Reader<'a> {
         while !self.eat(b'E') {
             self.path()?;
             while self.eat(b'p') {
-                self.identifier()?;
+                self.shows(b'p'.into());
+                self.identifier(false)?;
                 self.kind()?;
             }
         }
+        self.shows(b'E'.into());
         if !self.eat(b'L') {
             return None;
         }
-        self.base_62().map(drop)
+        self.shown_number()
     }
 
     fn constant(&mut self) -> Option<()> {
         self.deeper(|reader| {
             let letter = reader.next()?;
+            if letter != b'B' {
+                reader.shows(letter.into());
+            }
             match letter {
                 b'p' => Some(()),
                 b'B' => reader.reference(Self::constant),
@@ -251,6 +336,7 @@ impl<'a> Reader<'a> {
                     while !reader.eat(b'E') {
                         reader.constant()?;
                     }
+                    reader.shows(b'E'.into());
                     Some(())
                 }
                 b'V' => {
@@ -265,7 +351,7 @@ impl<'a> Reader<'a> {
                         }
                         b'S' => {
                             while !reader.eat(b'E') {
-                                reader.identifier()?;
+                                reader.identifier(false)?;
                                 reader.constant()?;
                             }
                             Some(())
@@ -275,10 +361,13 @@ impl<'a> Reader<'a> {
                 }
                 // An integer, a Boolean, a character or a string (`e`): a sign, and hexadecimal digits up to `_`.
                 b'a'..=b'z' => {
+                    let start = reader.at;
                     reader.eat(b'n');
                     while !reader.eat(b'_') {
                         reader.next().filter(u8::is_ascii_hexdigit)?;
                     }
+                    let digits = reader.text.get(start..reader.at)?;
+                    reader.shows_text(digits);
                     Some(())
                 }
                 _ => None,

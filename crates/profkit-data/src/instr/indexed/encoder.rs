@@ -4,7 +4,7 @@ use super::record::{self, RecordLayout};
 use super::writer::{FIRST_WRITTEN, IndexedWriteOptions};
 use crate::ids::FuncHash;
 use crate::instr::{FunctionRef, Losses, RecordRef};
-use crate::llvm_order::{self, NumberHash};
+use crate::llvm_order;
 use crate::summary::{Markers, SummaryBuilder};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::indexed;
@@ -135,14 +135,7 @@ impl FunctionEncoder {
         let mut records: Vec<RecordRef<'_>> = [first, second].into_iter().chain(records).collect();
         records.sort_by_key(|record| record.order);
         let hashes: Vec<u64> = records.iter().map(|record| record.func_hash.0).collect();
-        // The order depends on the hash function of LLVM's map of records. The releases that write vtable value sites
-        // (LLVM 19 and later) have a newer hash function.
-        let number_hash = if self.layout.vtable_sites {
-            NumberHash::Mix
-        } else {
-            NumberHash::Times37
-        };
-        for position in llvm_order::small_dense_map_order(&hashes, number_hash) {
+        for position in llvm_order::record_order(&hashes, self.layout.map) {
             if let Some(record) = records.get(position as usize) {
                 record::encode_record(record, self.layout, out)?;
             }

@@ -23,7 +23,7 @@ pub struct IndexedReadOptions {
     /// functions are read one after the other without this table (`HashTable::walk`). After the last record, the
     /// reader reports what is lost.
     ///
-    /// If the file is undamaged, opening it with this option reads the start of each function once more. For a
+    /// With this option, the start of each function is read once more before the first function is returned. For a
     /// malicious file, opening may take up to 16 passes over the function table.
     pub salvage: bool,
     /// The newest version of the indexed format to accept. A tool that imitates an LLVM release sets this option,
@@ -91,9 +91,12 @@ pub struct IndexedProfile<'data> {
     pub(super) binary_ids: Option<Cursor<'data>>,
     pub(super) vtable_names: Option<Cursor<'data>>,
     pub(super) traces: Option<Cursor<'data>>,
-    /// The damage that was found when the file was opened; `None` without the option to salvage, because only that
-    /// option makes the reader look for damage.
-    pub(super) damage: Option<Box<Damage>>,
+    /// The damage that was found when the file was opened. Only the option to salvage makes the reader look for it.
+    pub(super) damage: Box<Damage>,
+    /// Whether damage in the function table is looked for: with the option to salvage, unless the caller does it.
+    pub(super) looks_for_damage: bool,
+    /// What [`table_error`](Self::table_error) found.
+    pub(super) table_error: OnceLock<Option<Box<Error>>>,
     /// Whether functions are read in the order of the file ([`IndexedReadOptions::llvm_checks`]).
     pub(super) as_llvm: bool,
 }
@@ -181,7 +184,9 @@ impl<'data> IndexedProfile<'data> {
             binary_ids,
             vtable_names,
             traces,
-            damage: None,
+            damage: Box::default(),
+            looks_for_damage: false,
+            table_error: OnceLock::new(),
             as_llvm: false,
         })
     }
@@ -252,19 +257,13 @@ impl<'data> IndexedProfile<'data> {
     /// The records of a name are in the same share in every file. So several threads can merge files without locks:
     /// each thread merges one share of all files.
     pub fn records_of_share(&self, share: usize, shares: usize) -> IndexedReader<'data> {
-        let walks = self.damage.as_ref().is_some_and(|damage| damage.walk);
+        if shares > 1 {
+            // Found once, and not again by the reader of each share.
+            self.table_error();
+        }
         IndexedReader {
-            names: if walks {
-                Names::Walk {
-                    walk: self.table.walk(),
-                    share: share as u64,
-                    share_mask: shares as u64 - 1,
-                }
-            } else if self.as_llvm && shares == 1 {
-                Names::FileOrder(self.table.file_order())
-            } else {
-                Names::Table(self.table.entries_of_share(share, shares))
-            },
+            share: (share, shares),
+            names: None,
             current: None,
             at_end: false,
             names_read: 0,
@@ -274,6 +273,36 @@ impl<'data> IndexedProfile<'data> {
             at_last: None,
             symbols: OnceLock::new(),
             profile: self.clone(),
+        }
+    }
+
+    /// Calls `each` with the records of all names, in the order of [`records`](Self::records), as long as it returns
+    /// `true` and nothing in the function table is damaged. Returns whether all names were visited and the file has no
+    /// damage. If not, [`records`](Self::records) reads what is sound and tells what is not.
+    ///
+    /// This makes one pass over the file, and nothing is copied.
+    pub fn scan(&self, mut each: impl FnMut(NameRecords<'data>) -> bool) -> bool {
+        if !self.damage.is_none() || self.table_error.get().is_some_and(Option::is_some) {
+            return false;
+        }
+        let sound = self.table.scan(|entry| each(self.records_of(entry)));
+        if sound {
+            self.table_error.get_or_init(|| None);
+        }
+        sound
+    }
+
+    fn names(&self, (share, shares): (usize, usize)) -> Names<'data> {
+        if self.walks() {
+            Names::Walk {
+                walk: self.table.walk(),
+                share: share as u64,
+                share_mask: shares as u64 - 1,
+            }
+        } else if self.as_llvm && shares == 1 {
+            Names::FileOrder(self.table.file_order())
+        } else {
+            Names::Table(self.table.entries_of_share(share, shares))
         }
     }
 
@@ -394,8 +423,10 @@ impl<'data> IndexedProfile<'data> {
     /// next section begins or the file ends.
     pub fn memprof(&self) -> Option<MemProfSection> {
         let header = &self.header;
-        let lost = self.damage.as_ref().is_some_and(|damage| damage.memprof);
-        if lost || !header.has_flag(variant::MEMPROF) || header.version() < header::MEMPROF.since {
+        if self.damage.memprof
+            || !header.has_flag(variant::MEMPROF)
+            || header.version() < header::MEMPROF.since
+        {
             return None;
         }
         let start = header.memprof_offset;
@@ -441,7 +472,11 @@ impl<'data> IndexedProfile<'data> {
 #[derive(Debug)]
 pub struct IndexedReader<'data> {
     profile: IndexedProfile<'data>,
-    names: Names<'data>,
+    /// The share of the functions that is read, and the number of shares.
+    share: (usize, usize),
+    /// How the functions are found; `None` until the first one is asked for, because a damaged table of buckets is
+    /// found only by reading it.
+    names: Option<Names<'data>>,
     current: Option<NameRecords<'data>>,
     at_end: bool,
     names_read: u64,
@@ -518,7 +553,9 @@ impl<'data> IndexedReader<'data> {
         if self.at_end {
             return Ok(None);
         }
-        match self.names.next() {
+        let names = &mut self.names;
+        let names = names.get_or_insert_with(|| self.profile.names(self.share));
+        match names.next() {
             Some(Ok(entry)) => {
                 self.names_read += 1;
                 let records = NameRecords::new(&entry, self.profile.header.version());
@@ -570,14 +607,18 @@ impl<'data> IndexedReader<'data> {
                 .with_hint("the bitmaps are right if the file is undamaged; merge its raw profiles again to be sure"),
             );
         }
-        let damage = self.profile.damage.as_ref()?;
+        if !self.profile.is_damaged() {
+            return None;
+        }
         let losses = self.at_last.get_or_insert_with(|| {
             let stopped = match &self.names {
-                Names::Walk { walk, .. } => Some(walk.position()),
-                Names::Table(_) | Names::FileOrder(_) => None,
+                Some(Names::Walk { walk, .. }) => Some(walk.position()),
+                _ => None,
             };
-            damage
-                .losses(self.profile.data, self.names_read, stopped, self.errors)
+            let (profile, table) = (&self.profile, self.profile.table_error());
+            profile
+                .damage
+                .losses(profile.data, self.names_read, stopped, self.errors, table)
                 .into_iter()
         });
         losses.next()

@@ -4,6 +4,7 @@ use crate::bytes::{Bytes, Cursor, Endian};
 use crate::hash_table::Entry;
 use crate::ids::{FuncHash, NameRef};
 use crate::instr::{Record, RecordRef, ValueData, value_data};
+use crate::llvm_order::NumberMap;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 use std::borrow::Cow;
@@ -414,6 +415,8 @@ fn as_malformed(error: Error) -> Error {
 pub(super) struct RecordLayout {
     pub(super) version: u32,
     pub(super) vtable_sites: bool,
+    /// The order of the records of a function.
+    pub(super) map: NumberMap,
 }
 
 /// Returns the part of a value profile that is written: all value kinds, but vtable value sites only if `vtables` is

@@ -7,11 +7,12 @@ use crate::hash_table::{HashTable, Lengths};
 use crate::memprof_section as memprof;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
+use std::sync::OnceLock;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Damage {
-    /// Whether the function table's table of buckets is damaged or cut off. The functions are then read one after the
-    /// other without the table of buckets.
+    /// Whether the function table's table of buckets cannot be read. The functions are then read one after the other
+    /// without it.
     pub(super) walk: bool,
     pub(super) memprof: bool,
     /// Whether the end of the file cuts off some functions of the function table.
@@ -19,7 +20,7 @@ pub(super) struct Damage {
     sections: Vec<Structure>,
     /// The minimum length in bytes that the file must have had before it was cut off; 0 if the file is not cut off.
     least_len: u64,
-    /// The error that reading the table of buckets gave; `None` if the table of buckets is intact or cut off.
+    /// Why the table of buckets cannot be read; `None` if it can be read or is cut off.
     table: Option<Error>,
     index_unread: bool,
     /// The errors of sections that are damaged but not cut off.
@@ -27,7 +28,7 @@ pub(super) struct Damage {
 }
 
 impl Damage {
-    fn is_none(&self) -> bool {
+    pub(super) fn is_none(&self) -> bool {
         !self.walk && self.sections.is_empty() && self.faults.is_empty()
     }
 
@@ -38,18 +39,20 @@ impl Damage {
 
     /// Lists what is lost. `names` is the number of functions that were read. `errors` is the number of errors that
     /// were already reported. `stopped` is the offset at which the walk over the function table ended; `None` if the
-    /// functions were read with the table of buckets.
+    /// functions were read with the table of buckets. `table` is what is wrong with the function table, if its table of
+    /// buckets can be read.
     pub(super) fn losses(
         &self,
         data: &[u8],
         names: u64,
         stopped: Option<u64>,
         errors: u64,
+        table: Option<&Error>,
     ) -> Vec<Error> {
         let mut losses = self.faults.clone();
         if !self.sections.is_empty() {
             losses.push(self.cut_error(data, names, stopped));
-        } else if let Some(error) = &self.table {
+        } else if let Some(error) = self.table.as_ref().or(table) {
             match errors {
                 0 => losses.push(error.clone().with_hint(format!(
                     "{names} functions were read without the table of buckets, and none seems to be lost"
@@ -105,7 +108,26 @@ impl IndexedProfile<'_> {
     /// Whether damage was found when the file was opened. A damaged file can be opened only with [the option to
     /// salvage](super::IndexedReadOptions::salvage).
     pub fn is_damaged(&self) -> bool {
-        self.damage.is_some()
+        !self.damage.is_none() || self.table_error().is_some()
+    }
+
+    /// What is wrong with the function table, whose table of buckets can be read. It is looked for when this is asked
+    /// for the first time, because that takes a pass over the file.
+    pub(super) fn table_error(&self) -> Option<&Error> {
+        if !self.looks_for_damage || self.damage.walk {
+            return None;
+        }
+        let checked = self.table_error.get_or_init(|| {
+            let damaged = !self.table.scan(|_| true);
+            let error = damaged.then(|| self.table.check().err()).flatten();
+            error.map(|error| Box::new(error.within(Structure::IndexedProfile)))
+        });
+        checked.as_deref()
+    }
+
+    /// Whether the functions must be read one after the other without the table of buckets.
+    pub(super) fn walks(&self) -> bool {
+        self.damage.walk || self.table_error().is_some()
     }
 }
 
@@ -113,7 +135,7 @@ pub(super) fn salvage(data: &[u8], table_is_checked: bool) -> Result<IndexedProf
     let header = IndexedHeader::parse(data)?;
     let (summary, cs_summary, payload) = IndexedProfile::read_summaries(data, &header)?;
     let mut damage = Damage::default();
-    let table = table(data, &header, payload, table_is_checked, &mut damage);
+    let table = table(data, &header, payload, &mut damage);
     let memprof_lost = memprof_is_lost(data, &header, &mut damage);
     damage.memprof = memprof_lost;
     let mut section = |section: &header::Section, offset: u64, name| {
@@ -178,7 +200,9 @@ pub(super) fn salvage(data: &[u8], table_is_checked: bool) -> Result<IndexedProf
         binary_ids,
         vtable_names,
         traces,
-        damage: (!damage.is_none()).then(|| Box::new(damage)),
+        damage: Box::new(damage),
+        looks_for_damage: !table_is_checked,
+        table_error: OnceLock::new(),
         as_llvm: false,
     })
 }
@@ -237,20 +261,12 @@ fn table<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
     payload: u64,
-    is_checked: bool,
     damage: &mut Damage,
 ) -> HashTable<'data> {
     let file_end = data.len() as u64;
     let index = header.hash_offset;
-    let parsed = HashTable::parse(data, payload, index, Lengths::KeyAndData);
-    let check = |table: HashTable<'_>| if is_checked { Ok(()) } else { table.check() };
-    let error = match parsed.map(|table| (table, check(table))) {
-        Ok((table, Ok(()))) => return table,
-        Ok((table, Err(error))) => {
-            damage.walk = true;
-            damage.table = Some(error.within(Structure::IndexedProfile));
-            return table;
-        }
+    let error = match HashTable::parse(data, payload, index, Lengths::KeyAndData) {
+        Ok(table) => return table,
         Err(error) => error,
     };
     damage.walk = true;

@@ -6,7 +6,7 @@ use crate::bytes::{Sink, assert_planned};
 use crate::hash_table::{ItemId, Lengths, TablePlan};
 use crate::index_vec::{Id, IndexVec};
 use crate::instr::{FunctionId, FunctionRef, InstrProfile, Losses};
-use crate::llvm_order;
+use crate::llvm_order::{self, NumberMap};
 use crate::releases::{self, Release};
 use crate::{ErrorKind, Result};
 use std::ops::{Range, RangeInclusive};
@@ -79,10 +79,25 @@ impl IndexedWriteOptions {
         self
     }
 
+    /// How the release that writes such files orders the records of a function.
+    fn map(&self) -> NumberMap {
+        let writes_as_23 = self
+            .release
+            .is_some_and(|release| release >= Release::new(23));
+        if self.version >= header::UNIFORMITY_SINCE || writes_as_23 {
+            NumberMap::Llvm23
+        } else if self.version >= header::VTABLES_SINCE || self.unknown_vtable_sites {
+            NumberMap::Llvm19
+        } else {
+            NumberMap::Llvm13
+        }
+    }
+
     pub(super) fn layout(&self) -> RecordLayout {
         RecordLayout {
             version: self.version,
             vtable_sites: self.version >= header::VTABLES_SINCE || self.unknown_vtable_sites,
+            map: self.map(),
         }
     }
 

@@ -108,7 +108,7 @@ impl<V> From<MergeOutcome> for IndexedMerge<'_, V> {
     }
 }
 
-/// Merges instrumentation profiles as [`merge_instr`] does. If all inputs are indexed profiles, their functions are joined
+/// Merges instrumentation profiles as [`merge_instr`] does. If all inputs are indexed profiles or texts, their functions are joined
 /// while the result is written, so that they are never in memory together.
 ///
 /// `write` returns the options of the writer for the indexed version that suits the inputs. The result must be written

@@ -181,7 +181,7 @@ struct Side<'d> {
 
 enum Source<'d> {
     Indexed {
-        profile: IndexedProfile<'d>,
+        profile: Box<IndexedProfile<'d>>,
         table: HashTable<'d>,
     },
     Text {
@@ -350,7 +350,7 @@ impl<'i> Join<'i> {
                 weight,
                 source: Source::Indexed {
                     table: *profile.table(),
-                    profile,
+                    profile: Box::new(profile),
                 },
             });
         }

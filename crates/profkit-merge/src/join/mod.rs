@@ -177,7 +177,7 @@ struct Side<'d> {
 
 enum Source<'d> {
     Indexed {
-        profile: IndexedProfile<'d>,
+        profile: Box<IndexedProfile<'d>>,
         table: HashTable<'d>,
     },
     Text {
@@ -346,7 +346,7 @@ impl<'i> Join<'i> {
                 weight,
                 source: Source::Indexed {
                     table: *profile.table(),
-                    profile,
+                    profile: Box::new(profile),
                 },
             });
         }

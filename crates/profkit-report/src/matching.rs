@@ -353,6 +353,16 @@ impl BinaryReport {
         let from = match self.origin {
             None if unit == "counters" => "names and hashes of a profile",
             None => "names of a profile",
+            // A profile of MIP, and a program that was built without it.
+            Some(Origin::Sections) if unit == "calls" => {
+                "names from its sections for LLVM's profiles: without a MIP map, signatures cannot be compared"
+            }
+            Some(Origin::DebugInfo) if unit == "calls" => {
+                "names from its debug info: without a MIP map, signatures cannot be compared"
+            }
+            Some(Origin::Symbols) if unit == "calls" && !self.stripped => {
+                "symbols only: without a MIP map, signatures cannot be compared"
+            }
             Some(Origin::Sections) => "names and hashes from its profile sections",
             Some(Origin::DebugInfo) => "names and hashes from its debug info",
             Some(Origin::Symbols) if self.stripped => {

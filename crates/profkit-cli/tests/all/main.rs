@@ -32,6 +32,7 @@ mod mip_use;
 mod mip_variants;
 mod one_meaning;
 mod personality;
+mod pprof_reader;
 mod readme;
 mod recording_messages;
 mod sample_compile;

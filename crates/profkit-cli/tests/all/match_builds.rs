@@ -52,7 +52,7 @@ fn build(clang: &Path, folder: &Path, name: &str, options: &[&str]) -> Option<(P
 #[test]
 fn the_functions_of_a_build_are_those_of_its_raw_profile() {
     let lld = on_path("ld.lld-22").is_some();
-    for release in [13, 14, 18, 22, 23] {
+    for release in [13, 14, 18, 22] {
         let clang = require_or_skip!(release, continue).clang().to_owned();
         let folder = tempfile::tempdir().unwrap();
         for counters in ["-fprofile-generate", "-fprofile-instr-generate"] {

@@ -164,6 +164,43 @@ fn ranking(text: &str) -> Vec<(u64, String, String)> {
     .collect()
 }
 
+/// The rows of the table below a heading: the text of each column of numbers by its title, and the name under `function`.
+fn table_below(text: &str, heading: &str) -> Vec<BTreeMap<String, String>> {
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(heading));
+    let Some(titles) = lines.nth(1) else {
+        return Vec::new();
+    };
+    let at = titles.rfind("  ").expect("columns") + 2;
+    let titles: Vec<&str> = titles
+        .split("  ")
+        .map(str::trim)
+        .filter(|title| !title.is_empty())
+        .collect();
+    let rows = lines.take_while(|line| !line.is_empty());
+    rows.map(|line| {
+        let cells = line.split_whitespace().map(str::to_owned);
+        let titles = titles.iter().map(|title| (*title).to_owned());
+        let mut row: BTreeMap<String, String> = titles.zip(cells).collect();
+        let name = line[at..].split(" (hash ").next().expect("a name");
+        row.insert("function".to_owned(), name.to_owned());
+        row
+    })
+    .collect()
+}
+
+/// The numbers of a line of facts after its label, and the remark: `  functions  18  15 entered (83.3%)`.
+fn fact_with_remark(text: &str, label: &str) -> Option<(u64, u64, String)> {
+    let line = text.lines().find_map(|line| {
+        let rest = line.strip_prefix("  ")?.strip_prefix(label)?;
+        rest.starts_with(' ').then_some(rest)
+    })?;
+    let mut words = line.split_whitespace();
+    let first = number(words.next()?)?;
+    let part = number(words.next()?)?;
+    let share = line.rsplit_once('(')?.1.strip_suffix(')')?;
+    Some((first, part, share.to_owned()))
+}
+
 /// A share as people read it, for shares that no rule about the ends of the scale concerns.
 fn rounded(share: f64) -> Option<String> {
     (0.001..0.999)
@@ -441,6 +478,108 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 impl Views {
+    /// Adds all numbers of the terminal beside those of the JSON.
+    fn add_terminal(&mut self, text: &str, json: &Value, sum: &str) {
+        let tables = [("Top ", sum, "share"), ("Top ", "self", "self_share")];
+        let second = text.find("\nTop ").and_then(|first| {
+            text[first + 1..]
+                .find("\nTop ")
+                .map(|at| &text[first + 1 + at..])
+        });
+        for ((heading, member, share), text) in tables.into_iter().zip([Some(text), second]) {
+            let Some(text) = text else { continue };
+            let rows = table_below(text, heading);
+            let title = rows.first().and_then(|row| {
+                ["sum", "samples", "calls"]
+                    .into_iter()
+                    .find(|title| row.contains_key(*title))
+            });
+            let title = title.expect("a column of sums");
+            let value = |row: &BTreeMap<String, String>| number(&row[title]).expect("a number");
+            let own = by_name(rows.iter().map(|row| (row["function"].clone(), value(row))));
+            self.add_functions("terminal, all columns", member, &own);
+            let all = json["hot"].as_array().expect("hot functions").iter();
+            let stated = all.map(|row| (json_name(row), row[member].as_u64().unwrap_or(0)));
+            self.add_functions("JSON, all columns", member, &by_name(stated));
+            let whole: u64 = json["hot"]
+                .as_array()
+                .expect("hot functions")
+                .iter()
+                .filter_map(|row| row[sum].as_u64())
+                .sum();
+            let mut before = 0;
+            for (at, row) in rows.iter().enumerate() {
+                before += value(row);
+                let name = format!("{share} of row {at}");
+                if let Some(part) = rounded(value(row) as f64 / whole as f64) {
+                    self.add(&name, "terminal", &row["share"]);
+                    self.add(&name, "computed", part);
+                }
+                let name = format!("{share} together of row {at}");
+                if let Some(part) = rounded(before as f64 / whole as f64) {
+                    self.add(&name, "terminal", &row["together"]);
+                    self.add(&name, "computed", part);
+                }
+                if let Some(total) = row.get("header total") {
+                    let name = format!("header total of {}", row["function"]);
+                    self.add(
+                        &name,
+                        &format!("terminal, {share}"),
+                        number(total).expect("a number"),
+                    );
+                    let function = json["hot"].as_array().into_iter().flatten();
+                    let function = function
+                        .clone()
+                        .find(|one| json_name(one) == row["function"]);
+                    self.add(
+                        &name,
+                        &format!("JSON, {share}"),
+                        &function.expect("the row")["header_total"],
+                    );
+                }
+            }
+        }
+        if two_stages(text) {
+            return;
+        }
+        let (summary, totals) = (&json["summary"], &json["totals"]);
+        for (label, stated) in [
+            ("largest first counter", &summary["max_function_count"]),
+            ("largest other counter", &summary["max_internal_count"]),
+        ] {
+            if let Some(found) = fact(text, label) {
+                self.add(label, "terminal", found);
+                self.add(label, "JSON", stated);
+            }
+        }
+        for (label, stated, part) in [
+            (
+                "functions",
+                &summary["functions"],
+                &totals["functions_entered"],
+            ),
+            (
+                "counters",
+                &summary["counters"],
+                &totals["counters_above_zero"],
+            ),
+        ] {
+            let Some((found, above, share)) = fact_with_remark(text, label) else {
+                continue;
+            };
+            if totals.is_null() {
+                continue;
+            }
+            let name = format!("{label} in the summary");
+            self.add(&name, "terminal", format!("{above} of {found}"));
+            self.add(&name, "JSON", format!("{part} of {stated}"));
+            if let Some(text) = rounded(above as f64 / found as f64) {
+                self.add(&format!("share of {label} that ran"), "terminal", share);
+                self.add(&format!("share of {label} that ran"), "computed", text);
+            }
+        }
+    }
+
     /// Adds the views in which all profiles with functions are alike. `sum` is the name of the column with the number of
     /// each function; `unit` the name of the number in stacks.
     fn all_with_functions(&mut self, sum: &str, unit: &str, heat: bool) {
@@ -471,6 +610,7 @@ impl Views {
             records => records,
         };
         self.add("functions", "JSON", stated);
+        self.add_terminal(&text, &json, sum);
         let hot = json["hot"].as_array().expect("hot functions");
         let of = |row: &Value| (json_name(row), row[sum].as_u64().expect("a sum"));
         self.add_functions("JSON", unit, &by_name(hot.iter().map(of)));

@@ -1,6 +1,7 @@
 //! Reads profiles from archives: tar, compressed tar, zip. Each file in an archive is a separate input.
 use super::{Compression, Ending, Front, MOST_EXPANDED, StoredError, expand_front};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Cursor, Read, Write};
@@ -46,6 +47,7 @@ pub struct Archive<B> {
     format: ArchiveFormat,
     members: Vec<String>,
     source: Source<B>,
+    repeated: Vec<(String, u64)>,
     problem: Option<StoredError>,
 }
 
@@ -128,6 +130,7 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
                 places,
                 lost,
             },
+            repeated: Vec::new(),
             problem,
         }
     }
@@ -146,7 +149,7 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
                 error => io::Error::other(error),
             },
         };
-        let (archive, problem) = match zip::ZipArchive::new(Cursor::new(bytes)) {
+        let (archive, problem) = match zip::ZipArchive::new(Cursor::new(bytes.clone())) {
             Ok(mut archive) => {
                 let mut problem = None;
                 for index in 0..archive.len() {
@@ -166,16 +169,25 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
                     format: ArchiveFormat::Zip,
                     members,
                     source: Source::Nothing,
+                    repeated: Vec::new(),
                     problem: Some(damaged(error)),
                 };
             }
         };
+        let repeated = repeated_in_zip(bytes.as_ref(), archive.central_directory_start());
         Archive {
             format: ArchiveFormat::Zip,
             members,
             source: Source::Zip { archive, indices },
+            repeated,
             problem,
         }
+    }
+
+    /// The names that several files of a zip archive have, and how many files have each. Only the last file of a name is a
+    /// member. The files of a tar archive are all members.
+    pub fn repeated(&self) -> &[(String, u64)] {
+        &self.repeated
     }
 
     /// The format of the archive: tar or zip.
@@ -262,6 +274,37 @@ pub fn is_archive(bytes: &[u8]) -> bool {
         Some(compression) => is_compressed_tar(bytes, compression),
         None => is_tar(bytes) || is_zip(bytes),
     }
+}
+
+/// Reads the names in the directory of a zip archive, which begins at `start`.
+fn repeated_in_zip(bytes: &[u8], start: u64) -> Vec<(String, u64)> {
+    const ENTRY: &[u8] = b"PK\x01\x02";
+    let mut rest = usize::try_from(start)
+        .ok()
+        .and_then(|start| bytes.get(start..))
+        .unwrap_or_default();
+    let mut times: BTreeMap<&[u8], u64> = BTreeMap::new();
+    while rest.starts_with(ENTRY) {
+        // The sizes of the name, of more fields and of a comment, which follow the 46 bytes of an entry.
+        let size = |at: usize| {
+            let bytes = rest.get(at..)?.first_chunk::<2>()?;
+            Some(usize::from(u16::from_le_bytes(*bytes)))
+        };
+        let (Some(name), Some(more), Some(comment)) = (size(28), size(30), size(32)) else {
+            break;
+        };
+        // The names of folders end in a slash.
+        if let Some(name) = rest.get(46..46 + name)
+            && !name.ends_with(b"/")
+        {
+            *times.entry(name).or_default() += 1;
+        }
+        rest = rest.get(46 + name + more + comment..).unwrap_or_default();
+    }
+    let repeated = times.into_iter().filter(|&(_, times)| times > 1);
+    repeated
+        .map(|(name, times)| (member_name(name), times))
+        .collect()
 }
 
 fn is_zip(bytes: &[u8]) -> bool {

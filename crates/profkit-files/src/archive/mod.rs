@@ -171,6 +171,11 @@ impl ArchiveFile {
             None => {
                 let archive = Archive::open(bytes);
                 let names = archive.members().to_vec();
+                let repeated = archive.repeated().iter();
+                self.repeated.extend(repeated.map(|(name, times)| {
+                    let name = inner.map_or(name.clone(), |inner| format!("{inner}!{name}"));
+                    (name, *times)
+                }));
                 let problem = archive.problem().map(StoredError::again);
                 (Container::Direct(archive), names, problem)
             }

@@ -117,10 +117,14 @@ fn contexts_have_their_stacks() {
 
 #[cfg(feature = "arrow")]
 mod arrow {
-    use super::{COUNTS, SAMPLES, TableKind, heap, of};
-    use arrow_array::RecordBatch;
+    use super::{COUNTS, SAMPLES, Table, TableKind, heap, of};
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+    use arrow_array::{Array, RecordBatch};
     use arrow_ipc::reader::FileReader;
+    use arrow_schema::DataType;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use serde_json::Value;
     use std::io::Cursor;
 
     #[test]
@@ -155,6 +159,105 @@ mod arrow {
             assert_eq!(batches.len(), 1);
             assert_eq!(batches[0].columns(), expected.columns());
         }
+    }
+
+    /// The value of a cell as the JSON of the same table has it; hashes are numbers here and texts there.
+    fn cell(array: &dyn Array, row: usize) -> Value {
+        if array.is_null(row) {
+            return Value::Null;
+        }
+        match array.data_type() {
+            DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).into(),
+            DataType::UInt32 => array.as_primitive::<UInt32Type>().value(row).into(),
+            DataType::Float64 => array.as_primitive::<Float64Type>().value(row).into(),
+            DataType::Utf8 => array.as_string::<i32>().value(row).into(),
+            DataType::Dictionary(..) => {
+                let array = array.as_dictionary::<UInt32Type>();
+                let key = array.keys().value(row);
+                cell(array.values(), usize::try_from(key).expect("an index"))
+            }
+            DataType::List(_) => {
+                let list = array.as_list::<i32>().value(row);
+                let frames = list.as_struct();
+                let frame = |at: usize| {
+                    let names = frames.column_names();
+                    let members = names.into_iter().zip(frames.columns());
+                    let members = members.map(|(name, column)| (name.to_owned(), cell(column, at)));
+                    Value::Object(members.filter(|(_, value)| !value.is_null()).collect())
+                };
+                (0..frames.len()).map(frame).collect()
+            }
+            other => panic!("a column of {other}"),
+        }
+    }
+
+    /// Compares every cell of the Parquet file with the JSON of the table. Returns how many cells have a value.
+    fn compare(name: &str, table: &Table) -> usize {
+        let mut json = Vec::new();
+        table.json(&mut json).expect("written to memory");
+        let json: Value = serde_json::from_slice(&json).expect("JSON");
+        let rows = json["rows"].as_array().expect("rows");
+        let mut bytes = Vec::new();
+        table.parquet(&mut bytes).expect("written to memory");
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
+            .expect("Parquet")
+            .build()
+            .expect("a reader");
+        let (mut at, mut compared) = (0, 0);
+        for batch in reader {
+            let batch = batch.expect("a batch");
+            for row in 0..batch.num_rows() {
+                let expected = &rows[at];
+                for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+                    let found = cell(column, row);
+                    let stated = &expected[field.name()];
+                    let hash = stated.as_str().and_then(|text| text.strip_prefix("0x"));
+                    let same = match (hash, found.as_u64()) {
+                        (Some(hash), Some(number)) => u64::from_str_radix(hash, 16) == Ok(number),
+                        // Empty texts are null or left out.
+                        _ if stated.is_null() => found.is_null() || found == "",
+                        _ => found == *stated,
+                    };
+                    assert!(
+                        same,
+                        "{name}: row {at}, {}: Parquet has {found}, JSON {stated}",
+                        field.name()
+                    );
+                    compared += usize::from(!found.is_null());
+                }
+                at += 1;
+            }
+        }
+        assert_eq!(at, rows.len(), "{name}");
+        compared
+    }
+
+    /// `profkit-cli/tests/all/one_meaning.rs` compares the JSON and the CSV with all other views.
+    #[test]
+    fn parquet_has_every_number_of_the_json() {
+        let kinds = [
+            TableKind::Functions,
+            TableKind::Counters,
+            TableKind::Lines,
+            TableKind::Values,
+            TableKind::Traces,
+        ];
+        let mut compared = compare("heap", &heap());
+        for name in [
+            "indexed/clang-22-fe-shapes.profdata",
+            "indexed/clang-22-ir-plain.profdata",
+            "indexed/clang-22-cs-ir-shapes.profdata",
+            "raw/clang-22-temporal-host.profraw",
+            "sample/llvm-22-nested-text.sampleprof",
+        ] {
+            let bytes = profkit_testkit::fixture(name);
+            for kind in kinds {
+                if let Ok(table) = of(&bytes, kind) {
+                    compared += compare(name, &table);
+                }
+            }
+        }
+        assert!(compared > 1000, "{compared} cells");
     }
 
     #[test]

@@ -114,6 +114,7 @@ pub fn run(arguments: &Arguments, place: &Place) -> Result<()> {
     let picture = "docs/pictures/growth.svg";
     fs::write(repo_root().join(picture), svg(&panels))?;
     let _ = writeln!(text, "{}", tables::machine(arguments.runs.min(3))?);
+    text += "\n![time and memory by functions and files](pictures/growth.svg)\n";
     tables::replace("docs/performance.md", "growth", &text)
 }
 

@@ -3,7 +3,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The LLVM releases with which tests compare, oldest first. Debian has packages of some of them; `.ci/llvms` lays the others
-/// below [`LLVMS_VARIABLE`].
+/// in the folder of `PROFKIT_LLVMS`.
 pub const RELEASES: [u32; 11] = [13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23];
 
 /// The releases of [`RELEASES`] that `.ci/llvms` lays.

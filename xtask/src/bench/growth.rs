@@ -57,6 +57,14 @@ const FILES: &[Work] = &[
     },
 ];
 
+/// What was measured by the number of functions or of files.
+struct Panel {
+    what: &'static str,
+    works: &'static [Work],
+    /// The points of each work.
+    rows: Vec<Vec<Point>>,
+}
+
 /// Medians of one work at one size: seconds of wall time and of processor time, and MiB at the peak.
 #[derive(Clone, Copy)]
 struct Point {
@@ -98,14 +106,15 @@ pub fn run(arguments: &Arguments, place: &Place) -> Result<()> {
             }
         }
         table(&mut text, what, works, &rows);
-        panels.push((what, works, rows));
+        panels.push(Panel { what, works, rows });
     }
     if arguments.small {
         return Ok(());
     }
     let picture = "docs/pictures/growth.svg";
     fs::write(repo_root().join(picture), svg(&panels))?;
-    let _ = writeln!(text, "{}", tables::machine(arguments)?);
+    let _ = writeln!(text, "{}", tables::machine(arguments.runs.min(3))?);
+    text += "\n![time and memory by functions and files](pictures/growth.svg)\n";
     tables::replace("docs/performance.md", "growth", &text)
 }
 
@@ -211,14 +220,14 @@ const HEIGHT: f64 = 300.0;
 
 /// Time above and memory below, by functions on the left and by files on the right. Both axes are logarithmic, so
 /// that growth in proportion is a line that rises as the grey ones do.
-fn svg(panels: &[(&str, &[Work], Vec<Vec<Point>>)]) -> String {
+fn svg(panels: &[Panel]) -> String {
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"11\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-        2.0 * (WIDTH + 170.0),
+        60.0 + 2.0 * (WIDTH + 170.0),
         2.0 * (HEIGHT + 60.0)
     );
-    for (column, (what, works, rows)) in panels.iter().enumerate() {
+    for (column, panel) in panels.iter().enumerate() {
         for (row, (title, value)) in [
             (
                 "seconds of wall time",
@@ -234,104 +243,95 @@ fn svg(panels: &[(&str, &[Work], Vec<Vec<Point>>)]) -> String {
                 30.0 + number(row as u64) * (HEIGHT + 60.0),
             );
             let _ = writeln!(text, "<g transform=\"translate({left} {top})\">");
-            panel(
-                &mut text,
-                &format!("{title}, by {what}"),
-                works,
-                rows,
-                value,
-            );
+            panel.draw(&mut text, title, value);
             text.push_str("</g>\n");
         }
     }
     text + "</svg>\n"
 }
 
-fn panel(
-    text: &mut String,
-    title: &str,
-    works: &[Work],
-    rows: &[Vec<Point>],
-    value: fn(&Point) -> f64,
-) {
-    let all = || rows.iter().flatten();
-    let bounds = |of: &dyn Fn(&Point) -> f64| {
-        let logs = || all().map(|point| of(point).max(1e-4).log10());
-        (
-            logs().fold(f64::INFINITY, f64::min).floor(),
-            logs().fold(f64::NEG_INFINITY, f64::max).ceil(),
-        )
-    };
-    let (first_x, last_x) = bounds(&|point| number(point.size));
-    let (first_y, last_y) = bounds(&|point| value(point));
-    let x = |log: f64| (log - first_x) / (last_x - first_x) * WIDTH;
-    let y = |log: f64| HEIGHT - (log - first_y) / (last_y - first_y) * HEIGHT;
-    let _ = writeln!(
-        text,
-        "<text x=\"0\" y=\"-10\" font-weight=\"bold\">{title}</text>"
-    );
-    let _ = writeln!(
-        text,
-        "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#999\"/>"
-    );
-    let mut tick = first_y;
-    while tick <= last_y {
-        let at = y(tick);
+impl Panel {
+    fn draw(&self, text: &mut String, title: &str, value: fn(&Point) -> f64) {
+        let Panel { what, works, rows } = self;
+        let all = || rows.iter().flatten();
+        let bounds = |of: &dyn Fn(&Point) -> f64| {
+            let logs = || all().map(|point| of(point).max(1e-4).log10());
+            (
+                logs().fold(f64::INFINITY, f64::min).floor(),
+                logs().fold(f64::NEG_INFINITY, f64::max).ceil(),
+            )
+        };
+        let (first_x, last_x) = bounds(&|point| number(point.size));
+        let (first_y, last_y) = bounds(&|point| value(point));
+        let x = |log: f64| (log - first_x) / (last_x - first_x) * WIDTH;
+        let y = |log: f64| HEIGHT - (log - first_y) / (last_y - first_y) * HEIGHT;
         let _ = writeln!(
             text,
-            "<path d=\"M0 {at:.1}H{WIDTH}\" stroke=\"#eee\"/><text x=\"-6\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            at + 4.0,
-            10f64.powf(tick)
+            "<text x=\"0\" y=\"-10\" font-weight=\"bold\">{title}, by {what}</text>"
         );
-        // In proportion: ten times as much for ten times the size.
-        let end = (last_x - first_x + tick).min(last_y);
         let _ = writeln!(
             text,
-            "<path d=\"M0 {at:.1}L{:.1} {:.1}\" stroke=\"#ddd\" stroke-dasharray=\"3 3\"/>",
-            x(first_x + end - tick),
-            y(end)
+            "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#999\"/>"
         );
-        tick += 1.0;
-    }
-    let mut tick = first_x;
-    while tick <= last_x {
-        let _ = writeln!(
-            text,
-            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">10<tspan dy=\"-4\" font-size=\"8\">{tick}</tspan></text>",
-            x(tick),
-            HEIGHT + 16.0
-        );
-        tick += 1.0;
-    }
-    // Labels stand beside the ends of their lines, one below the other.
-    let mut ends = Vec::new();
-    for ((work, points), color) in works.iter().zip(rows).zip(COLORS) {
-        let places = points.iter().map(|point| {
-            let (x, y) = (
-                x(number(point.size).log10()),
-                y(value(point).max(1e-4).log10()),
+        let mut tick = first_y;
+        while tick <= last_y {
+            let at = y(tick);
+            let _ = writeln!(
+                text,
+                "<path d=\"M0 {at:.1}H{WIDTH}\" stroke=\"#eee\"/><text x=\"-6\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                at + 4.0,
+                10f64.powf(tick)
             );
-            format!("{x:.1},{y:.1}")
-        });
-        let places: Vec<String> = places.collect();
-        let _ = writeln!(
-            text,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>",
-            places.join(" ")
-        );
-        if let Some(last) = points.last() {
-            ends.push((y(value(last).max(1e-4).log10()), work.name, color));
+            // In proportion: ten times as much for ten times the size.
+            let end = (last_x - first_x + tick).min(last_y);
+            let _ = writeln!(
+                text,
+                "<path d=\"M0 {at:.1}L{:.1} {:.1}\" stroke=\"#ddd\" stroke-dasharray=\"3 3\"/>",
+                x(first_x + end - tick),
+                y(end)
+            );
+            tick += 1.0;
         }
-    }
-    ends.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let mut next = f64::NEG_INFINITY;
-    for (at, name, color) in ends {
-        next = at.max(next + 13.0);
-        let _ = writeln!(
-            text,
-            "<text x=\"{}\" y=\"{:.1}\" fill=\"{color}\">{name}</text>",
-            WIDTH + 6.0,
-            next + 4.0
-        );
+        let mut tick = first_x;
+        while tick <= last_x {
+            let _ = writeln!(
+                text,
+                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">10<tspan dy=\"-4\" font-size=\"8\">{tick}</tspan></text>",
+                x(tick),
+                HEIGHT + 16.0
+            );
+            tick += 1.0;
+        }
+        // Labels stand beside the ends of their lines, one below the other.
+        let mut ends = Vec::new();
+        for ((work, points), color) in works.iter().zip(rows).zip(COLORS) {
+            let places = points.iter().map(|point| {
+                let (x, y) = (
+                    x(number(point.size).log10()),
+                    y(value(point).max(1e-4).log10()),
+                );
+                format!("{x:.1},{y:.1}")
+            });
+            let places: Vec<String> = places.collect();
+            let _ = writeln!(
+                text,
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>",
+                places.join(" ")
+            );
+            if let Some(last) = points.last() {
+                ends.push((y(value(last).max(1e-4).log10()), work.name, color));
+            }
+        }
+        ends.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut next = f64::NEG_INFINITY;
+        for (at, name, color) in ends {
+            next = at.max(next + 13.0);
+            let _ = writeln!(
+                text,
+                "<text x=\"{}\" y=\"{:.1}\" fill=\"{color}\">{name}</text>",
+                WIDTH + 6.0,
+                next + 4.0
+            );
+        }
     }
 }

@@ -52,13 +52,13 @@ pub fn write(measured: &[(&Entry, String, Ratios)], arguments: &Arguments) -> Re
             );
         }
     }
-    let _ = writeln!(all, "\n{}", machine(arguments)?);
+    let _ = writeln!(all, "\n{}", machine(arguments.runs)?);
     replace("README.md", "speed", &worst)?;
     replace("docs/performance.md", "speed", &all)
 }
 
 /// Where and how the figures were measured.
-pub fn machine(arguments: &Arguments) -> Result<String> {
+pub fn machine(runs: u32) -> Result<String> {
     let processors = fs::read_to_string("/proc/cpuinfo")?;
     let model = processors
         .lines()
@@ -83,7 +83,7 @@ pub fn machine(arguments: &Arguments) -> Result<String> {
         version.trim(),
         commit.trim(),
         rustc.trim(),
-        arguments.runs
+        runs
     ))
 }
 

@@ -112,6 +112,7 @@ pub(crate) fn text_key(text: &str) -> u64 {
 }
 
 /// Adds a text to a hash.
+#[inline]
 fn key_of(mut key: u64, text: &str) -> u64 {
     let (words, rest) = text.as_bytes().as_chunks::<8>();
     for word in words {
@@ -119,18 +120,16 @@ fn key_of(mut key: u64, text: &str) -> u64 {
     }
     let last = rest
         .iter()
-        .fold(0, |last, &byte| last << 8 | u64::from(byte));
-    mix(mix(key, last), text.len() as u64)
+        .fold(text.len() as u64, |last, &byte| last << 8 | u64::from(byte));
+    mix(key, last)
 }
 
-/// Adds a number to a hash, so that every bit of both changes half of the bits of the result.
+/// Adds a number to a hash. Each step is reversible, so that two hashes that differ stay different while the same is
+/// added to both.
+#[inline]
 fn mix(key: u64, what: u64) -> u64 {
-    let product =
-        u128::from(key ^ 0x9e37_79b9_7f4a_7c15) * u128::from(what ^ 0xd6e8_feb8_6659_fd93);
-    let [low, high] = [product, product >> 64].map(|half| half & u128::from(u64::MAX));
-    u64::try_from(low ^ high)
-        .unwrap_or(0)
-        .wrapping_add(what.rotate_left(32))
+    let product = (key ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (product ^ product >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
 /// A text of at most [`MOST`] bytes. Writing more is an error.

@@ -30,7 +30,7 @@ fn what_a_release_lacks_has_a_reason() {
     let set = Set::new(Compiler::Clang(16), Mode::Mcdc, "conditions");
     assert_eq!(
         set.build().expect_err("16 has no MC/DC"),
-        Unavailable::Lacks("-fcoverage-mcdc came after LLVM 16")
+        Unavailable::Lacks("-fcoverage-mcdc came with LLVM 18")
     );
     assert!(all_sets().iter().all(|set| set.lacks().is_none()));
 }

@@ -10,7 +10,7 @@ pub fn long_version() -> &'static str {
             "{}\n\
              instrumentation profiles: reads raw {}-{}, indexed {}-{} and text (LLVM 3.5 to 23); writes indexed 3-{} and text (LLVM 3.8 to 23)\n\
              sample profiles: reads and writes text, binary, compact binary (LLVM 7 to 16), extensible binary (LLVM 10 to 23; 104 and 105 are read) and GCC's .afdo\n\
-             heap profiles: reads raw 1-5; reads and writes MemProf sections 0-4 of indexed profiles and YAML (LLVM 14 to 22)\n\
+             heap profiles: reads raw 1-5; reads and writes MemProf sections 0-4 of indexed profiles and YAML (LLVM 14 to 23)\n\
              MIP profiles: reads and writes versions {} and {} and YAML",
             env!("CARGO_PKG_VERSION"),
             raw::VERSION_FIRST,

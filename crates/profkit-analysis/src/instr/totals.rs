@@ -219,15 +219,56 @@ struct Stated {
     summary: Summary,
     limits: HeatLimits,
     heat: HeatCounts,
+    lines: [Line; 2],
+}
+
+/// A line of the summary that decides which functions are hot or cold, and what was counted of it.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    cutoff: u64,
+    min_count: u64,
+    blocks: u64,
+    /// The number of counters that are not below `min_count`, their sum, and the sum of those above it.
+    seen: u64,
+    reached: u128,
+    above: u128,
+}
+
+impl Line {
+    fn add(&mut self, counts: impl Iterator<Item = u64>) {
+        for count in counts.filter(|&count| count >= self.min_count) {
+            self.seen += 1;
+            self.reached += u128::from(count);
+            if count > self.min_count {
+                self.above += u128::from(count);
+            }
+        }
+    }
+
+    /// Whether the counters of the line are the fewest that reach its share of all counts.
+    fn holds(&self, total: u64) -> bool {
+        let wanted = u128::from(total) * u128::from(self.cutoff) / 1_000_000;
+        self.seen == self.blocks && self.above < wanted && self.reached >= wanted
+    }
 }
 
 impl Stated {
     /// Takes a summary, if it has the lines that decide which functions are hot and cold.
     fn of(summary: &Summary) -> Option<Self> {
         let wanted = Thresholds::default();
-        let lines = [wanted.hot_cutoff, wanted.cold_cutoff];
-        let has = |line| summary.cutoffs.iter().any(|one| one.cutoff == line);
-        lines.into_iter().all(has).then(|| Stated {
+        let line = |cutoff| {
+            let stated = summary.cutoffs.iter().find(|one| one.cutoff == cutoff)?;
+            Some(Line {
+                cutoff,
+                min_count: stated.min_count,
+                blocks: stated.blocks,
+                seen: 0,
+                reached: 0,
+                above: 0,
+            })
+        };
+        Some(Stated {
+            lines: [line(wanted.hot_cutoff)?, line(wanted.cold_cutoff)?],
             limits: HeatLimits::of(summary),
             heat: HeatCounts::default(),
             summary: summary.clone(),
@@ -236,9 +277,14 @@ impl Stated {
 }
 
 impl Stage {
-    fn add(&mut self, counts: impl Iterator<Item = u64>, sums: &RecordSums) {
+    fn add(&mut self, counts: impl Iterator<Item = u64> + Clone, sums: &RecordSums) {
         if let Some(stated) = &mut self.stated {
             stated.heat.add(stated.limits.heat(sums.max()));
+            for line in &mut stated.lines {
+                if sums.max() >= line.min_count {
+                    line.add(counts.clone());
+                }
+            }
             self.counted.add_record(sums);
         } else {
             self.counters.add_counts_of(counts);
@@ -255,7 +301,8 @@ impl Stage {
             cutoffs: stated.summary.cutoffs.clone(),
             ..self.counted.clone()
         };
-        counted == stated.summary
+        let mut lines = stated.lines.iter();
+        counted == stated.summary && lines.all(|line| line.holds(counted.total_count))
     }
 
     /// The summary. Adds the classes of the functions to `heat`.

@@ -3,8 +3,8 @@ use super::{Entry, HashTable};
 
 impl<'data> HashTable<'data> {
     /// Calls `each` with all items in the order of [`entries`](Self::entries), as long as it returns `true` and the
-    /// table is sound and without gaps. Returns whether all items were visited and nothing is wrong with the table. What is wrong,
-    /// [`entries`](Self::entries) tells: it makes the same checks, but takes several times as long.
+    /// table is sound and without gaps. Returns whether all items were visited and nothing is wrong with the table.
+    /// [`entries`](Self::entries) reports what is wrong: it makes the same checks, but takes several times as long.
     pub fn scan(&self, mut each: impl FnMut(&Entry<'data>) -> bool) -> bool {
         self.try_scan(&mut each).is_some()
     }

@@ -55,8 +55,8 @@ impl<'data> Ahead<'data> {
         Some((record, counts))
     }
 
-    /// Reads records from the position of the lexer on, and moves the lexer behind them. Stops before a record that is
-    /// spelled in an unusual way or damaged, and behind the counters of one that goes on after them.
+    /// Reads records from the position of the lexer on, and moves the lexer past them. Stops before a record that is
+    /// spelled in an unusual way or damaged, and after the counters of one that goes on after them.
     pub(super) fn fill(&mut self, lexer: &mut Lexer<'data>) {
         self.records.clear();
         self.counts.clear();

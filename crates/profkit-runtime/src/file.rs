@@ -143,6 +143,8 @@ impl State {
             Ok(()) => return true,
             Err(wrong) => wrong,
         };
+        // Records of versions 9 and 10 look the same.
+        let nine = matches!(wrong, Wrong::Records(10));
         let (Wrong::Version(found) | Wrong::Records(found)) = wrong;
         let (mut number, mut mine) = ([0; 20], [0; 20]);
         let known = layout::is_known(found);
@@ -157,6 +159,7 @@ impl State {
                 } else {
                     b"another raw version"
                 },
+                if nine { b"9 or " } else { b"" },
                 if known || unknown { found } else { b"" },
                 b", but the profile runtime in this program is for raw version ",
                 decimal(u64::from(layout::RAW), &mut mine),
@@ -166,6 +169,7 @@ impl State {
                 } else {
                     b"N (7: LLVM 13, 8: 14 to 17, 9: 18, 10: 19 to 22, 11: 23)"
                 },
+                if nine { b", or raw-9 for LLVM 18" } else { b"" },
             ],
             0,
         );

@@ -99,7 +99,9 @@ fn first_record(raw: &[u8], release: u32) -> usize {
 fn without_addresses(mut raw: Vec<u8>, release: u32) -> Vec<u8> {
     let (words, stride, pointers, deltas): (usize, usize, &[usize], &[usize]) = match release {
         13..=17 => (11, 48, &[16, 24, 32], &[8, 9]),
-        _ => (16, 64, &[16, 24, 32, 40], &[10, 11, 12]),
+        18 => (14, 64, &[16, 24, 32, 40], &[10, 11, 12]),
+        19..=22 => (16, 64, &[16, 24, 32, 40], &[10, 11, 12]),
+        _ => (19, 72, &[16, 24, 32, 40, 48], &[13, 14, 15]),
     };
     let word = |raw: &[u8], at: usize| u64::from_le_bytes(raw[at..at + 8].try_into().unwrap());
     let (ids, records) = (word(&raw, 16) as usize, word(&raw, 24) as usize);
@@ -164,7 +166,11 @@ fn profiles_are_those_of_llvms_runtime() {
             merged.push(fs::read(&out).unwrap());
         }
         assert!(merged[0] == merged[1], "{what}: merged profiles differ");
-        assert_eq!(raws[0].len(), raws[1].len(), "{what}");
+        // LLVM 17 begins to fill counters of one byte up to eight bytes. One library serves 14 to 17, and it does not.
+        let fills = llvm.release() == 17 && mode.contains(&"-pgo-function-entry-coverage");
+        if !fills {
+            assert_eq!(raws[0].len(), raws[1].len(), "{what}");
+        }
         if mode.contains(&"-fprofile-instr-generate") {
             // Value data contain addresses, so those of two programs differ.
             let [theirs, ours] =
@@ -348,6 +354,10 @@ fn a_runtime_of_another_raw_version_writes_nothing_and_says_which_one_is_right()
             }
             fs::write(folder.join("lib.a"), library(wrong, None).unwrap()).unwrap();
             for mode in ["-fprofile-instr-generate", "-fprofile-generate"] {
+                if (right, wrong, mode) == (9, 10, "-fprofile-instr-generate") {
+                    // The program's records are those of version 10, too: its profile is one of version 10.
+                    continue;
+                }
                 ran(Command::new(llvm.clang())
                     .current_dir(folder)
                     .args([mode, "-O1", "a.c", "lib.a", "-o", "program"]));
@@ -357,8 +367,15 @@ fn a_runtime_of_another_raw_version_writes_nothing_and_says_which_one_is_right()
                     .output()
                     .unwrap();
                 let said = String::from_utf8(output.stderr).unwrap();
+                // Only the variable of `-fprofile-generate` tells versions 9 and 10 apart.
+                let next =
+                    if right == 7 || right == 8 || right == 11 || mode == "-fprofile-generate" {
+                        format!("raw-{right}\n")
+                    } else {
+                        "raw-10, or raw-9 for LLVM 18\n".to_owned()
+                    };
                 assert!(
-                    said.contains(&format!("profkit runtime --for raw-{right}\n")),
+                    said.contains(&format!("profkit runtime --for {next}")),
                     "clang {} {mode} with raw {wrong}: {said}",
                     llvm.release()
                 );

@@ -1,9 +1,12 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
 use crate::archive::ArchiveFile;
-use crate::candidate::{may_be_profile, member_may_be_profile};
+use crate::candidate::{
+    FRONT, front_may_be_profile, has_extension, may_be_profile, member_may_be_profile,
+};
 use crate::clash::{id_of, may_become_report, same_file};
-use crate::input::archive_of;
+use crate::input::{archive_of, expanded};
 use crate::note::InputNote;
+use crate::remote::{self, Object, Prefetch};
 use crate::walk::{FileId, Walk, matches_of};
 use crate::{
     InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into, system_text,
@@ -15,8 +18,8 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -42,6 +45,8 @@ pub struct InputFile {
     pub weight: Weight,
     /// For a member of an archive: the index of the archive and that of the member. `path` is then that of the archive.
     member: Option<(usize, usize)>,
+    /// For an object in an object store: its content as the list saw it.
+    object: Option<Object>,
 }
 
 impl InputFile {
@@ -56,6 +61,7 @@ impl InputFile {
             name,
             weight,
             member: None,
+            object: None,
         }
     }
 
@@ -97,6 +103,7 @@ pub struct InputList {
     missing: Vec<MissingInput>,
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
+    prefetch: OnceLock<Prefetch>,
     archives: Vec<ArchiveFile>,
     /// The names of the files of folders and archives that are no profiles: the first ones, and the number of all.
     others: (Vec<String>, u64),
@@ -255,6 +262,7 @@ impl InputList {
     /// An error if a list cannot be read or has an invalid line, if a weight is invalid, or if a named file does not
     /// exist.
     pub fn collect(named: &[OsString], lists: &[PathBuf], output: Option<&Path>) -> Result<Self> {
+        let to_store = output.and_then(remote::uri).map(FileId::of_object);
         let output = output
             .and_then(|path| fs::metadata(path).ok())
             .filter(Metadata::is_file);
@@ -262,6 +270,7 @@ impl InputList {
         if let Some(metadata) = output {
             list.output = FileId::of(Path::new(""), &metadata);
         }
+        list.output = list.output.or(to_store);
         for text in named {
             let (path, weight) = split_weight(text, exists).map_err(ListError::Weight)?;
             list.add(InputFile::new(path, weight), None)?;
@@ -353,6 +362,16 @@ impl InputList {
             self.files.push(input);
             return Ok(());
         }
+        if let Some(uri) = remote::uri(&input.path) {
+            if let Err(error) = self.add_objects(&input, uri) {
+                self.missing.push(MissingInput {
+                    at: at.map(str::to_owned),
+                    name: input.name,
+                    error,
+                });
+            }
+            return Ok(());
+        }
         match fs::metadata(&input.path) {
             Ok(metadata) if metadata.is_dir() => self.add_folder(&input),
             Ok(metadata) => {
@@ -422,7 +441,12 @@ impl InputList {
     /// Adds a file, or the members of an archive. The merge reports what is wrong with a file that cannot be read.
     fn push_file(&mut self, input: InputFile) {
         let archive = if is_named_as_archive(&input.path) {
-            ArchiveFile::open(&input.path).ok().flatten()
+            match &input.object {
+                Some(object) => remote::get(object)
+                    .ok()
+                    .and_then(|data| ArchiveFile::of(data).ok()),
+                None => ArchiveFile::open(&input.path).ok().flatten(),
+            }
         } else {
             None
         };
@@ -446,6 +470,7 @@ impl InputList {
                 name,
                 weight: input.weight,
                 member: Some((number, index)),
+                object: None,
             });
         }
         self.archives.push(archive);
@@ -505,6 +530,7 @@ impl InputList {
                 name: found.member_name(&profkit_data::path_text(archive), index),
                 weight: input.weight,
                 member: Some((number, index)),
+                object: None,
             });
         }
         Ok(())
@@ -573,6 +599,116 @@ impl InputList {
     }
 }
 
+impl InputList {
+    /// Adds the object of this address, or the objects of the folder or that match the pattern.
+    fn add_objects(&mut self, input: &InputFile, uri: &str) -> io::Result<()> {
+        let add = |list: &mut Self, object: Object, named, again| {
+            let id = Some(FileId::of_object(&object.uri));
+            let mut file = InputFile::new(object.path(), input.weight);
+            file.object = Some(object);
+            list.add_file(file, id, named, again);
+        };
+        if let Some(object) = remote::head(uri)? {
+            if self.output == Some(FileId::of_object(uri)) {
+                let name = input.name.clone();
+                self.notes.push(InputNote::OutputIsInput { name });
+            }
+            add(self, object, true, false);
+            return Ok(());
+        }
+        let again = self.folders.contains(&input.path);
+        self.folders.push(input.path.clone());
+        let found = objects_below(uri)?;
+        let unknown: Vec<&Object> = found
+            .iter()
+            .filter(|object| !is_named_so(&object.path()))
+            .collect();
+        let fronts = remote::fronts(&unknown, FRONT);
+        // An object whose beginning cannot be read stays in the list: the merge reports it.
+        let others: Vec<String> = unknown
+            .iter()
+            .zip(fronts)
+            .filter(|(_, front)| {
+                front
+                    .as_ref()
+                    .is_ok_and(|bytes| !front_may_be_profile(bytes))
+            })
+            .map(|(object, _)| object.uri.clone())
+            .collect();
+        let mut others = others.into_iter().peekable();
+        let before = self.files.len() + self.same.len();
+        for object in found {
+            if self.output == Some(FileId::of_object(&object.uri)) {
+                let path = object.path();
+                self.notes.push(InputNote::OutputInFolder { path });
+            } else if others.next_if_eq(&object.uri).is_some() {
+                self.skip(object.uri);
+            } else {
+                add(self, object, false, again);
+            }
+        }
+        if self.files.len() + self.same.len() == before {
+            let name = input.name.clone();
+            self.notes.push(InputNote::EmptyFolder { name });
+        }
+        Ok(())
+    }
+
+    /// The first bytes of an input: `most`, or all. They are not decompressed.
+    ///
+    /// # Errors
+    /// If the input cannot be opened or read, or is standard input.
+    pub fn front(&self, index: usize, most: u64) -> io::Result<Vec<u8>> {
+        let file = self.files.get(index).filter(|file| !is_stdio(&file.path));
+        let file = file.ok_or(io::ErrorKind::NotFound)?;
+        if let Some(object) = &file.object {
+            return remote::front(object, most);
+        }
+        let mut front = Vec::new();
+        File::open(&file.path)?.take(most).read_to_end(&mut front)?;
+        Ok(front)
+    }
+
+    fn prefetch(&self) -> &Prefetch {
+        let objects = || self.files.iter().filter_map(|file| file.object.clone());
+        self.prefetch
+            .get_or_init(|| Prefetch::new(objects().collect()))
+    }
+}
+
+/// The objects of a folder and its subfolders, or those that match a pattern.
+fn objects_below(uri: &str) -> io::Result<Vec<Object>> {
+    let pattern = uri.contains(['*', '?', '[']);
+    let folder = match uri.find(['*', '?', '[']) {
+        Some(first) => uri
+            .get(..first)
+            .and_then(|text| text.rsplit_once('/'))
+            .map_or(uri, |(folder, _)| folder),
+        None => uri.trim_end_matches('/'),
+    };
+    let mut found = remote::list(folder)?;
+    if pattern {
+        let pattern = glob::Pattern::new(uri).map_err(io::Error::other)?;
+        let options = glob::MatchOptions {
+            require_literal_separator: true,
+            ..glob::MatchOptions::default()
+        };
+        found.retain(|object| pattern.matches_with(&object.uri, options));
+    }
+    if found.is_empty() {
+        let why = match pattern {
+            true => "no object matches this pattern",
+            false => "the store has no object and no folder of this name",
+        };
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+    }
+    Ok(found)
+}
+
+fn is_named_so(path: &Path) -> bool {
+    is_named_as_archive(path) || has_extension(path)
+}
+
 fn is_named_as_archive(path: &Path) -> bool {
     path.file_name().is_some_and(ArchiveFormat::is_named_so)
 }
@@ -594,7 +730,7 @@ fn as_printed(path: PathBuf) -> PathBuf {
 }
 
 fn exists(path: &OsStr) -> bool {
-    fs::metadata(path).is_ok()
+    remote::uri(Path::new(path)).is_some() || fs::metadata(path).is_ok()
 }
 
 /// A selection of the inputs of another [`Inputs`] object.
@@ -686,12 +822,19 @@ impl Inputs for InputList {
             let archive = archive.ok_or(io::ErrorKind::NotFound)?;
             return Ok(archive.read(member)?);
         }
-        open_file(&file.path, buffer)
+        match &file.object {
+            Some(object) => expanded(self.prefetch().take(object)?),
+            None => open_file(&file.path, buffer),
+        }
     }
 
     fn hold(&self, index: usize) -> io::Result<InputData<'_>> {
         match self.files.get(index) {
-            Some(file) if !is_stdio(&file.path) && file.member.is_none() => hold_file(&file.path),
+            Some(file)
+                if !is_stdio(&file.path) && file.member.is_none() && file.object.is_none() =>
+            {
+                hold_file(&file.path)
+            }
             _ => self.open(index, &mut Vec::new()),
         }
     }
@@ -699,7 +842,9 @@ impl Inputs for InputList {
     fn can_reopen(&self, index: usize) -> bool {
         let file = self.files.get(index);
         file.is_some_and(|file| {
-            is_stdio(&file.path) || fs::metadata(&file.path).is_ok_and(|found| found.is_file())
+            is_stdio(&file.path)
+                || remote::uri(&file.path).is_some()
+                || fs::metadata(&file.path).is_ok_and(|found| found.is_file())
         })
     }
 }

@@ -67,7 +67,7 @@ fn begins_like(head: &[u8]) -> bool {
 
 /// Whether a file has the extension of a profile. An extension of a compressed file may follow, as in `a.profraw.gz`.
 fn has_extension(path: &Path) -> bool {
-    const PROFILES: [&str; 8] = [
+    const PROFILES: [&str; 9] = [
         "afdo",
         "profraw",
         "profdata",
@@ -76,6 +76,7 @@ fn has_extension(path: &Path) -> bool {
         "mipraw",
         "mipmap",
         "mip",
+        "pkpart",
     ];
     let is_one = |path: &Path, known: &[&str]| {
         let extension = path.extension();

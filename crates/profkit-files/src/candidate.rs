@@ -75,7 +75,7 @@ fn begins_like(head: &[u8]) -> bool {
 
 /// Whether a file has the extension of a profile. An extension of a compressed file may follow, as in `a.profraw.gz`.
 pub(super) fn has_extension(path: &Path) -> bool {
-    const PROFILES: [&str; 8] = [
+    const PROFILES: [&str; 9] = [
         "afdo",
         "profraw",
         "profdata",
@@ -84,6 +84,7 @@ pub(super) fn has_extension(path: &Path) -> bool {
         "mipraw",
         "mipmap",
         "mip",
+        "pkpart",
     ];
     let is_one = |path: &Path, known: &[&str]| {
         let extension = path.extension();

@@ -14,6 +14,7 @@
 mod archive;
 mod candidate;
 mod clash;
+mod identity;
 mod input;
 mod inputs;
 mod list;
@@ -32,7 +33,7 @@ pub use input::{
     Input, MappedFile, ReadError, STDIN_NAME, SingleInput, hold_file, hold_stored, is_stdio,
     open_file, open_stored, read_into, read_stored,
 };
-pub use inputs::{InputData, Inputs};
+pub use inputs::{InputData, Inputs, Shard};
 pub use list::{InputFile, InputList, ListError, MissingInput, Subset};
 pub use lock::{FolderLocks, LockFailure};
 pub use note::InputNote;

@@ -1,9 +1,10 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
+mod objects;
+
 use crate::archive::ArchiveFile;
-use crate::candidate::{
-    FRONT, front_may_be_profile, has_extension, may_be_profile, member_may_be_profile,
-};
+use crate::candidate::{may_be_profile, member_may_be_profile};
 use crate::clash::{id_of, may_become_report, same_file};
+use crate::identity;
 use crate::input::{archive_of, expanded};
 use crate::note::InputNote;
 use crate::remote::{self, Object, Prefetch};
@@ -43,6 +44,11 @@ pub struct InputFile {
     pub name: String,
     /// The factor that multiplies the counts of the file.
     pub weight: Weight,
+    /// What identifies the file wherever it is merged ([`Inputs::id`]). `None` stands for this file at this path of this
+    /// machine.
+    pub id: Option<String>,
+    /// How often the list has the file before: those that are named twice are counted twice.
+    again: u64,
     /// For a member of an archive: the index of the archive and that of the member. `path` is then that of the archive.
     member: Option<(usize, usize)>,
     /// For an object in an object store: its content as the list saw it.
@@ -60,6 +66,8 @@ impl InputFile {
             path,
             name,
             weight,
+            id: None,
+            again: 0,
             member: None,
             object: None,
         }
@@ -161,6 +169,11 @@ pub enum ListError {
         /// The reason why the line of the list file is not valid.
         problem: String,
     },
+    /// A line of a list of ids is not valid.
+    IdLine {
+        /// The list and the line, as "LIST:7".
+        at: String,
+    },
     /// A folder cannot be read.
     Folder {
         /// The path of the folder.
@@ -190,7 +203,7 @@ impl ListError {
                 Some("nothing was done, because some of the named inputs cannot be read")
             }
             ListError::NotAList { .. } => Some("to merge a profile, name it without -f"),
-            ListError::List { .. } | ListError::Folder { .. } => None,
+            ListError::List { .. } | ListError::IdLine { .. } | ListError::Folder { .. } => None,
         }
     }
 }
@@ -208,6 +221,9 @@ impl fmt::Display for ListError {
                 "{name}: not a list of inputs: found binary data, expected text with a path in each line"
             ),
             ListError::Line { at, problem } => write!(f, "{at}: {problem}"),
+            ListError::IdLine { at } => {
+                write!(f, "{at}: expected an id, a tab, and the path of an input")
+            }
             ListError::Folder { path, error } => write!(
                 f,
                 "{}: the folder cannot be read: {}",
@@ -243,11 +259,18 @@ impl InputList {
     /// the counts of the file are added twice. No file is opened here: if a path does not exist or is a folder, the
     /// merge reports the path and leaves it out. To read folders, use [`collect`](Self::collect).
     pub fn from_paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
-        let paths = paths.into_iter();
+        let mut known: FxHashMap<PathBuf, u64> = FxHashMap::default();
+        let file = |path: PathBuf| {
+            let times = known.entry(path.clone()).or_default();
+            *times += 1;
+            let again = *times - 1;
+            InputFile {
+                again,
+                ..InputFile::new(path, Weight::ONE)
+            }
+        };
         InputList {
-            files: paths
-                .map(|path| InputFile::new(path.into(), Weight::ONE))
-                .collect(),
+            files: paths.into_iter().map(Into::into).map(file).collect(),
             ..InputList::default()
         }
     }
@@ -317,6 +340,37 @@ impl InputList {
             let path = report.to_owned();
             self.notes.push(InputNote::ReportIsInput { path });
         }
+    }
+
+    /// Gives inputs the ids that a list states: `ID`, a tab, and the path or the name of an input in each line. Inputs that
+    /// the list does not name keep their ids; lines about other files mean nothing.
+    ///
+    /// # Errors
+    /// If the list cannot be read, or has a line of another form.
+    pub fn read_ids(&mut self, list: &Path) -> Result<()> {
+        let name = profkit_data::path_text(list);
+        let bytes = fs::read(list).map_err(|error| ListError::List {
+            name: name.clone(),
+            error,
+        })?;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut ids = FxHashMap::default();
+        for (number, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let Some((id, path)) = line.split_once('\t').filter(|(id, _)| !id.is_empty()) else {
+                return Err(ListError::IdLine {
+                    at: format!("{name}:{}", number + 1),
+                });
+            };
+            ids.insert(path, id);
+        }
+        for file in &mut self.files {
+            let id = ids.get(file.name.as_str());
+            file.id = id.map(|id| (*id).to_owned()).or(file.id.take());
+        }
+        Ok(())
     }
 
     fn add_list(&mut self, path: &Path) -> Result<()> {
@@ -424,8 +478,9 @@ impl InputList {
                 self.same.push((path, counted.path.clone()));
                 return;
             }
+            let again = counted.times;
             counted.times += 1;
-            self.push_file(input);
+            self.push_file(InputFile { again, ..input });
             return;
         }
         let start = self.files.len();
@@ -469,6 +524,8 @@ impl InputList {
                 path: input.path.clone(),
                 name,
                 weight: input.weight,
+                id: None,
+                again: input.again,
                 member: Some((number, index)),
                 object: None,
             });
@@ -529,6 +586,8 @@ impl InputList {
                 path: archive.to_owned(),
                 name: found.member_name(&profkit_data::path_text(archive), index),
                 weight: input.weight,
+                id: None,
+                again: 0,
                 member: Some((number, index)),
                 object: None,
             });
@@ -600,60 +659,6 @@ impl InputList {
 }
 
 impl InputList {
-    /// Adds the object of this address, or the objects of the folder or that match the pattern.
-    fn add_objects(&mut self, input: &InputFile, uri: &str) -> io::Result<()> {
-        let add = |list: &mut Self, object: Object, named, again| {
-            let id = Some(FileId::of_object(&object.uri));
-            let mut file = InputFile::new(object.path(), input.weight);
-            file.object = Some(object);
-            list.add_file(file, id, named, again);
-        };
-        if let Some(object) = remote::head(uri)? {
-            if self.output == Some(FileId::of_object(uri)) {
-                let name = input.name.clone();
-                self.notes.push(InputNote::OutputIsInput { name });
-            }
-            add(self, object, true, false);
-            return Ok(());
-        }
-        let again = self.folders.contains(&input.path);
-        self.folders.push(input.path.clone());
-        let found = objects_below(uri)?;
-        let unknown: Vec<&Object> = found
-            .iter()
-            .filter(|object| !is_named_so(&object.path()))
-            .collect();
-        let fronts = remote::fronts(&unknown, FRONT);
-        // An object whose beginning cannot be read stays in the list: the merge reports it.
-        let others: Vec<String> = unknown
-            .iter()
-            .zip(fronts)
-            .filter(|(_, front)| {
-                front
-                    .as_ref()
-                    .is_ok_and(|bytes| !front_may_be_profile(bytes))
-            })
-            .map(|(object, _)| object.uri.clone())
-            .collect();
-        let mut others = others.into_iter().peekable();
-        let before = self.files.len() + self.same.len();
-        for object in found {
-            if self.output == Some(FileId::of_object(&object.uri)) {
-                let path = object.path();
-                self.notes.push(InputNote::OutputInFolder { path });
-            } else if others.next_if_eq(&object.uri).is_some() {
-                self.skip(object.uri);
-            } else {
-                add(self, object, false, again);
-            }
-        }
-        if self.files.len() + self.same.len() == before {
-            let name = input.name.clone();
-            self.notes.push(InputNote::EmptyFolder { name });
-        }
-        Ok(())
-    }
-
     /// The first bytes of an input: `most`, or all. They are not decompressed.
     ///
     /// # Errors
@@ -674,39 +679,6 @@ impl InputList {
         self.prefetch
             .get_or_init(|| Prefetch::new(objects().collect()))
     }
-}
-
-/// The objects of a folder and its subfolders, or those that match a pattern.
-fn objects_below(uri: &str) -> io::Result<Vec<Object>> {
-    let pattern = uri.contains(['*', '?', '[']);
-    let folder = match uri.find(['*', '?', '[']) {
-        Some(first) => uri
-            .get(..first)
-            .and_then(|text| text.rsplit_once('/'))
-            .map_or(uri, |(folder, _)| folder),
-        None => uri.trim_end_matches('/'),
-    };
-    let mut found = remote::list(folder)?;
-    if pattern {
-        let pattern = glob::Pattern::new(uri).map_err(io::Error::other)?;
-        let options = glob::MatchOptions {
-            require_literal_separator: true,
-            ..glob::MatchOptions::default()
-        };
-        found.retain(|object| pattern.matches_with(&object.uri, options));
-    }
-    if found.is_empty() {
-        let why = match pattern {
-            true => "no object matches this pattern",
-            false => "the store has no object and no folder of this name",
-        };
-        return Err(io::Error::new(io::ErrorKind::NotFound, why));
-    }
-    Ok(found)
-}
-
-fn is_named_so(path: &Path) -> bool {
-    is_named_as_archive(path) || has_extension(path)
 }
 
 fn is_named_as_archive(path: &Path) -> bool {
@@ -769,6 +741,10 @@ impl Inputs for Subset<'_> {
         self.inputs.weight(self.index(index))
     }
 
+    fn id(&self, index: usize) -> Option<Cow<'_, str>> {
+        self.inputs.id(self.index(index))
+    }
+
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
         self.inputs.open(self.index(index), buffer)
     }
@@ -799,6 +775,27 @@ impl Inputs for InputList {
         self.files
             .get(index)
             .map_or(Weight::ONE, |file| file.weight)
+    }
+
+    fn id(&self, index: usize) -> Option<Cow<'_, str>> {
+        let file = self.files.get(index)?;
+        if let Some(id) = &file.id {
+            return Some(id.into());
+        }
+        if is_stdio(&file.path) {
+            return None;
+        }
+        let mut id = match remote::uri(&file.path) {
+            Some(uri) => uri.to_owned(),
+            None => identity::of_file(&file.path)?,
+        };
+        if let Some((_, member)) = file.member {
+            id.push_str(&format!("!{member}"));
+        }
+        if file.again > 0 {
+            id.push_str(&format!("#{}", file.again));
+        }
+        Some(id.into())
     }
 
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {

@@ -9,6 +9,7 @@ use crate::walk::{FileId, Walk, matches_of};
 use crate::{
     InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into, system_text,
 };
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::list::{parse_list, split_weight};
 use profkit_data::stored::{ArchiveFormat, MemberError};
 use profkit_data::{from_printable, path_from_bytes};
@@ -17,7 +18,7 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -571,7 +572,10 @@ impl InputList {
 
     /// Makes notes about files that are named more than once, and about files that are left out because of links.
     fn note_repeated(&mut self) {
-        let repeated = || self.counted.iter().filter(|counted| counted.times > 1);
+        let repeated = || {
+            let counted = self.counted.iter();
+            counted.filter(|counted| counted.times > 1 && !is_part(&counted.path))
+        };
         let more = repeated().skip(MOST_REPEATED).count() as u64;
         let named = repeated().take(MOST_REPEATED);
         self.notes.extend(named.map(|counted| InputNote::Repeated {
@@ -630,6 +634,13 @@ impl InputList {
         }
         Ok(())
     }
+}
+
+/// Whether a file is a part of a merge, which counts once however often it is named.
+fn is_part(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
+    read.is_ok() && matches!(detect(&head), FileKind::Part(_))
 }
 
 fn is_named_as_archive(path: &Path) -> bool {

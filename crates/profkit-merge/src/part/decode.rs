@@ -226,7 +226,7 @@ fn sections(data: &[u8]) -> Result<Vec<(Tag, u64, Cow<'_, [u8]>)>> {
         return Err(error
             .at(8)
             .found(format_args!("version {version}"))
-            .expected(format_args!("version 1 to {VERSION}"))
+            .expected(format_args!("at most version {VERSION}"))
             .with_hint("a newer profkit wrote the part: use that one, or a newer one"));
     }
     let family = cursor.u8().map_err(header)?;

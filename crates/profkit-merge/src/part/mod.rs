@@ -190,6 +190,13 @@ fn choose<'a>(
     Ok((kept, repeated))
 }
 
+/// The indexes of inputs, in an order that their contents and names decide.
+pub(crate) fn by_content(inputs: &InputStore<'_>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..inputs.len()).collect();
+    order.sort_by_cached_key(|&index| (content_at(inputs, index), inputs.name(index).into_owned()));
+    order
+}
+
 fn content_at(inputs: &InputStore<'_>, index: usize) -> u64 {
     let weight = inputs.weight(index);
     let content = inputs.peek(index, |bytes| content_of(bytes, weight));
@@ -283,7 +290,7 @@ impl Merger {
         plain: Vec<usize>,
     ) -> Result<(), MergeError> {
         if self.options.normalize && !plain.is_empty() {
-            return Err(PartError::Options("--normalize of inputs that come in parts").into());
+            return Err(PartError::Normalize.into());
         }
         let key = self.key_with(&parts, !plain.is_empty())?;
         let mut candidates = self.identify(inputs, plain);

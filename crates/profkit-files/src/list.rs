@@ -1,10 +1,13 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
+mod objects;
+
 use crate::archive::ArchiveFile;
 use crate::candidate::{may_be_profile, member_may_be_profile};
 use crate::clash::{id_of, may_become_report, same_file};
 use crate::identity;
-use crate::input::archive_of;
+use crate::input::{archive_of, expanded};
 use crate::note::InputNote;
+use crate::remote::{self, Object, Prefetch};
 use crate::walk::{FileId, Walk, matches_of};
 use crate::{
     InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into, system_text,
@@ -17,8 +20,8 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, Metadata};
-use std::io::{self, Read};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -49,6 +52,8 @@ pub struct InputFile {
     again: u64,
     /// For a member of an archive: the index of the archive and that of the member. `path` is then that of the archive.
     member: Option<(usize, usize)>,
+    /// For an object in an object store: its content as the list saw it.
+    object: Option<Object>,
 }
 
 impl InputFile {
@@ -65,6 +70,7 @@ impl InputFile {
             id: None,
             again: 0,
             member: None,
+            object: None,
         }
     }
 
@@ -106,6 +112,7 @@ pub struct InputList {
     missing: Vec<MissingInput>,
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
+    prefetch: OnceLock<Prefetch>,
     archives: Vec<ArchiveFile>,
     /// The names of the files of folders and archives that are no profiles: the first ones, and the number of all.
     others: (Vec<String>, u64),
@@ -279,6 +286,7 @@ impl InputList {
     /// An error if a list cannot be read or has an invalid line, if a weight is invalid, or if a named file does not
     /// exist.
     pub fn collect(named: &[OsString], lists: &[PathBuf], output: Option<&Path>) -> Result<Self> {
+        let to_store = output.and_then(remote::uri).map(FileId::of_object);
         let output = output
             .and_then(|path| fs::metadata(path).ok())
             .filter(Metadata::is_file);
@@ -286,6 +294,7 @@ impl InputList {
         if let Some(metadata) = output {
             list.output = FileId::of(Path::new(""), &metadata);
         }
+        list.output = list.output.or(to_store);
         for text in named {
             let (path, weight) = split_weight(text, exists).map_err(ListError::Weight)?;
             list.add(InputFile::new(path, weight), None)?;
@@ -408,6 +417,16 @@ impl InputList {
             self.files.push(input);
             return Ok(());
         }
+        if let Some(uri) = remote::uri(&input.path) {
+            if let Err(error) = self.add_objects(&input, uri) {
+                self.missing.push(MissingInput {
+                    at: at.map(str::to_owned),
+                    name: input.name,
+                    error,
+                });
+            }
+            return Ok(());
+        }
         match fs::metadata(&input.path) {
             Ok(metadata) if metadata.is_dir() => self.add_folder(&input),
             Ok(metadata) => {
@@ -478,7 +497,12 @@ impl InputList {
     /// Adds a file, or the members of an archive. The merge reports what is wrong with a file that cannot be read.
     fn push_file(&mut self, input: InputFile) {
         let archive = if is_named_as_archive(&input.path) {
-            ArchiveFile::open(&input.path).ok().flatten()
+            match &input.object {
+                Some(object) => remote::get(object)
+                    .ok()
+                    .and_then(|data| ArchiveFile::of(data).ok()),
+                None => ArchiveFile::open(&input.path).ok().flatten(),
+            }
         } else {
             None
         };
@@ -504,6 +528,7 @@ impl InputList {
                 id: None,
                 again: input.again,
                 member: Some((number, index)),
+                object: None,
             });
         }
         self.archives.push(archive);
@@ -565,6 +590,7 @@ impl InputList {
                 id: None,
                 again: 0,
                 member: Some((number, index)),
+                object: None,
             });
         }
         Ok(())
@@ -639,8 +665,31 @@ impl InputList {
 /// Whether a file is a part of a merge, which counts once however often it is named.
 fn is_part(path: &Path) -> bool {
     let mut head = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
+    let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
     read.is_ok() && matches!(detect(&head), FileKind::Part(_))
+}
+
+impl InputList {
+    /// The first bytes of an input: `most`, or all. They are not decompressed.
+    ///
+    /// # Errors
+    /// If the input cannot be opened or read, or is standard input.
+    pub fn front(&self, index: usize, most: u64) -> io::Result<Vec<u8>> {
+        let file = self.files.get(index).filter(|file| !is_stdio(&file.path));
+        let file = file.ok_or(io::ErrorKind::NotFound)?;
+        if let Some(object) = &file.object {
+            return remote::front(object, most);
+        }
+        let mut front = Vec::new();
+        File::open(&file.path)?.take(most).read_to_end(&mut front)?;
+        Ok(front)
+    }
+
+    fn prefetch(&self) -> &Prefetch {
+        let objects = || self.files.iter().filter_map(|file| file.object.clone());
+        self.prefetch
+            .get_or_init(|| Prefetch::new(objects().collect()))
+    }
 }
 
 fn is_named_as_archive(path: &Path) -> bool {
@@ -664,7 +713,7 @@ fn as_printed(path: PathBuf) -> PathBuf {
 }
 
 fn exists(path: &OsStr) -> bool {
-    fs::metadata(path).is_ok()
+    remote::uri(Path::new(path)).is_some() || fs::metadata(path).is_ok()
 }
 
 /// A selection of the inputs of another [`Inputs`] object.
@@ -747,7 +796,10 @@ impl Inputs for InputList {
         if is_stdio(&file.path) {
             return None;
         }
-        let mut id = identity::of_file(&file.path)?;
+        let mut id = match remote::uri(&file.path) {
+            Some(uri) => uri.to_owned(),
+            None => identity::of_file(&file.path)?,
+        };
         if let Some((_, member)) = file.member {
             id.push_str(&format!("!{member}"));
         }
@@ -778,12 +830,19 @@ impl Inputs for InputList {
             let archive = archive.ok_or(io::ErrorKind::NotFound)?;
             return Ok(archive.read(member)?);
         }
-        open_file(&file.path, buffer)
+        match &file.object {
+            Some(object) => expanded(self.prefetch().take(object)?),
+            None => open_file(&file.path, buffer),
+        }
     }
 
     fn hold(&self, index: usize) -> io::Result<InputData<'_>> {
         match self.files.get(index) {
-            Some(file) if !is_stdio(&file.path) && file.member.is_none() => hold_file(&file.path),
+            Some(file)
+                if !is_stdio(&file.path) && file.member.is_none() && file.object.is_none() =>
+            {
+                hold_file(&file.path)
+            }
             _ => self.open(index, &mut Vec::new()),
         }
     }
@@ -791,7 +850,9 @@ impl Inputs for InputList {
     fn can_reopen(&self, index: usize) -> bool {
         let file = self.files.get(index);
         file.is_some_and(|file| {
-            is_stdio(&file.path) || fs::metadata(&file.path).is_ok_and(|found| found.is_file())
+            is_stdio(&file.path)
+                || remote::uri(&file.path).is_some()
+                || fs::metadata(&file.path).is_ok_and(|found| found.is_file())
         })
     }
 }

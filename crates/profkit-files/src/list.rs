@@ -768,6 +768,10 @@ impl Inputs for Subset<'_> {
         self.inputs.can_reopen(self.index(index))
     }
 
+    fn first_bytes(&self, index: usize, most: usize) -> io::Result<Vec<u8>> {
+        self.inputs.first_bytes(self.index(index), most)
+    }
+
     fn look_at(&self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         self.inputs.look_at(self.index(index), look)
     }
@@ -845,6 +849,15 @@ impl Inputs for InputList {
             }
             _ => self.open(index, &mut Vec::new()),
         }
+    }
+
+    fn first_bytes(&self, index: usize, most: usize) -> io::Result<Vec<u8>> {
+        let file = self.files.get(index).ok_or(io::ErrorKind::NotFound)?;
+        if file.member.is_none() && !is_stdio(&file.path) && self.can_reopen(index) {
+            return self.front(index, most as u64);
+        }
+        let whole = self.open(index, &mut Vec::new())?;
+        Ok(whole.as_ref().iter().take(most).copied().collect())
     }
 
     fn can_reopen(&self, index: usize) -> bool {

@@ -55,7 +55,7 @@ pub use error::PartError;
 pub(crate) use inputs::content_of;
 use inputs::{Entry, Found, Names, Taken, id_of, unite};
 use key::Key;
-use profkit_data::detect::FileKind;
+use profkit_data::detect::{FileKind, detect};
 use profkit_files::{InputData, Inputs, Subset};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -71,7 +71,15 @@ pub(crate) fn is_for(inputs: &InputStore<'_>, options: &MergeOptions) -> bool {
 }
 
 fn is_part(inputs: &InputStore<'_>, index: usize) -> bool {
-    matches!(inputs.kind(index), Ok(FileKind::Part(_)))
+    let Ok(front) = inputs.first_bytes(index, 64) else {
+        return false;
+    };
+    let kind = match detect(&front) {
+        // Compressed.
+        FileKind::Foreign(_) => inputs.kind(index),
+        kind => Ok(kind),
+    };
+    matches!(kind, Ok(FileKind::Part(_)))
 }
 
 /// Merges inputs, among which may be parts.

@@ -140,7 +140,7 @@ pub fn instance_key(name: &[u8]) -> Option<u64> {
 /// Returns a number that all instances of a Rust function share, and few other functions have. It is found in less time than
 /// [`instance_key`], because only the beginning of the name is read. If the name is damaged behind it, it has no instance key.
 pub fn instance_hint(name: &[u8]) -> Option<u64> {
-    key(name, 4)
+    key(name, 6)
 }
 
 fn key(name: &[u8], most: u32) -> Option<u64> {
@@ -176,17 +176,20 @@ fn key(name: &[u8], most: u32) -> Option<u64> {
     if !is_candidate {
         return None;
     }
+    // Nearly all Rust names: they need no more.
+    if name.starts_with(b"_R") && name.is_ascii() && memchr::memchr2(b';', b':', name).is_none() {
+        return demangle::instance_key(name, most);
+    }
     let text = std::str::from_utf8(name).ok()?;
     let (prefix, symbol) = split_local(text);
     if !demangle::is_rust(symbol) {
         return None;
     }
-    let shown = if is_codegen_unit(prefix) { "" } else { prefix };
-    let key = demangle::instance_key(symbol, most)?;
-    Some(match shown {
-        "" => key,
-        shown => key.rotate_left(1) ^ demangle::text_key(shown),
-    })
+    let key = demangle::instance_key(symbol.as_bytes(), most)?;
+    if prefix.is_empty() || is_codegen_unit(prefix) {
+        return Some(key);
+    }
+    Some(key.rotate_left(1) ^ demangle::text_key(prefix))
 }
 
 /// Whether a function is a Rust function, of which a program may have several instances that differ only in a hash

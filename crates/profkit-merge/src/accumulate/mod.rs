@@ -551,14 +551,15 @@ impl Accumulator {
         let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
             let function = FunctionId(function);
+            // Nearly all functions have one record.
+            if self.table.record_ids(function).nth(1).is_none() {
+                continue;
+            }
             same.clear();
             same.extend(self.table.record_ids(function).filter_map(|id| {
                 let record = self.table.record(id)?;
                 Some((record.func_hash, record.order, id))
             }));
-            if same.len() < 2 {
-                continue;
-            }
             same.sort_unstable();
             let mut winner = None;
             for &(hash, order, id) in &same {

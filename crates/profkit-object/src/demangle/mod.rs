@@ -89,13 +89,14 @@ pub(crate) fn is_rust(symbol: &str) -> bool {
 /// Returns a number that is equal for Rust symbols whose demangled names differ only in a hash, and differs for others,
 /// unless they begin with the same names, `most` of them. `None` if the symbol is not a Rust name, too long ([`MOST`]), or damaged
 /// as far as it is read. Symbols of the older scheme never have the number of one of the new scheme.
-pub(crate) fn instance_key(symbol: &str, most: u32) -> Option<u64> {
+pub(crate) fn instance_key(symbol: &[u8], most: u32) -> Option<u64> {
     if symbol.len() > MOST {
         return None;
     }
-    if symbol.starts_with("_R") {
-        return v0::key(symbol.as_bytes(), most);
+    if symbol.starts_with(b"_R") {
+        return v0::key(symbol, most);
     }
+    let symbol = std::str::from_utf8(symbol).ok()?;
     let (stem, hash) = symbol.rsplit_once("17h").filter(|_| is_rust(symbol))?;
     let suffix = shown_suffix(hash.as_bytes().get(17..)?);
     Some(mix(mix(1, hash_of(stem.as_bytes())), hash_of(suffix)))

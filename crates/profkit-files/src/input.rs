@@ -322,6 +322,14 @@ pub fn hold_file(path: &Path) -> io::Result<InputData<'static>> {
     expanded(hold_stored(path)?)
 }
 
+/// Bytes in memory, decompressed if they are compressed.
+pub(crate) fn expanded_slice(bytes: &[u8]) -> io::Result<InputData<'_>> {
+    Ok(match expand_front(bytes)? {
+        None => InputData::Borrowed(bytes),
+        Some((bytes, problem)) => InputData::from((Cow::Owned(bytes), problem)),
+    })
+}
+
 fn expanded(stored: InputData<'static>) -> io::Result<InputData<'static>> {
     Ok(match expand_front(stored.as_ref())? {
         None => stored,

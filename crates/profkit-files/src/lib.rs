@@ -22,6 +22,7 @@ mod lock;
 mod note;
 mod output;
 mod outputs;
+mod remote;
 #[cfg(unix)]
 pub mod response;
 mod temporary;
@@ -39,4 +40,5 @@ pub use note::InputNote;
 pub use output::{Content, Output, OutputError, OutputProblem, Staged, write_to};
 pub use outputs::Outputs;
 pub use profkit_data::{Screen, Weight, system_text};
+pub use remote::is_remote;
 pub use temporary::abandon_outputs;

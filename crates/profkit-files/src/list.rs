@@ -1,10 +1,13 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
+mod objects;
+
 use crate::archive::ArchiveFile;
 use crate::candidate::{may_be_profile, member_may_be_profile};
 use crate::clash::{id_of, may_become_report, same_file};
 use crate::identity;
-use crate::input::{archive_of, expanded_slice};
+use crate::input::{archive_of, expanded, expanded_slice};
 use crate::note::InputNote;
+use crate::remote::{self, Object, Prefetch};
 use crate::walk::{FileId, Walk, matches_of};
 use crate::{
     InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into, system_text,
@@ -16,8 +19,8 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -50,6 +53,8 @@ pub struct InputFile {
     member: Option<(usize, usize)>,
     /// The index of the bytes of an input in memory. `path` is then `-`.
     memory: Option<usize>,
+    /// For an object in an object store: its content as the list saw it.
+    object: Option<Object>,
 }
 
 /// An input that a program names, and not the words of a command line: see [`InputList::of`].
@@ -110,6 +115,7 @@ impl InputFile {
             again: 0,
             member: None,
             memory: None,
+            object: None,
         }
     }
 
@@ -151,6 +157,7 @@ pub struct InputList {
     missing: Vec<MissingInput>,
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
+    prefetch: OnceLock<Prefetch>,
     archives: Vec<ArchiveFile>,
     memory: Memory,
     /// The names of the files of folders and archives that are no profiles: the first ones, and the number of all.
@@ -375,11 +382,13 @@ impl InputList {
 
     /// An empty list to which a file at the path of the output will not be added from its folder.
     fn without(output: Option<&Path>) -> Self {
+        let to_store = output.and_then(remote::uri).map(FileId::of_object);
         let output = output
             .and_then(|path| fs::metadata(path).ok())
             .filter(Metadata::is_file);
+        let output = output.and_then(|metadata| FileId::of(Path::new(""), &metadata));
         InputList {
-            output: output.and_then(|metadata| FileId::of(Path::new(""), &metadata)),
+            output: output.or(to_store),
             ..InputList::default()
         }
     }
@@ -500,6 +509,16 @@ impl InputList {
             self.files.push(input);
             return Ok(());
         }
+        if let Some(uri) = remote::uri(&input.path) {
+            if let Err(error) = self.add_objects(&input, uri) {
+                self.missing.push(MissingInput {
+                    at: at.map(str::to_owned),
+                    name: input.name,
+                    error,
+                });
+            }
+            return Ok(());
+        }
         match fs::metadata(&input.path) {
             Ok(metadata) if metadata.is_dir() => self.add_folder(&input),
             Ok(metadata) => {
@@ -570,7 +589,12 @@ impl InputList {
     /// Adds a file, or the members of an archive. The merge reports what is wrong with a file that cannot be read.
     fn push_file(&mut self, input: InputFile) {
         let archive = if is_named_as_archive(&input.path) {
-            ArchiveFile::open(&input.path).ok().flatten()
+            match &input.object {
+                Some(object) => remote::get(object)
+                    .ok()
+                    .and_then(|data| ArchiveFile::of(data).ok()),
+                None => ArchiveFile::open(&input.path).ok().flatten(),
+            }
         } else {
             None
         };
@@ -597,6 +621,7 @@ impl InputList {
                 again: input.again,
                 member: Some((number, index)),
                 memory: None,
+                object: None,
             });
         }
         self.archives.push(archive);
@@ -659,6 +684,7 @@ impl InputList {
                 again: 0,
                 member: Some((number, index)),
                 memory: None,
+                object: None,
             });
         }
         Ok(())
@@ -727,6 +753,29 @@ impl InputList {
     }
 }
 
+impl InputList {
+    /// The first bytes of an input: `most`, or all. They are not decompressed.
+    ///
+    /// # Errors
+    /// If the input cannot be opened or read, or is standard input.
+    pub fn front(&self, index: usize, most: u64) -> io::Result<Vec<u8>> {
+        let file = self.files.get(index).filter(|file| !is_stdio(&file.path));
+        let file = file.ok_or(io::ErrorKind::NotFound)?;
+        if let Some(object) = &file.object {
+            return remote::front(object, most);
+        }
+        let mut front = Vec::new();
+        File::open(&file.path)?.take(most).read_to_end(&mut front)?;
+        Ok(front)
+    }
+
+    fn prefetch(&self) -> &Prefetch {
+        let objects = || self.files.iter().filter_map(|file| file.object.clone());
+        self.prefetch
+            .get_or_init(|| Prefetch::new(objects().collect()))
+    }
+}
+
 fn is_named_as_archive(path: &Path) -> bool {
     path.file_name().is_some_and(ArchiveFormat::is_named_so)
 }
@@ -748,7 +797,7 @@ fn as_printed(path: PathBuf) -> PathBuf {
 }
 
 fn exists(path: &OsStr) -> bool {
-    fs::metadata(path).is_ok()
+    remote::uri(Path::new(path)).is_some() || fs::metadata(path).is_ok()
 }
 
 /// A selection of the inputs of another [`Inputs`] object.
@@ -831,7 +880,10 @@ impl Inputs for InputList {
         if is_stdio(&file.path) {
             return None;
         }
-        let mut id = identity::of_file(&file.path)?;
+        let mut id = match remote::uri(&file.path) {
+            Some(uri) => uri.to_owned(),
+            None => identity::of_file(&file.path)?,
+        };
         if let Some((_, member)) = file.member {
             id.push_str(&format!("!{member}"));
         }
@@ -866,12 +918,19 @@ impl Inputs for InputList {
             let archive = archive.ok_or(io::ErrorKind::NotFound)?;
             return Ok(archive.read(member)?);
         }
-        open_file(&file.path, buffer)
+        match &file.object {
+            Some(object) => expanded(self.prefetch().take(object)?),
+            None => open_file(&file.path, buffer),
+        }
     }
 
     fn hold(&self, index: usize) -> io::Result<InputData<'_>> {
         match self.files.get(index) {
-            Some(file) if !is_stdio(&file.path) && file.member.is_none() => hold_file(&file.path),
+            Some(file)
+                if !is_stdio(&file.path) && file.member.is_none() && file.object.is_none() =>
+            {
+                hold_file(&file.path)
+            }
             _ => self.open(index, &mut Vec::new()),
         }
     }
@@ -879,7 +938,9 @@ impl Inputs for InputList {
     fn can_reopen(&self, index: usize) -> bool {
         let file = self.files.get(index);
         file.is_some_and(|file| {
-            is_stdio(&file.path) || fs::metadata(&file.path).is_ok_and(|found| found.is_file())
+            is_stdio(&file.path)
+                || remote::uri(&file.path).is_some()
+                || fs::metadata(&file.path).is_ok_and(|found| found.is_file())
         })
     }
 }

@@ -141,7 +141,7 @@ pub mod mip {
 
 /// Sums of inputs that can be written down, and added up anywhere.
 pub mod part {
-    pub use profkit_merge::part::{Merger, PartError, VERSION};
+    pub use profkit_merge::part::{Merger, PartError, PartFacts, VERSION, examine};
 }
 
 /// Parts of the report of a merge.

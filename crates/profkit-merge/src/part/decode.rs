@@ -78,10 +78,35 @@ impl Tag {
     }
 }
 
-/// The error of bytes that are to be a part; `None` if they are one.
-pub(crate) fn check(data: &[u8]) -> Option<Error> {
-    let decoded = Decoded::parse(data).and_then(Decoded::collected);
-    decoded.err()
+/// What a part holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartFacts {
+    /// The number of inputs.
+    pub inputs: u64,
+    /// The number of functions. Those that differ only in their hash or their shape count one by one.
+    pub functions: u64,
+    /// The build ids of the programs.
+    pub build_ids: Vec<BuildId>,
+}
+
+/// Reads a whole part, and returns what it holds.
+///
+/// # Errors
+/// The first fault, with the section and the offset in the file.
+pub fn examine(data: &[u8]) -> Result<PartFacts> {
+    let part = Decoded::parse(data)?;
+    let inputs = part.entries.len() as u64;
+    let groups = part.collected()?.groups;
+    let functions = groups
+        .iter()
+        .map(|group| group.acc.table().record_count() as u64);
+    let ids: BTreeSet<_> = groups.iter().flat_map(|group| &group.binary_ids).collect();
+    Ok(PartFacts {
+        inputs,
+        functions: functions.sum(),
+        build_ids: ids.into_iter().cloned().collect(),
+    })
 }
 
 /// A part whose checksums are right.

@@ -65,6 +65,14 @@ impl PartError {
     /// The largest number of shared inputs that [`Overlap`](Self::Overlap) names.
     pub const MOST_NAMED: usize = 5;
 
+    /// Whether the error is in the command line; `false` if it is in a file.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            PartError::Options(_) | PartError::NoId { .. } | PartError::Weight { .. }
+        )
+    }
+
     /// Returns a suggestion to the user, if there is a step that resolves the error.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {

@@ -251,7 +251,7 @@ def read(source: Source, **options: Any) -> Profile:
     profile = Profile(source, **options)
     answer = doctor(source)
     for file in answer["files"]:
-        if file.get("verdict") in ("not_a_profile", "unreadable"):
+        if file.get("verdict") in ("foreign", "unreadable"):
             raise Error(answer.text(), file=file.get("path"))
     return profile
 

@@ -26,7 +26,7 @@ use profkit_testkit::{repo_root, target_folder};
 pub use publish::publish;
 
 /// The Python packages that are fetched from PyPI.
-const TOOLS: &[&str] = &["maturin==1.14.1", "ziglang==0.15.2"];
+const TOOLS: &[&str] = &[crate::wheel::MATURIN, "ziglang==0.15.2"];
 /// The oldest glibc with which the command runs. RHEL 7 has this version, and Rust's standard library needs it.
 const GLIBC: &str = "2.17";
 
@@ -126,7 +126,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
         }
     }
     let root = target_folder().join("dist");
-    let tools = tools(&root)?;
+    let tools = environment(&root.join("tools"), TOOLS)?;
     let out = fresh(root.join("files"))?;
     for system in systems {
         let dist = Dist {
@@ -282,21 +282,20 @@ impl Dist {
     }
 }
 
-/// Makes a virtual environment with [`TOOLS`], unless it exists.
-fn tools(root: &Path) -> Result<PathBuf> {
-    let environment = root.join("tools");
+/// Makes a virtual environment with these packages of PyPI, unless it exists, and returns the folder of its programs.
+pub fn environment(environment: &Path, packages: &[&str]) -> Result<PathBuf> {
     let stamp = environment.join("installed");
-    let wanted = TOOLS.join("\n");
+    let wanted = packages.join("\n");
     if fs::read_to_string(&stamp).ok().as_deref() != Some(&wanted) {
         succeed(
             Command::new("python3")
                 .args(["-m", "venv", "--clear"])
-                .arg(&environment),
+                .arg(environment),
         )?;
         succeed(
             Command::new(environment.join("bin/pip"))
                 .args(["install", "--quiet", "--disable-pip-version-check"])
-                .args(TOOLS),
+                .args(packages),
         )?;
         fs::write(stamp, wanted)?;
     }
@@ -312,7 +311,7 @@ fn fresh(folder: PathBuf) -> Result<PathBuf> {
 }
 
 /// Runs a command that must exit with 0.
-fn succeed(command: &mut Command) -> Result<()> {
+pub fn succeed(command: &mut Command) -> Result<()> {
     let shown = format!("{command:?}");
     let status = command.status().with_context(|| shown.clone())?;
     ensure!(status.success(), "{shown}: {status}");

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Union, overload
+from typing import Any, Union
 
 from . import _native
 from ._errors import Error, FileError
@@ -48,6 +48,7 @@ Path = Union[str, "os.PathLike[str]", "os.PathLike[bytes]"]
 Contents = Union[bytes, bytearray, memoryview]
 Source = Union[Path, Contents]
 Weight = Union[int, float, str, Fraction]
+_Given = tuple[bytes, Union[bytes, bytearray, None], str, Union[str, None]]
 
 
 class Answer(dict[str, Any]):
@@ -300,7 +301,7 @@ def _run(command: str, sources: tuple[Source, ...], options: dict[str, Any]) -> 
 
 
 def _words(options: dict[str, Any]) -> list[bytes]:
-    words = []
+    words: list[bytes] = []
     for name, value in options.items():
         option = b"--" + name.rstrip("_").replace("_", "-").encode()
         if isinstance(value, (list, tuple)):
@@ -338,10 +339,10 @@ def _given(
     weights: Sequence[Weight] | None,
     ids: Sequence[str] | None,
     names: Sequence[str] | None,
-) -> list[tuple[bytes, bytes | bytearray | None, str, str | None]]:
+) -> list[_Given]:
     if isinstance(inputs, (str, bytes, bytearray, memoryview, os.PathLike)):
         inputs = [inputs]
-    given = []
+    given: list[_Given] = []
     sources = list(inputs)
     for what, values in (("weights", weights), ("ids", ids), ("names", names)):
         if values is not None and len(values) != len(sources):

@@ -2,7 +2,7 @@ from typing import final
 
 _Given = tuple[bytes, bytes | bytearray | None, str, str | None]
 
-__all__: list[str]
+__all__ = ["ArrowFile", "Merger", "__version__", "_panic", "call", "main"]
 __version__: str
 
 def call(words: list[bytes], inputs: list[_Given]) -> tuple[int, bytes, str, bytes | None]: ...

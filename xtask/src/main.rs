@@ -109,6 +109,9 @@ enum Task {
         /// Only build it, and print its path
         #[arg(long)]
         build: bool,
+        /// Also test it on Spark, which takes Java and 0.5 GB of packages
+        #[arg(long, conflicts_with = "build")]
+        spark: bool,
     },
     /// What cargo publish would do, without doing it
     Publish {
@@ -161,7 +164,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Page { pictures } => page::run(*pictures),
         Task::Bridges => page::bridges::run(),
         Task::Dist { targets } => dist::run(targets),
-        Task::Wheel { build } => wheel::run(*build),
+        Task::Wheel { build, spark } => wheel::run(*build, *spark),
         Task::Publish { arguments } => dist::publish(arguments),
         Task::Bench(arguments) => bench::run(arguments),
         Task::MipFuzz(arguments) => mip::fuzz::run(arguments),

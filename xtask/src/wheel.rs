@@ -16,8 +16,16 @@ pub const MATURIN: &str = "maturin==1.16.0";
 /// What tests it. pyarrow is for the tables alone: the package works without it.
 const TESTERS: &[&str] = &["pytest==9.2.0", "mypy==2.4.1", "pyarrow==26.0.1"];
 
-/// Builds the wheel and tests it. With `build_only`, its path is all that is wanted.
-pub fn run(build_only: bool) -> Result<()> {
+/// What tests it on Spark. Spark warns of pandas 3.
+const SPARK_TESTERS: &[&str] = &[
+    "pytest==9.2.0",
+    "pyspark==4.3.0",
+    "pandas==2.3.3",
+    "pyarrow==26.0.1",
+];
+
+/// Builds the wheel and tests it, with `spark` also on Spark. With `build_only`, its path is all that is wanted.
+pub fn run(build_only: bool, spark: bool) -> Result<()> {
     let root = target_folder().join("wheel");
     let tools = environment(&root.join("tools"), &[MATURIN])?;
     let out = root.join("files");
@@ -36,18 +44,26 @@ pub fn run(build_only: bool) -> Result<()> {
     let sources = repo_root().join("crates/profkit-py/python/profkit");
     succeed(
         Command::new(&package)
-            .args(["-m", "mypy", "--strict", "--cache-dir"])
+            .args(["-m", "mypy", "--config-file"])
+            .arg(repo_root().join("crates/profkit-py/pyproject.toml"))
+            .arg("--cache-dir")
             .arg(root.join("mypy"))
             .arg(&sources),
     )?;
-    tests(&bin, "test_profkit.py")
+    tests(&bin, "test_profkit.py")?;
+    if spark {
+        let bin = environment(&root.join("spark"), SPARK_TESTERS)?;
+        install(&bin, &wheel)?;
+        tests(&bin, "test_spark.py")?;
+    }
+    Ok(())
 }
 
 /// Runs a file of tests in the environment whose programs are in `bin`.
 fn tests(bin: &Path, file: &str) -> Result<()> {
     succeed(
         Command::new(bin.join("python"))
-            .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
+            .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"])
             .arg(repo_root().join("crates/profkit-py/tests").join(file))
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("RUST_BACKTRACE", "0"),

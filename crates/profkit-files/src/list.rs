@@ -67,6 +67,8 @@ pub struct GivenInput {
     /// What identifies the input wherever it is merged ([`Inputs::id`]); `None` for that of the file. The files of a folder
     /// or an archive have ids of their own.
     pub id: Option<String>,
+    /// Whether a path without a file is one more input that cannot be read, which the merge reports, and not an error.
+    pub missing_ok: bool,
 }
 
 /// Where the bytes of a [`GivenInput`] are.
@@ -350,7 +352,7 @@ impl InputList {
     /// use profkit_files::{GivenInput, InputList, InputSource, Inputs, Weight};
     ///
     /// let source = InputSource::Memory { name: "monday".to_owned(), bytes: Box::new(b"main\n1\n1\n5\n") };
-    /// let given = GivenInput { source, weight: Weight::ONE, id: None };
+    /// let given = GivenInput { source, weight: Weight::ONE, id: None, missing_ok: false };
     /// let inputs = InputList::of(vec![given], None)?;
     /// assert_eq!(inputs.name(0), "monday");
     /// # Ok::<(), profkit_files::ListError>(())
@@ -360,10 +362,18 @@ impl InputList {
     /// An error if a file does not exist, or if a folder cannot be read.
     pub fn of(given: Vec<GivenInput>, output: Option<&Path>) -> Result<Self> {
         let mut list = InputList::without(output);
-        for GivenInput { source, weight, id } in given {
+        for given in given {
+            let GivenInput {
+                source, weight, id, ..
+            } = given;
             let before = list.files.len();
             match source {
-                InputSource::Path(path) => list.add(InputFile::new(path, weight), None)?,
+                InputSource::Path(path) => {
+                    list.add(InputFile::new(path.clone(), weight), None)?;
+                    if given.missing_ok && list.missing.pop().is_some() {
+                        list.files.push(InputFile::new(path, weight));
+                    }
+                }
                 InputSource::Memory { name, bytes } => {
                     list.files.push(InputFile {
                         name,

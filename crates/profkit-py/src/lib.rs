@@ -13,6 +13,7 @@ use profkit_cli::Call;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ffi::OsString;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ fn call(py: Python<'_>, words: Vec<Vec<u8>>, inputs: Vec<Given>) -> PyResult<Ans
     let cancel = Arc::new(AtomicBool::new(false));
     let call = Call {
         args: words.into_iter().map(OsString::from_vec).collect(),
-        inputs: inputs_of(inputs).map_err(|error| error.raise(py))?,
+        inputs: inputs_of(inputs, false).map_err(|error| error.raise(py))?,
         cancel: Arc::clone(&cancel),
     };
     let answer = run::on_threads(py, &cancel, || profkit_cli::call(call))?;
@@ -49,7 +50,14 @@ fn call(py: Python<'_>, words: Vec<Vec<u8>>, inputs: Vec<Given>) -> PyResult<Ans
 fn main(py: Python<'_>, words: Vec<Vec<u8>>, program: PathBuf) -> u8 {
     profkit_mip_driver::set_program(program);
     let words = words.into_iter().map(OsString::from_vec).collect();
-    py.detach(|| profkit_cli::exit_code(words))
+    py.detach(|| {
+        let code = profkit_cli::exit_code(words);
+        // Rust flushes its standard output only at the end of a program whose `main` is Rust's.
+        let flushed = std::io::stdout().flush();
+        code.max(u8::from(
+            flushed.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe),
+        ))
+    })
 }
 
 /// Panics where other functions work, for tests.

@@ -38,8 +38,8 @@ impl Merger {
         })
     }
 
-    fn add(&self, py: Python<'_>, inputs: Vec<Given>) -> PyResult<()> {
-        let given = inputs_of(inputs).map_err(|fault| fault.raise(py))?;
+    fn add(&self, py: Python<'_>, inputs: Vec<Given>, missing_ok: bool) -> PyResult<()> {
+        let given = inputs_of(inputs, missing_ok).map_err(|fault| fault.raise(py))?;
         self.with(py, |sum| {
             let list = InputList::of(given, None).map_err(|error| Fault::list(&error))?;
             sum.add(&list).map_err(|error| Fault::merge(&error))

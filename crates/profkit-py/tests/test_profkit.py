@@ -329,6 +329,8 @@ def test_the_command(tmp_path):
     assert shown.startswith("Instrumentation level:")
     piped = subprocess.run([COMMAND, "show", "-"], stdin=open(SHARDS[0], "rb"), capture_output=True, text=True)
     assert piped.returncode == 0
+    whole = subprocess.run([COMMAND, "merge", "-q", README, "-o", "-"], capture_output=True, check=True).stdout
+    assert whole == profkit.merge([README]).bytes
 
 
 def test_ctrl_c_ends_the_command(tmp_path):
@@ -359,3 +361,17 @@ def test_the_python_lines_of_pages_run(page, tmp_path, monkeypatch):
 
 def test_the_report_is_json():
     assert json.loads(json.dumps(profkit.merge([README]).report)) == profkit.merge([README]).report
+
+
+def test_what_engines_call(tmp_path):
+    from profkit import fleet
+
+    rows = [{"uri": str(path), "id": path.name, "weight": None} for path in SHARDS]
+    gone = {"uri": str(tmp_path / "gone.profraw")}
+    part = fleet.combine([fleet.premerge(rows[:2]), fleet.premerge(rows[2:]), fleet.premerge(rows[:2]), fleet.premerge([gone]), fleet.premerge([])])
+    merged = fleet.finish(part, text=True)
+    assert merged.bytes == profkit.merge(SHARDS, order_free=True, text=True).bytes
+    assert merged.report["totals"]["files"] == len(SHARDS) + 1
+    assert [event["reason"] for event in merged.report["events"] if "gone" in event["file"]] == ["unreadable"]
+    twice = fleet.premerge([{"uri": str(SHARDS[0]), "weight": "2"}])
+    assert sum(counts(fleet.finish(twice))) == 2 * sum(counts(profkit.merge(SHARDS[0])))

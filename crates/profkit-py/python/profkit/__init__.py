@@ -125,9 +125,11 @@ class Merger:
         weights: Sequence[Weight] | None = None,
         ids: Sequence[str] | None = None,
         names: Sequence[str] | None = None,
+        missing_ok: bool = False,
     ) -> None:
-        """Adds profiles. Many at once are faster than one after another. Damaged ones are in the report, and no errors."""
-        self._sum.add(_given(inputs, weights, ids, names))
+        """Adds profiles. Many at once are faster than one after another. Damaged ones are in the report, and no errors; with
+        ``missing_ok``, so are files that do not exist."""
+        self._sum.add(_given(inputs, weights, ids, names), missing_ok)
 
     def merge(self, part: Contents | Merger, *, name: str = "a part") -> None:
         """Adds a part, or all that another merger has."""

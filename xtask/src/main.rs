@@ -15,6 +15,7 @@ mod steps;
 mod suite;
 mod thorough;
 mod two_commits;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -103,6 +104,15 @@ enum Task {
         /// All that are installed, if none is given
         targets: Vec<String>,
     },
+    /// The Python wheel, tested in a new environment
+    Wheel {
+        /// Only build it, and print its path
+        #[arg(long)]
+        build: bool,
+        /// Also test it on Spark, which takes Java and 0.5 GB of packages
+        #[arg(long, conflicts_with = "build")]
+        spark: bool,
+    },
     /// What cargo publish would do, without doing it
     Publish {
         /// Arguments of cargo publish
@@ -154,6 +164,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Page { pictures } => page::run(*pictures),
         Task::Bridges => page::bridges::run(),
         Task::Dist { targets } => dist::run(targets),
+        Task::Wheel { build, spark } => wheel::run(*build, *spark),
         Task::Publish { arguments } => dist::publish(arguments),
         Task::Bench(arguments) => bench::run(arguments),
         Task::MipFuzz(arguments) => mip::fuzz::run(arguments),

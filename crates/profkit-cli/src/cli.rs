@@ -1,4 +1,5 @@
 //! The native command line: the list of commands.
+use crate::exit::{Failure, Status};
 use crate::on_demand::OnDemand;
 #[cfg(unix)]
 use crate::pgo;
@@ -9,8 +10,8 @@ use crate::{
 };
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
+use profkit_merge::MergeOptions;
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 /// Merge, show, check and convert the profiles of LLVM-based compilers.
 #[derive(Debug, Parser)]
@@ -104,9 +105,10 @@ pub(crate) struct ToolArgs {
 }
 
 impl ToolArgs {
-    fn run(self, tool: profkit_llvm::Tool) -> ExitCode {
+    fn run(self, tool: profkit_llvm::Tool) -> exit::Result {
         let name = std::iter::once(OsString::from(tool.name));
-        crate::llvm_tool(tool, name.chain(self.args).collect())
+        let code = crate::llvm_tool(tool, name.chain(self.args).collect());
+        Ok(Status::Code(code))
     }
 }
 
@@ -121,19 +123,47 @@ impl Cli {
     }
 
     /// Runs the command. `matches` are the second value that [`parse_with_matches`](Self::parse_with_matches) returned.
-    pub(crate) fn run(self, matches: &ArgMatches) -> ExitCode {
+    pub(crate) fn run(self, matches: &ArgMatches) -> u8 {
         self.output.apply();
+        exit::finish(self.execute(matches))
+    }
+
+    /// Runs a command that another program calls.
+    pub(crate) fn called(self, matches: &ArgMatches) -> exit::Result {
+        match self.command {
+            Command::Merge(_)
+            | Command::Match(_)
+            | Command::Show(_)
+            | Command::Diff(_)
+            | Command::Doctor(_)
+            | Command::Export(_) => self.execute(matches),
+            _ => Err(
+                Failure::usage("this command cannot be called by another program")
+                    .with_hint("run it as a process"),
+            ),
+        }
+    }
+
+    pub(crate) fn merge_options(&self) -> exit::Result<MergeOptions> {
+        match &self.command {
+            Command::Merge(OnDemand(args)) => merge::options(args),
+            _ => Err(Failure::usage("these are not the words of a merge")),
+        }
+    }
+
+    fn execute(self, matches: &ArgMatches) -> exit::Result {
         let matches = matches
             .subcommand()
             .map_or(matches, |(_, of_command)| of_command);
-        exit::finish(match self.command {
+        match self.command {
             // The branches for LLVM's tools are reached only if an option comes before the name of the tool. Otherwise
             // `run` in lib.rs runs the tool without parsing the arguments.
-            Command::LlvmProfdata(tool) => return tool.run(profkit_llvm::PROFDATA),
-            Command::LlvmProfgen(tool) => return tool.run(profkit_llvm::PROFGEN),
+            Command::LlvmProfdata(tool) => tool.run(profkit_llvm::PROFDATA),
+            Command::LlvmProfgen(tool) => tool.run(profkit_llvm::PROFGEN),
             Command::LlvmMipdata(tool) => {
                 let name = std::iter::once(mip::mipdata::NAME.into());
-                return mip::mipdata::run(&name.chain(tool.args).collect::<Vec<_>>());
+                let code = mip::mipdata::run(&name.chain(tool.args).collect::<Vec<_>>());
+                Ok(Status::Code(code))
             }
             Command::Merge(OnDemand(args)) => merge::merge(args),
             Command::Correlate(OnDemand(args)) => merge::correlate(args),
@@ -154,7 +184,7 @@ impl Cli {
             Command::Runtime(OnDemand(args)) => runtime::run(&args),
             Command::Completions(args) => completions::print_script(&args),
             Command::Man(args) => completions::man(&args),
-        })
+        }
     }
 }
 

@@ -15,12 +15,13 @@ use crate::print::{self, Format};
 use profkit_analysis::faults::Faults;
 use profkit_data::path_text;
 use profkit_data::stored::{MemberError, StoredError, split_member};
+use profkit_merge::MergeError;
 use profkit_merge::files::{is_remote, system_text};
 use profkit_report::{Document, quoted};
 use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::sync::Arc;
 
 /// The result of a command that ran to its end. The messages of the command have been printed already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,29 @@ pub struct Failure {
     code: u8,
     messages: Vec<String>,
     hints: Vec<String>,
+    cause: Option<Box<Cause>>,
+}
+
+/// What a program that calls a command can examine of a failure.
+#[derive(Clone, Debug)]
+pub enum Cause {
+    /// A file is damaged, or is not what the command needs: its name, and the error.
+    Data(String, profkit_data::Error),
+    /// The operating system refused something: the name of the file, and the error.
+    System(String, Arc<io::Error>),
+    /// The inputs cannot be merged.
+    Merge(MergeError),
+}
+
+impl Cause {
+    /// An error of the operating system, which cannot be cloned.
+    pub fn system(name: String, error: &io::Error) -> Self {
+        let error = match error.raw_os_error() {
+            Some(number) => io::Error::from_raw_os_error(number),
+            None => io::Error::new(error.kind(), error.to_string()),
+        };
+        Cause::System(name, Arc::new(error))
+    }
 }
 
 pub type Result<T = Status> = std::result::Result<T, Failure>;
@@ -57,6 +81,7 @@ impl Failure {
             code: INPUT_BAD,
             messages: vec![message.to_string()],
             hints: Vec::new(),
+            cause: None,
         }
     }
 
@@ -67,6 +92,7 @@ impl Failure {
             code: INPUT_BAD,
             messages: messages.into_iter().map(|it| it.to_string()).collect(),
             hints: Vec::new(),
+            cause: None,
         }
     }
 
@@ -103,7 +129,8 @@ impl Failure {
         let name = name.to_string();
         let nameless = error.clone().without_file_name(&name);
         let failure = Self::input(format_args!("{name}: {nameless}"));
-        failure.with_hints(error.hint())
+        let failure = failure.with_hints(error.hint());
+        failure.because(Cause::Data(name, error.clone()))
     }
 
     /// Makes a failure to open, read or write a file. `problem` says which step failed, for example "cannot be
@@ -112,7 +139,25 @@ impl Failure {
     pub fn io(problem: &str, name: impl fmt::Display, error: &io::Error) -> Self {
         let name = name.to_string();
         let failure = Self::input(format_args!("{name}: {problem}: {}", system_text(error)));
-        failure.with_hints(system_hint(Path::new(&name), error))
+        let failure = failure.with_hints(system_hint(Path::new(&name), error));
+        failure.because(Cause::system(name, error))
+    }
+
+    /// Adds what programs can examine.
+    #[must_use]
+    pub fn because(mut self, cause: Cause) -> Self {
+        self.cause = Some(Box::new(cause));
+        self
+    }
+
+    /// What programs can examine; `None` if there are only messages.
+    pub fn cause(&self) -> Option<&Cause> {
+        self.cause.as_deref()
+    }
+
+    /// What the user can do, as sentences.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
     }
 
     /// Makes the failure for the case that the program which reads our standard output has ended. Nothing is printed
@@ -123,10 +168,12 @@ impl Failure {
             code: 0,
             messages: Vec::new(),
             hints: Vec::new(),
+            cause: None,
         }
     }
 
     #[cold]
+    /// Makes a failure to write to standard output.
     pub fn print(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::reader_gone()
@@ -144,6 +191,7 @@ impl Failure {
         }
     }
 
+    /// The messages, each without `error: `.
     pub fn messages(&self) -> &[String] {
         &self.messages
     }
@@ -162,6 +210,7 @@ impl Failure {
     }
 
     #[must_use]
+    /// Adds a hint to the failure.
     pub fn with_hint(mut self, hint: impl fmt::Display) -> Self {
         self.hints.push(hint.to_string());
         self
@@ -283,18 +332,21 @@ pub fn gate(
 }
 
 /// Ends the program: prints a failure, and decides the exit code.
-pub fn finish(result: Result) -> ExitCode {
-    let code = match result {
+pub fn finish(result: Result) -> u8 {
+    if let Err(failure) = &result {
+        failure.say();
+    }
+    code(&result)
+}
+
+pub fn code(result: &Result) -> u8 {
+    match result {
         Ok(Status::Done) => 0,
         Ok(Status::InputBad) => INPUT_BAD,
         Ok(Status::GateFailed) => GATE_FAILED,
-        Ok(Status::Code(code)) => code,
-        Err(failure) => {
-            failure.say();
-            failure.code
-        }
-    };
-    ExitCode::from(code)
+        Ok(Status::Code(code)) => *code,
+        Err(failure) => failure.code,
+    }
 }
 
 /// Ends the program after it caught a signal, and prints why. The program ends by the same signal, so that a shell sees
@@ -305,12 +357,10 @@ pub fn by_signal(failure: &Failure, signal: i32) {
 }
 
 /// Ends the program after `clap` reported a wrong command line, or printed help or the version.
-pub fn command_line(error: &clap::Error) -> ExitCode {
-    let printed = error.print();
-    let code = match printed {
+pub fn command_line(error: &clap::Error) -> u8 {
+    match error.print() {
         _ if error.use_stderr() => USAGE,
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => INPUT_BAD,
         _ => 0,
-    };
-    ExitCode::from(code)
+    }
 }

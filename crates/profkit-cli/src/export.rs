@@ -12,7 +12,7 @@ use profkit_analysis::heap::{FrameRule, HeapProfile, is_heap_alone};
 use profkit_analysis::mip_lines::programs;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
-use profkit_merge::files::{Content, Input, Output, check_outputs};
+use profkit_merge::files::{Content, Input, check_outputs};
 use profkit_mip::create;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::Declarations;
@@ -133,7 +133,7 @@ pub fn run(args: &ExportArgs) -> exit::Result {
     let read = args.binaries.binaries.iter().chain(&args.files);
     let read = read.chain(&args.input_files);
     check_outputs(&[("the output", Some(&args.output))], read)?;
-    let output = Output::new(&args.output, args.to.content())?;
+    let output = crate::call::output(&args.output, args.to.content())?;
     let folder = folder_among(&args.files);
     let opened = match &folder {
         Some((_, head)) => Opened {

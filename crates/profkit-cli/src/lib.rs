@@ -6,6 +6,7 @@
 //! Only `exit` turns these into messages and exit codes. Files are opened and written through
 //! [`profkit_merge::files`].
 
+mod call;
 mod choice;
 pub mod cli;
 mod completions;
@@ -32,6 +33,9 @@ mod sampling;
 mod show;
 mod spelling;
 
+pub use call::{Answer, Call, call, merge_options};
+pub use exit::{Cause, Failure};
+
 use profkit_llvm::{Io, Tool};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -42,6 +46,11 @@ use std::process::ExitCode;
 /// The command behaves like one of LLVM's tools if the name of the program begins with the tool's name
 /// (`llvm-profdata-22`, `llvm-profgen.exe`, `llvm-mipdata`), or if the first argument after the program's name is the tool's name.
 pub fn run(args: Vec<OsString>) -> ExitCode {
+    ExitCode::from(exit_code(args))
+}
+
+/// Runs the command like [`run`], and returns the exit code as a number.
+pub fn exit_code(args: Vec<OsString>) -> u8 {
     if let Some(tool) = args.first().and_then(|program| Tool::of_program(program)) {
         return llvm_tool(tool, args);
     }
@@ -81,12 +90,12 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
 
 /// Runs LLVM's tool on this process's standard input, output and error. The first of `args` is the name of the program
 /// in messages.
-fn llvm_tool(tool: Tool, args: Vec<OsString>) -> ExitCode {
+fn llvm_tool(tool: Tool, args: Vec<OsString>) -> u8 {
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
     let terminals = (stdout.is_terminal(), stderr.is_terminal());
     let (mut stdin, mut stdout, mut stderr) = (std::io::stdin(), stdout.lock(), stderr);
     let mut io = Io::new(&mut stdin, &mut stdout, &mut stderr)
         .terminals(terminals.0, terminals.1)
         .process_ends();
-    ExitCode::from((tool.run)(args, &mut io))
+    (tool.run)(args, &mut io)
 }

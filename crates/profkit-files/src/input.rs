@@ -333,6 +333,14 @@ pub fn hold_file(path: &Path) -> io::Result<InputData<'static>> {
     expanded(hold_stored(path)?)
 }
 
+/// Bytes in memory, decompressed if they are compressed.
+pub(crate) fn expanded_slice(bytes: &[u8]) -> io::Result<InputData<'_>> {
+    Ok(match expand_front(bytes)? {
+        None => InputData::Borrowed(bytes),
+        Some((bytes, problem)) => InputData::from((Cow::Owned(bytes), problem)),
+    })
+}
+
 /// The bytes of an object in an object store; they are not decompressed.
 pub(super) fn object_at(uri: &str) -> io::Result<InputData<'static>> {
     match remote::head(uri)? {

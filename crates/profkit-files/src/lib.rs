@@ -34,7 +34,7 @@ pub use input::{
     open_file, open_stored, read_into, read_stored,
 };
 pub use inputs::{InputData, Inputs, Shard};
-pub use list::{InputFile, InputList, ListError, MissingInput, Subset};
+pub use list::{GivenInput, InputFile, InputList, InputSource, ListError, MissingInput, Subset};
 pub use lock::{FolderLocks, LockFailure};
 pub use note::InputNote;
 pub use output::{Content, Output, OutputError, OutputProblem, Staged, write_to};

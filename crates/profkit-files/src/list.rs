@@ -5,7 +5,7 @@ use crate::archive::ArchiveFile;
 use crate::candidate::{may_be_profile, member_may_be_profile};
 use crate::clash::{id_of, may_become_report, same_file};
 use crate::identity;
-use crate::input::{archive_of, expanded};
+use crate::input::{archive_of, expanded, expanded_slice};
 use crate::note::InputNote;
 use crate::remote::{self, Object, Prefetch};
 use crate::walk::{FileId, Walk, matches_of};
@@ -52,8 +52,55 @@ pub struct InputFile {
     again: u64,
     /// For a member of an archive: the index of the archive and that of the member. `path` is then that of the archive.
     member: Option<(usize, usize)>,
+    /// The index of the bytes of an input in memory. `path` is then `-`.
+    memory: Option<usize>,
     /// For an object in an object store: its content as the list saw it.
     object: Option<Object>,
+}
+
+/// An input that a program names, and not the words of a command line: see [`InputList::of`].
+#[derive(Debug)]
+pub struct GivenInput {
+    /// Where the bytes are.
+    pub source: InputSource,
+    /// The factor that multiplies the counts.
+    pub weight: Weight,
+    /// What identifies the input wherever it is merged ([`Inputs::id`]); `None` for that of the file. The files of a folder
+    /// or an archive have ids of their own.
+    pub id: Option<String>,
+    /// Whether a path without a file is one more input that cannot be read, which the merge reports, and not an error.
+    pub missing_ok: bool,
+}
+
+/// Where the bytes of a [`GivenInput`] are.
+pub enum InputSource {
+    /// In a file, or in the files of a folder or an archive.
+    Path(PathBuf),
+    /// In memory, perhaps compressed.
+    Memory {
+        /// The name of the input in messages.
+        name: String,
+        /// The object that has the bytes.
+        bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
+    },
+}
+
+impl fmt::Debug for InputSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InputSource::Path(path) => path.fmt(f),
+            InputSource::Memory { name, .. } => name.fmt(f),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Memory(Vec<Box<dyn AsRef<[u8]> + Send + Sync>>);
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} inputs", self.0.len())
+    }
 }
 
 impl InputFile {
@@ -70,6 +117,7 @@ impl InputFile {
             id: None,
             again: 0,
             member: None,
+            memory: None,
             object: None,
         }
     }
@@ -114,6 +162,7 @@ pub struct InputList {
     stdin: OnceLock<io::Result<Vec<u8>>>,
     prefetch: OnceLock<Prefetch>,
     archives: Vec<ArchiveFile>,
+    memory: Memory,
     /// The names of the files of folders and archives that are no profiles: the first ones, and the number of all.
     others: (Vec<String>, u64),
 }
@@ -286,15 +335,7 @@ impl InputList {
     /// An error if a list cannot be read or has an invalid line, if a weight is invalid, or if a named file does not
     /// exist.
     pub fn collect(named: &[OsString], lists: &[PathBuf], output: Option<&Path>) -> Result<Self> {
-        let to_store = output.and_then(remote::uri).map(FileId::of_object);
-        let output = output
-            .and_then(|path| fs::metadata(path).ok())
-            .filter(Metadata::is_file);
-        let mut list = InputList::default();
-        if let Some(metadata) = output {
-            list.output = FileId::of(Path::new(""), &metadata);
-        }
-        list.output = list.output.or(to_store);
+        let mut list = InputList::without(output);
         for text in named {
             let (path, weight) = split_weight(text, exists).map_err(ListError::Weight)?;
             list.add(InputFile::new(path, weight), None)?;
@@ -302,16 +343,78 @@ impl InputList {
         for path in lists {
             list.add_list(path)?;
         }
-        list.note_repeated();
-        let (first, count) = &list.others;
+        list.collected()
+    }
+
+    /// Collects inputs as [`collect`](Self::collect) does, but takes each path as it is: a comma in it is a part of its
+    /// name.
+    ///
+    /// ```
+    /// use profkit_files::{GivenInput, InputList, InputSource, Inputs, Weight};
+    ///
+    /// let source = InputSource::Memory { name: "monday".to_owned(), bytes: Box::new(b"main\n1\n1\n5\n") };
+    /// let given = GivenInput { source, weight: Weight::ONE, id: None, missing_ok: false };
+    /// let inputs = InputList::of(vec![given], None)?;
+    /// assert_eq!(inputs.name(0), "monday");
+    /// # Ok::<(), profkit_files::ListError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An error if a file does not exist, or if a folder cannot be read.
+    pub fn of(given: Vec<GivenInput>, output: Option<&Path>) -> Result<Self> {
+        let mut list = InputList::without(output);
+        for given in given {
+            let GivenInput {
+                source, weight, id, ..
+            } = given;
+            let before = list.files.len();
+            match source {
+                InputSource::Path(path) => {
+                    list.add(InputFile::new(path.clone(), weight), None)?;
+                    if given.missing_ok && list.missing.pop().is_some() {
+                        list.files.push(InputFile::new(path, weight));
+                    }
+                }
+                InputSource::Memory { name, bytes } => {
+                    list.files.push(InputFile {
+                        name,
+                        memory: Some(list.memory.0.len()),
+                        ..InputFile::new(PathBuf::from("-"), weight)
+                    });
+                    list.memory.0.push(bytes);
+                }
+            }
+            if let Some([added]) = list.files.get_mut(before..) {
+                added.id = id;
+            }
+        }
+        list.collected()
+    }
+
+    /// An empty list to which a file at the path of the output will not be added from its folder.
+    fn without(output: Option<&Path>) -> Self {
+        let to_store = output.and_then(remote::uri).map(FileId::of_object);
+        let output = output
+            .and_then(|path| fs::metadata(path).ok())
+            .filter(Metadata::is_file);
+        let output = output.and_then(|metadata| FileId::of(Path::new(""), &metadata));
+        InputList {
+            output: output.or(to_store),
+            ..InputList::default()
+        }
+    }
+
+    fn collected(mut self) -> Result<Self> {
+        self.note_repeated();
+        let (first, count) = &self.others;
         if *count > 0 {
             let (first, count) = (first.clone(), *count);
-            list.notes.push(InputNote::NoProfiles { first, count });
+            self.notes.push(InputNote::NoProfiles { first, count });
         }
-        if list.missing.is_empty() {
-            return Ok(list);
+        if self.missing.is_empty() {
+            return Ok(self);
         }
-        Err(ListError::Missing(list.missing))
+        Err(ListError::Missing(self.missing))
     }
 
     /// The number of files in the folders and archives that were skipped because they are no profiles.
@@ -528,6 +631,7 @@ impl InputList {
                 id: None,
                 again: input.again,
                 member: Some((number, index)),
+                memory: None,
                 object: None,
             });
         }
@@ -590,6 +694,7 @@ impl InputList {
                 id: None,
                 again: 0,
                 member: Some((number, index)),
+                memory: None,
                 object: None,
             });
         }
@@ -817,6 +922,10 @@ impl Inputs for InputList {
         let Some(file) = self.files.get(index) else {
             return Err(io::ErrorKind::NotFound.into());
         };
+        if let Some(memory) = file.memory {
+            let bytes = self.memory.0.get(memory).ok_or(io::ErrorKind::NotFound)?;
+            return expanded_slice((**bytes).as_ref());
+        }
         if is_stdio(&file.path) {
             // The bytes of standard input are kept, so that it can be opened again like a file.
             let stdin = self.stdin.get_or_init(|| {

@@ -9,6 +9,7 @@ use std::fmt;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of bytes that are collected before a write. A larger buffer is not measurably faster.
 const BUFFER: usize = 256 << 10;
@@ -52,6 +53,7 @@ pub struct Output {
 #[derive(Clone, Debug)]
 enum Target {
     Stdout,
+    Memory(Arc<Mutex<Vec<u8>>>),
     Direct(PathBuf),
     /// An object in an object store.
     Remote(PathBuf),
@@ -80,6 +82,26 @@ impl Output {
                 as_is: false,
             }),
             Err(problem) => Err(OutputError::new(name, problem)),
+        }
+    }
+
+    /// Makes an output in memory. It has all bytes or, if a write fails, none.
+    ///
+    /// ```
+    /// use profkit_files::Output;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let bytes = Arc::new(Mutex::new(Vec::new()));
+    /// Output::memory(Arc::clone(&bytes)).write(|sink| sink.put(b"a profile"))?;
+    /// assert_eq!(*bytes.lock().unwrap(), b"a profile");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn memory(bytes: Arc<Mutex<Vec<u8>>>) -> Self {
+        Output {
+            name: "memory".to_owned(),
+            content: Content::Binary,
+            target: Target::Memory(bytes),
+            as_is: false,
         }
     }
 
@@ -191,6 +213,11 @@ impl Output {
                 let file = io::stdout().lock();
                 let terminal = file.is_terminal();
                 Ok((fill_file(file, escapes(terminal), write)?, None))
+            }
+            Target::Memory(to) => {
+                let (count, bytes) = fill(Vec::new(), write)?;
+                *to.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
+                Ok((count, None))
             }
             Target::Direct(path) if !self.as_is && is_stdout(&path) => {
                 let file = io::stdout().lock();

@@ -11,3 +11,6 @@ pub mod cargo;
 pub mod cc;
 mod objects;
 pub mod runtime;
+mod this_program;
+
+pub use this_program::set_program;

@@ -109,8 +109,8 @@ impl<'a> Place<'a> {
         self.works(&root.join("usr/bin/profkit"), package)
     }
 
-    /// Installs the wheel by pip without a network. A wheel for this machine goes into an empty virtual environment,
-    /// and one for another architecture into an empty folder.
+    /// Installs the wheel by pip without a network. A wheel for this machine goes into an empty virtual environment, where
+    /// its command and its library are tried; one for another architecture into an empty folder.
     pub fn wheel(&self, wheel: &Path) -> Result<()> {
         let environment = fresh(self.scratch.join("venv"))?;
         succeed(
@@ -125,9 +125,13 @@ impl<'a> Place<'a> {
             "--disable-pip-version-check",
             "--no-index",
         ]);
-        // musllinux wheels are for systems without glibc; only there does pip install them.
-        if self.system.is_here() && !self.system.is_static {
+        if self.system.is_here() {
             succeed(install.arg(wheel))?;
+            succeed(
+                Command::new(environment.join("bin/python"))
+                    .args(["-c", "import profkit, sys; profkit.show(sys.argv[1])"])
+                    .arg(fixture_path("readme/clang-22.profraw")),
+            )?;
             return self.works(&environment.join("bin/profkit"), wheel);
         }
         let folder = fresh(self.scratch.join("installed"))?;
@@ -138,7 +142,9 @@ impl<'a> Place<'a> {
                 .arg(&folder)
                 .arg(wheel),
         )?;
-        self.works(&folder.join("bin/profkit"), wheel)
+        // There is no Python of that architecture to run it with.
+        there(&folder.join("bin/profkit"))?;
+        there(&folder.join("profkit/_native.abi3.so"))
     }
 
     /// Checks that the command prints its version, merges the profiles that README uses, and behaves like LLVM's tool

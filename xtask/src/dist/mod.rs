@@ -2,12 +2,12 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `profkit-VERSION-….whl` | the command as a Python package: `pip install` |
+//! | `profkit-VERSION-….whl` | the Python package, with the command and the library: `pip install`. Not for musl |
 //! | `profkit-VERSION-TARGET.tar.gz` | the command, manual pages, completion scripts, licences; `cargo binstall` takes it |
 //! | `profkit_VERSION_ARCH.deb` | the same as a Debian package |
 //! | `SHA256SUMS` | a checksum per file |
 //!
-//! Two tools come from PyPI, in fixed versions: maturin, which builds the command and makes the wheel, and zig, whose
+//! Two tools come from PyPI, in fixed versions: maturin, which builds the command and the wheel, and zig, whose
 //! linker has the symbols of old C libraries. They are installed into a virtual environment. All files are below the
 //! folder `dist` of the target folder, including those that cargo builds.
 mod binstall;
@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use profkit_testkit::{repo_root, target_folder};
 
 pub use publish::publish;
 
 /// The Python packages that are fetched from PyPI.
-const TOOLS: &[&str] = &["maturin==1.14.1", "ziglang==0.15.2"];
+const TOOLS: &[&str] = &[crate::wheel::MATURIN, "ziglang==0.15.2"];
 /// The oldest glibc with which the command runs. RHEL 7 has this version, and Rust's standard library needs it.
 const GLIBC: &str = "2.17";
 
@@ -36,8 +36,8 @@ struct System {
     target: &'static str,
     /// Debian's name of the processor architecture; `None` if no Debian package is made.
     debian: Option<&'static str>,
-    /// The platform tag of the Python wheel. It names the oldest C library with which the command runs.
-    wheel: &'static str,
+    /// The platform tag that maturin checks the command against, and that the Python wheel has. It names the oldest C library.
+    platform: &'static str,
     /// Whether the C library is linked into the command.
     is_static: bool,
     /// The emulator for programs of this system, if the machine has another architecture.
@@ -56,21 +56,21 @@ const SYSTEMS: &[System] = &[
     System {
         target: "x86_64-unknown-linux-gnu",
         debian: Some("amd64"),
-        wheel: "manylinux2014",
+        platform: "manylinux2014",
         is_static: false,
         emulator: None,
     },
     System {
         target: "x86_64-unknown-linux-musl",
         debian: None,
-        wheel: "musllinux_1_1",
+        platform: "musllinux_1_1",
         is_static: true,
         emulator: None,
     },
     System {
         target: "aarch64-unknown-linux-gnu",
         debian: Some("arm64"),
-        wheel: "manylinux2014",
+        platform: "manylinux2014",
         is_static: false,
         emulator: Some(Emulator {
             program: "qemu-aarch64",
@@ -126,7 +126,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
         }
     }
     let root = target_folder().join("dist");
-    let tools = tools(&root)?;
+    let tools = environment(&root.join("tools"), TOOLS)?;
     let out = fresh(root.join("files"))?;
     for system in systems {
         let dist = Dist {
@@ -160,7 +160,7 @@ fn names() -> String {
 impl Dist {
     fn make(&self) -> Result<()> {
         let start = Instant::now();
-        let wheel = self.wheel()?;
+        self.program()?;
         let program = self.build.join(self.system.target).join("dist/profkit");
         println!(
             "── {}: {} bytes, built in {:.0} s",
@@ -182,7 +182,11 @@ impl Dist {
         if let Some(package) = &package {
             place.deb(package)?;
         }
-        place.wheel(&wheel)
+        // Python extensions cannot be linked with a static C library.
+        if self.system.is_static {
+            return Ok(());
+        }
+        place.wheel(&self.wheel()?)
     }
 
     /// Makes the folder `profkit-VERSION-TARGET`, from which the archives are packed.
@@ -243,60 +247,63 @@ impl Dist {
         Ok(tree)
     }
 
-    /// Builds the command and its wheel by maturin: with whole-program optimisation, without symbols, and without a
-    /// symbol of a C library newer than [`GLIBC`]. `pip install profkit` installs the command; the package has nothing
-    /// to import.
+    /// Builds the command by maturin: with whole-program optimisation, without symbols, and without a symbol of a C library
+    /// newer than [`GLIBC`].
+    fn program(&self) -> Result<()> {
+        let folder = fresh(self.scratch.join("program"))?;
+        succeed(
+            self.maturin("dist", "arrow,cloud,embed")
+                .arg("--manifest-path")
+                .arg(repo_root().join("crates/profkit-cli/Cargo.toml"))
+                .arg("--out")
+                .arg(&folder),
+        )
+    }
+
+    /// Builds the Python package in the same way, but so that a panic becomes an exception.
     fn wheel(&self) -> Result<PathBuf> {
-        let folder = fresh(self.scratch.join("wheel"))?;
+        let mut maturin = self.maturin("wheel", "cloud,embed");
+        let made = crate::wheel::built(&mut maturin, &self.scratch.join("wheel"))?;
+        let kept = self.out.join(made.file_name().context("the wheel's name")?);
+        fs::copy(&made, &kept)?;
+        Ok(kept)
+    }
+
+    fn maturin(&self, profile: &str, features: &str) -> Command {
         let mut path = self.tools.as_os_str().to_owned();
         if let Some(rest) = std::env::var_os("PATH") {
             path.push(":");
             path.push(rest);
         }
-        succeed(
-            Command::new(self.tools.join("maturin"))
-                .args(["build", "--profile=dist", "--zig", "--locked"])
-                .args(["--features", "arrow,cloud,embed"])
-                .args(["--compatibility", self.system.wheel])
-                .args(["--target", self.system.target])
-                .arg("--manifest-path")
-                .arg(repo_root().join("crates/profkit-cli/Cargo.toml"))
-                .arg("--out")
-                .arg(&folder)
-                .env("PATH", path)
-                .env("CARGO_TARGET_DIR", &self.build)
-                // The time of all files is the oldest one that a zip archive can hold, so that the same files give the
-                // same bytes.
-                .env("SOURCE_DATE_EPOCH", "315532800"),
-        )?;
-        for entry in fs::read_dir(&folder)? {
-            let made = entry?.path();
-            if made.extension().is_some_and(|extension| extension == "whl") {
-                let name = made.file_name().context("the wheel's name")?;
-                let kept = self.out.join(name);
-                fs::copy(&made, &kept)?;
-                return Ok(kept);
-            }
-        }
-        bail!("maturin made no wheel in {}", folder.display())
+        let mut command = Command::new(self.tools.join("maturin"));
+        command
+            .args(["build", "--zig", "--locked", "--profile", profile])
+            .args(["--features", features])
+            .args(["--compatibility", self.system.platform])
+            .args(["--target", self.system.target])
+            .env("PATH", path)
+            .env("CARGO_TARGET_DIR", &self.build)
+            // The time of all files is the oldest one that a zip archive can hold, so that the same files give the same
+            // bytes.
+            .env("SOURCE_DATE_EPOCH", "315532800");
+        command
     }
 }
 
-/// Makes a virtual environment with [`TOOLS`], unless it exists.
-fn tools(root: &Path) -> Result<PathBuf> {
-    let environment = root.join("tools");
+/// Makes a virtual environment with these packages of PyPI, unless it exists, and returns the folder of its programs.
+pub fn environment(environment: &Path, packages: &[&str]) -> Result<PathBuf> {
     let stamp = environment.join("installed");
-    let wanted = TOOLS.join("\n");
+    let wanted = packages.join("\n");
     if fs::read_to_string(&stamp).ok().as_deref() != Some(&wanted) {
         succeed(
             Command::new("python3")
                 .args(["-m", "venv", "--clear"])
-                .arg(&environment),
+                .arg(environment),
         )?;
         succeed(
             Command::new(environment.join("bin/pip"))
                 .args(["install", "--quiet", "--disable-pip-version-check"])
-                .args(TOOLS),
+                .args(packages),
         )?;
         fs::write(stamp, wanted)?;
     }
@@ -312,7 +319,7 @@ fn fresh(folder: PathBuf) -> Result<PathBuf> {
 }
 
 /// Runs a command that must exit with 0.
-fn succeed(command: &mut Command) -> Result<()> {
+pub fn succeed(command: &mut Command) -> Result<()> {
     let shown = format!("{command:?}");
     let status = command.status().with_context(|| shown.clone())?;
     ensure!(status.success(), "{shown}: {status}");

@@ -12,7 +12,8 @@ pub fn from_environment(
     budget: Option<Duration>,
     progress: bool,
 ) -> Result<Box<dyn BinaryServers>, String> {
-    let progress = (progress && std::io::stderr().is_terminal()).then(shown);
+    let progress =
+        (progress && !crate::call::is_active() && std::io::stderr().is_terminal()).then(shown);
     servers_from_environment(budget, progress).map_err(|error| match error {
         ServersError::NotBuilt => "--debuginfod: this profkit was built without the cargo feature `debuginfod`: fetch the file with debuginfod-find, or name a folder of binaries".to_owned(),
         ServersError::Variable(text) => text,

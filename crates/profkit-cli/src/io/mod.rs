@@ -1,6 +1,6 @@
 //! Turns the errors of [`profkit_merge::files`] into failures.
 use crate::correlate::args::BinaryArgs;
-use crate::exit::{Failure, Result, Status, must_exist, system_hint};
+use crate::exit::{Cause, Failure, Result, Status, must_exist, system_hint};
 use crate::print::{self, grouped, plural};
 use profkit_analysis::combine::{CombineError, Combined, combine, needs_binary};
 use profkit_analysis::matching::{BinaryFunctions, Profiles, ProfilesError};
@@ -59,7 +59,11 @@ impl From<ListError> for Failure {
                 let hint = missing
                     .first()
                     .and_then(|first| system_hint(Path::new(&first.name), &first.error));
-                Failure::inputs(missing).with_hints(hint)
+                let cause = missing
+                    .first()
+                    .map(|first| Cause::system(first.name.clone(), &first.error));
+                let failure = Failure::inputs(missing).with_hints(hint);
+                cause.into_iter().fold(failure, Failure::because)
             }
             ListError::List { name, error } => {
                 return Failure::io("the list cannot be read", name, error);

@@ -2,6 +2,7 @@
 //! to stop: the thread that gets the signal removes the temporary files, reports, and ends the process.
 use super::progress::Progress;
 use super::report::failed;
+use crate::call;
 use crate::exit::{self, Failure};
 use crate::print::{grouped, plural};
 use profkit_merge::Report;
@@ -23,6 +24,9 @@ struct Merge {
 }
 
 pub fn watch(report: Option<&Path>) {
+    if call::is_active() {
+        return;
+    }
     static STARTED: Once = Once::new();
     MERGE.lock().unwrap_or_else(PoisonError::into_inner).report = report.map(Path::to_owned);
     STARTED.call_once(|| {

@@ -3,6 +3,7 @@ use super::args::{Format, VersionArgs};
 use super::run::{MergeJob, NoResult, Remarks, StagedProfile};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_part, write_profile};
+use crate::call;
 use crate::exit::{Failure, Result};
 use crate::print::grouped;
 use profkit_analysis::doctor;
@@ -154,7 +155,7 @@ impl MergeJob for Job<'_> {
 
     fn check(&mut self) -> Result<()> {
         match &self.destination {
-            Destination::File(path) => Output::new(path, self.form.content()).map(drop)?,
+            Destination::File(path) => call::output(path, self.form.content()).map(drop)?,
             Destination::Folder(folder) => fs::create_dir_all(folder).map_err(|error| {
                 Failure::io(
                     "the folder cannot be made",
@@ -315,7 +316,7 @@ impl Job<'_> {
     fn open(&self, merged: &MergedProfile) -> Result<Output> {
         let content = self.form.content();
         Ok(match &self.destination {
-            Destination::File(path) => Output::new(path, content)?,
+            Destination::File(path) => call::output(path, content)?,
             Destination::Folder(folder) => {
                 let extension = match content {
                     Content::Binary => "profdata",

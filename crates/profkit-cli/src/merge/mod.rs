@@ -15,6 +15,7 @@ mod write;
 pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};
 
+use crate::call;
 use crate::exit::{Failure, Result, Status};
 use crate::print::{self, plural};
 use crate::spelling::patterns;
@@ -96,9 +97,10 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let progress = Arc::new(progress);
     cancel::count(&progress);
     let threads = Threads::new(args.threads);
-    let run = RunOptions::new()
+    let mut run = RunOptions::new()
         .threads(threads.clone())
         .progress(Arc::clone(&progress) as _);
+    run.cancel = call::cancel();
     let options = options.run(run);
     let opened = InputStore::new(&inputs);
     let run = Run {
@@ -123,7 +125,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     merge.run(options, destination, format.unwrap_or(Format::Indexed), run)
 }
 
-fn options(args: &MergeArgs) -> Result<MergeOptions> {
+pub fn options(args: &MergeArgs) -> Result<MergeOptions> {
     let kept = Selection {
         names: args.function.clone(),
         parts: args.function_contains.clone(),
@@ -186,7 +188,7 @@ fn check_named_files(args: &MergeArgs) -> Result<()> {
     let read = read.chain(&args.sample.symbol_list);
     let read = read.chain(&args.parts.input_ids);
     check_outputs(&outputs(args), read.chain(&args.correlation.binaries))?;
-    if args.inputs.is_empty() && args.input_files.is_empty() {
+    if args.inputs.is_empty() && args.input_files.is_empty() && !call::has_inputs() {
         return Err(Failure::usage("no inputs")
             .with_hint("name profiles, folders of profiles, or a list of them with -f LIST"));
     }
@@ -199,8 +201,11 @@ fn inputs(
     refused: &dyn Fn(Failure) -> Failure,
 ) -> Result<(InputList, Vec<String>)> {
     let output = args.destination.output.as_deref();
-    let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)
-        .map_err(|error| refused(error.into()))?;
+    let inputs = match call::take_inputs() {
+        Some(given) => InputList::of(given, output),
+        None => InputList::collect(&args.inputs, &args.input_files, output),
+    };
+    let mut inputs = inputs.map_err(|error| refused(error.into()))?;
     if let Some(list) = &args.parts.input_ids {
         inputs.read_ids(list)?;
     }

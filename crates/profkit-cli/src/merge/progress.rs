@@ -1,4 +1,5 @@
 //! The progress of a long command, shown on stderr if that is a terminal, and the steps that `--verbose` prints.
+use crate::call;
 use crate::print;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use profkit_data::detect::FileKind;
@@ -29,7 +30,7 @@ impl Progress {
     pub fn new(total: usize, wanted: bool) -> Self {
         Progress {
             started: Instant::now(),
-            is_shown: wanted && std::io::stderr().is_terminal(),
+            is_shown: wanted && !call::is_active() && std::io::stderr().is_terminal(),
             total: total as u64,
             done: AtomicU64::new(0),
             bytes: AtomicU64::new(0),

@@ -1,4 +1,5 @@
 //! Prints the report of a merge on stderr and writes its file.
+use crate::call;
 use crate::exit::{Failure, Result};
 use crate::print;
 use profkit_merge::Report;
@@ -8,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 pub fn put(report: &MergeReport<'_>, print: bool, file: Option<&Path>) -> Result<()> {
+    call::keep_report(report);
     if print {
         let correlation = report.correlation.filter(|_| !report.correlation_printed);
         if let Some(correlation) = correlation.filter(|_| !report.quiet) {

@@ -3,7 +3,7 @@ use super::args::ReportArgs;
 use super::cancel;
 use super::progress::Progress;
 use super::report;
-use crate::exit::{Failure, Result, Status};
+use crate::exit::{Cause, Failure, Result, Status};
 use crate::print::{grouped, plural};
 use profkit_merge::files::{Content, Output, Staged, check_outputs, may_become_report};
 use profkit_merge::report::{Shortfall, Tolerance};
@@ -100,7 +100,7 @@ impl From<MergeError> for NoResult {
             error => failure.with_hints(error.hint()),
         };
         NoResult {
-            failure,
+            failure: failure.because(Cause::Merge(error.clone())),
             report: match error {
                 MergeError::Groups(_, report)
                 | MergeError::NothingLeft(report)

@@ -2,6 +2,7 @@
 use super::args::Format;
 use super::run::{MergeJob, NoResult, Remarks, StagedProfile, refuse_losses};
 use super::sample_args::{Layout, SampleArgs};
+use crate::call;
 use crate::exit::{Failure, Result};
 use crate::print::grouped;
 use profkit_data::detect::{FileKind, detect};
@@ -12,7 +13,7 @@ use profkit_data::sample::{
     ColdContexts, FormOptions, SampleForm, SampleLayout, SampleProfile, add_symbols,
 };
 use profkit_data::summary::Thresholds;
-use profkit_merge::files::{Content, Output, read_into};
+use profkit_merge::files::{Content, read_into};
 use profkit_merge::sample::{SampleMergeOptions, merge_sample};
 use profkit_merge::{Inputs, NameFilter, Report, RunOptions};
 use profkit_report::merge::{Written, left_out, sample_losses};
@@ -107,7 +108,7 @@ impl MergeJob for SampleJob<'_> {
     }
 
     fn check(&mut self) -> Result<()> {
-        Ok(Output::new(&self.output, content(self.form)).map(drop)?)
+        Ok(call::output(&self.output, content(self.form)).map(drop)?)
     }
 
     fn merge(
@@ -133,7 +134,7 @@ impl MergeJob for SampleJob<'_> {
         remarks: &mut Remarks,
     ) -> Result<Vec<StagedProfile>> {
         let name = profkit_data::path_text(&self.output);
-        let output = Output::new(&self.output, content(self.form))?;
+        let output = call::output(&self.output, content(self.form))?;
         self.symbols(&mut profile)?;
         if self.form.nest_contexts(&mut profile) {
             let nested = format!(

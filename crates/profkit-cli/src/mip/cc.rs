@@ -9,7 +9,6 @@ use profkit_mip_driver::cc::{AssemblerCall, Call, Error, Runtime, Setup, UsedPro
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -129,7 +128,7 @@ pub fn parse_again<T: Args>(subcommand: &str, words: &[OsString]) -> Result<T> {
         .map_err(|error| Failure::usage(error.to_string().trim_end()))
 }
 
-pub fn run_assembler(args: Vec<OsString>) -> ExitCode {
+pub fn run_assembler(args: Vec<OsString>) -> u8 {
     match become_assembler(args) {
         Err(failure) => exit::finish(Err(failure)),
         Ok(never) => match never {},

@@ -14,7 +14,6 @@ use profkit_report::mip::{CoveredForm, MipCovered, proposal};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// The name of the tool.
 pub const NAME: &str = "llvm-mipdata";
@@ -152,7 +151,7 @@ struct ShowArgs {
 }
 
 /// Runs the tool with these arguments. The first argument is the program's name.
-pub fn run(args: &[OsString]) -> ExitCode {
+pub fn run(args: &[OsString]) -> u8 {
     let words = args.iter().skip(1);
     if words.clone().any(|word| word == "--version") {
         return exit::finish(printed(writeln!(print::stdout(), "{VERSION}")));
@@ -162,7 +161,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Err(error) if error.use_stderr() => {
             // The proposal's tool ends with 1 for every error.
             exit::command_line(&error);
-            ExitCode::from(1)
+            1
         }
         Err(error) => exit::command_line(&error),
     }

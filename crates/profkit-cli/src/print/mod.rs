@@ -8,6 +8,7 @@ pub use annotate::AnnotateArgs;
 pub use outputs::{answer, json_stderr, notes, say, stdout, stdout_for, tell, tell_as, wrote};
 pub use profkit_report::{Console, grouped, plural};
 
+use crate::call;
 use crate::choice::choices;
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
@@ -91,6 +92,9 @@ pub fn apply_colour(args: &[OsString]) {
 }
 
 fn stdout_look() -> Look {
+    if call::is_active() {
+        return Look::default();
+    }
     let stdout = io::stdout();
     let width = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
     Look {
@@ -103,6 +107,9 @@ fn stdout_look() -> Look {
 
 /// Returns how text on standard error looks. Messages are broken at the width of the terminal, and nothing is cut.
 fn stderr_look() -> Look {
+    if call::is_active() {
+        return Look::default();
+    }
     let stderr = io::stderr();
     let size = terminal_size::terminal_size_of(&stderr).filter(|_| stderr.is_terminal());
     Look {

@@ -2,6 +2,7 @@
 //! reach a terminal.
 use super::pager::Pager;
 use super::{Console, Format, stderr_look, stdout_look};
+use crate::call::Stream;
 use crate::exit::{Failure, Result};
 use profkit_merge::files::is_stdio;
 use profkit_report::{Answer, Document, Look, RowForm};
@@ -13,7 +14,9 @@ use std::path::Path;
 const BUFFER: usize = 256 << 10;
 
 /// Standard output. The text goes through a pager if standard output is a terminal and the text is long.
-pub type StandardOutput = Console<BufWriter<Pager>>;
+pub type StandardOutput = Console<BufWriter<Stream<Pager>>>;
+
+type StandardError = Console<Stream<io::StderrLock<'static>>>;
 
 pub fn stdout() -> StandardOutput {
     Console::text(paged_stdout(), stdout_look())
@@ -37,16 +40,20 @@ pub fn stdout_for(format: Format) -> StandardOutput {
     }
 }
 
-fn paged_stdout() -> BufWriter<Pager> {
-    BufWriter::with_capacity(BUFFER, Pager::new())
+fn paged_stdout() -> BufWriter<Stream<Pager>> {
+    BufWriter::with_capacity(BUFFER, Stream::stdout(Pager::new))
 }
 
-pub fn stderr() -> Console<io::StderrLock<'static>> {
-    Console::text(io::stderr().lock(), stderr_look())
+pub fn stderr() -> StandardError {
+    Console::text(stderr_stream(), stderr_look())
 }
 
-pub fn json_stderr() -> Console<io::StderrLock<'static>> {
-    Console::json(io::stderr().lock())
+fn stderr_stream() -> Stream<io::StderrLock<'static>> {
+    Stream::stderr(|| io::stderr().lock())
+}
+
+pub fn json_stderr() -> StandardError {
+    Console::json(stderr_stream())
 }
 
 /// Prints a document on standard error. If standard error is closed, nothing is printed: the exit code still says how
@@ -61,7 +68,7 @@ pub fn tell_as(format: Format, document: Document) {
         markdown: format == Format::Markdown,
         ..stderr_look()
     };
-    let _ = document.print(&mut Console::text(io::stderr().lock(), look));
+    let _ = document.print(&mut Console::text(stderr_stream(), look));
 }
 
 /// Prints a line on standard error, like [`tell`].

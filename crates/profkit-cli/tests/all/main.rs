@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod call;
 mod cancel;
 mod cli;
 mod cloud;

@@ -72,7 +72,7 @@ fn cannot_start(program: &OsStr, error: io::Error) -> Error {
 }
 
 fn this_program() -> Result<PathBuf> {
-    std::env::current_exe().map_err(Error::file(Doing::Find, Path::new("this program")))
+    crate::this_program::this_program().map_err(Error::file(Doing::Find, Path::new("this program")))
 }
 
 fn link_to_us(link: &Path) -> Result<()> {

@@ -23,7 +23,7 @@ pub fn prepare(
     words: &[OsString],
     setup: &[OsString],
 ) -> Result<OsString> {
-    let us = std::env::current_exe().map_err(|error| Error::System {
+    let us = crate::this_program::this_program().map_err(|error| Error::System {
         doing: Doing::Find,
         name: "this program".to_owned(),
         error,

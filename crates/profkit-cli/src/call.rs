@@ -1,0 +1,197 @@
+//! Commands that another program calls: what they would print is a value, and the process goes on.
+use crate::cli::Cli;
+use crate::exit::{Cause, Failure, Result};
+use crate::on_demand;
+use clap::ArgMatches;
+use profkit_merge::MergeOptions;
+use profkit_merge::files::{Content, GivenInput, Output, OutputError, is_stdio};
+use profkit_report::merge::MergeReport;
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A command and its arguments.
+#[derive(Debug)]
+pub struct Call {
+    /// The name of the command, then its arguments: `show`, `a.profdata`. Only `merge`, `show`, `doctor`, `match`, `diff` and
+    /// `export` can be called.
+    pub args: Vec<OsString>,
+    /// The inputs of `merge`, in place of those that a command line names.
+    pub inputs: Vec<GivenInput>,
+    /// Ends a merge early when another thread sets it.
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct Answer {
+    /// The exit code of the command.
+    pub code: u8,
+    /// What the command would write to standard output: an answer, or the profile of a merge whose output is `-`.
+    pub output: Vec<u8>,
+    /// What the command would print on standard error, without the messages of `failure`.
+    pub messages: String,
+    /// The report of a merge as JSON, if it was made.
+    pub report: Option<Vec<u8>>,
+    /// The reason why the command stopped.
+    pub failure: Option<Failure>,
+}
+
+type Bytes = Arc<Mutex<Vec<u8>>>;
+
+struct State {
+    inputs: Vec<GivenInput>,
+    cancel: Arc<AtomicBool>,
+    output: Bytes,
+    messages: Bytes,
+    report: Option<Vec<u8>>,
+}
+
+thread_local! {
+    /// The call that runs on this thread.
+    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+}
+
+/// Runs a command on this thread. A command never reads the arguments of the process, and installs no signal handlers.
+pub fn call(call: Call) -> Answer {
+    let (output, messages) = (Bytes::default(), Bytes::default());
+    STATE.set(Some(State {
+        inputs: call.inputs,
+        cancel: call.cancel,
+        output: Arc::clone(&output),
+        messages: Arc::clone(&messages),
+        report: None,
+    }));
+    let result = execute(call.args);
+    let report = STATE.take().and_then(|state| state.report);
+    let code = crate::exit::code(&result);
+    Answer {
+        code,
+        output: taken(&output),
+        messages: String::from_utf8_lossy(&taken(&messages)).into_owned(),
+        report,
+        failure: result.err(),
+    }
+}
+
+/// The options of a merge that decide what is added up, from the words after `merge` on a command line.
+///
+/// # Errors
+/// If the words are not options of `merge`.
+pub fn merge_options(words: Vec<OsString>) -> Result<MergeOptions> {
+    let args = [OsString::from("merge")].into_iter().chain(words);
+    let (cli, _) = parse(args.collect())?;
+    cli.merge_options()
+}
+
+fn execute(args: Vec<OsString>) -> Result {
+    let (cli, matches) = parse(args)?;
+    cli.called(&matches)
+}
+
+fn parse(args: Vec<OsString>) -> Result<(Cli, ArgMatches)> {
+    let args: Vec<OsString> = [OsString::from("profkit")]
+        .into_iter()
+        .chain(args)
+        .collect();
+    let mut parser = on_demand::parser(&args);
+    crate::spelling::check(&parser, &args)?;
+    match Cli::parse_with_matches(&mut parser, &args) {
+        Ok(parsed) => Ok(parsed),
+        Err(error) if error.use_stderr() && !crate::spelling::is_help(&error) => {
+            Err(crate::spelling::failure(&error, &args))
+        }
+        Err(error) => Err(Failure::usage(error.to_string().trim_end())),
+    }
+}
+
+fn taken(bytes: &Bytes) -> Vec<u8> {
+    std::mem::take(&mut *bytes.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn with<T>(get: impl FnOnce(&mut State) -> T) -> Option<T> {
+    STATE.with_borrow_mut(|state| state.as_mut().map(get))
+}
+
+/// Whether this thread runs a command for another program.
+pub fn is_active() -> bool {
+    STATE.with_borrow(Option::is_some)
+}
+
+/// The inputs of the call, unless there is none or it names inputs by its arguments.
+pub fn take_inputs() -> Option<Vec<GivenInput>> {
+    with(|state| std::mem::take(&mut state.inputs)).filter(|inputs| !inputs.is_empty())
+}
+
+pub fn has_inputs() -> bool {
+    with(|state| !state.inputs.is_empty()).unwrap_or_default()
+}
+
+pub fn cancel() -> Option<Arc<AtomicBool>> {
+    with(|state| Arc::clone(&state.cancel))
+}
+
+pub fn keep_report(report: &MergeReport<'_>) {
+    with(|state| state.report = serde_json::to_vec(report).ok());
+}
+
+/// The output at a path: for `-`, the output of the call, or standard output.
+pub fn output(path: &Path, content: Content) -> std::result::Result<Output, OutputError> {
+    match with(|state| Arc::clone(&state.output)) {
+        Some(bytes) if is_stdio(path) => Ok(Output::memory(bytes)),
+        _ => Output::new(path, content),
+    }
+}
+
+/// A standard stream of this process, or what a call has in its place.
+#[derive(Debug)]
+pub enum Stream<T> {
+    Process(T),
+    Call(Bytes),
+}
+
+impl<T> Stream<T> {
+    pub fn stdout(stdout: impl FnOnce() -> T) -> Self {
+        match with(|state| Arc::clone(&state.output)) {
+            Some(bytes) => Stream::Call(bytes),
+            None => Stream::Process(stdout()),
+        }
+    }
+
+    pub fn stderr(stderr: impl FnOnce() -> T) -> Self {
+        match with(|state| Arc::clone(&state.messages)) {
+            Some(bytes) => Stream::Call(bytes),
+            None => Stream::Process(stderr()),
+        }
+    }
+}
+
+impl<T: Write> Write for Stream<T> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Process(stream) => stream.write(text),
+            Stream::Call(bytes) => {
+                let mut bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
+                bytes.extend_from_slice(text);
+                Ok(text.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Process(stream) => stream.flush(),
+            Stream::Call(_) => Ok(()),
+        }
+    }
+}
+
+impl Answer {
+    /// The error of a file that stopped the command.
+    pub fn cause(&self) -> Option<&Cause> {
+        self.failure.as_ref()?.cause()
+    }
+}

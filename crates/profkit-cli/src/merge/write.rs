@@ -26,7 +26,9 @@ pub fn size_of(profile: &InstrProfile, encoding: &Encoding) -> profkit_data::Res
         Encoding::Indexed(options) => {
             return Ok(IndexedPlan::new(profile, options)?.total_len());
         }
-        Encoding::Text(options) => drop(text::write(profile, options, &mut bytes)?),
+        Encoding::Text(options) => {
+            text::write(profile, options, &mut bytes)?;
+        }
         Encoding::MemProfYaml(_) => {
             if let Some(section) = &profile.memprof {
                 yaml::write(&section.reread()?, &mut bytes)?;

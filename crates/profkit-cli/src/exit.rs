@@ -15,7 +15,7 @@ use crate::print::{self, Format};
 use profkit_analysis::faults::Faults;
 use profkit_data::path_text;
 use profkit_data::stored::{MemberError, StoredError, split_member};
-use profkit_merge::files::system_text;
+use profkit_merge::files::{is_remote, system_text};
 use profkit_report::{Document, quoted};
 use std::fmt;
 use std::io::{self, Write as _};
@@ -201,7 +201,7 @@ pub fn system_hint(path: &Path, error: &io::Error) -> Option<String> {
         });
     }
     match error.kind() {
-        io::ErrorKind::NotFound if !folder.exists() => {
+        io::ErrorKind::NotFound if !is_remote(path) && !folder.exists() => {
             Some(format!("there is no folder `{}`", path_text(folder)))
         }
         io::ErrorKind::NotFound => Some(match nearest_name(folder, path) {

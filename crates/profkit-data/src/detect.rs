@@ -32,6 +32,8 @@ pub enum FileKind {
     MemProfRaw,
     /// A heap profile as YAML.
     MemProfYaml,
+    /// A part of a merge (`.pkpart`), of profiles of this family: a sum that can be added to others.
+    Part(Family),
     /// A MIP raw file (`.mipraw`): the records that runs of a program wrote.
     MipRaw,
     /// A file of MIP return-address samples (`.mipret`).
@@ -75,6 +77,9 @@ pub enum Family {
 }
 
 impl Family {
+    /// All families, in the order of their numbers in parts of merges.
+    pub const ALL: [Self; 4] = [Self::Instr, Self::Sample, Self::MemProf, Self::Mip];
+
     /// Returns a name for a profile of this family, for example "sample profile".
     pub fn profile(self) -> &'static str {
         match self {
@@ -99,6 +104,7 @@ impl FileKind {
             MipRaw | MipReturnAddresses | MipMap | MipProfile | MipYaml | MipUnknown => {
                 Some(Family::Mip)
             }
+            Part(family) => Some(family),
             Empty | ObjectFile | Archive | PerfData | GccCoverage | Foreign(_) | Unknown => None,
         }
     }
@@ -140,6 +146,7 @@ impl FileKind {
             FileKind::SampleUnknown => "a sample profile in an unknown encoding",
             FileKind::MemProfRaw => "a raw MemProf profile",
             FileKind::MemProfYaml => "a MemProf profile as YAML",
+            FileKind::Part(_) => "a part of a merge",
             FileKind::MipRaw => "a MIP raw file",
             FileKind::MipReturnAddresses => "a MIP file of return-address samples",
             FileKind::MipMap => "a MIP map",
@@ -233,6 +240,11 @@ fn by_magic(data: &[u8], head: [u8; 8]) -> Option<FileKind> {
     }
     if little == MEMPROF_RAW_MAGIC {
         return Some(FileKind::MemProfRaw);
+    }
+    if head == PART_MAGIC {
+        let family = data.get(PART_FAMILY_AT);
+        let family = family.and_then(|&code| Family::ALL.get(usize::from(code)));
+        return Some(FileKind::Part(family.copied().unwrap_or(Family::Instr)));
     }
     if let Some(encoding) = sample_encoding(data) {
         return Some(match encoding {
@@ -369,6 +381,10 @@ fn is_sample_text(data: &[u8]) -> bool {
         && !lines.next().is_some_and(number)
 }
 
+/// The first eight bytes of a part of a merge.
+pub const PART_MAGIC: [u8; 8] = *b"\xffpkpart\x81";
+/// The offset of the byte in a part of a merge that holds the family: an index into [`Family::ALL`].
+pub const PART_FAMILY_AT: usize = 12;
 const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
 /// The top-level keys of LLVM's MemProf YAML, each with the line feed before it.
 const MEMPROF_KEYS: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];

@@ -122,6 +122,7 @@ pub fn open_as<'data>(
     options: &ReadOptions<'data>,
 ) -> Result<Profile<'data>> {
     match kind {
+        FileKind::Part(_) => Err(cannot_open(kind, data)),
         #[cfg(feature = "instr")]
         FileKind::InstrRaw | FileKind::InstrIndexed | FileKind::InstrText => {
             let options = crate::instr::InstrReadOptions {
@@ -185,6 +186,7 @@ pub fn sound_family(data: &[u8]) -> Option<Family> {
         // For these kinds, [`detect`] has checked more than a magic number, so a part of the profile can be read.
         FileKind::SampleText | FileKind::MemProfYaml | FileKind::MipYaml | FileKind::MipMap => true,
         FileKind::MipUnknown | FileKind::SampleUnknown => false,
+        FileKind::Part(_) => true,
         kind if kind.is_mip() => true,
         #[cfg(feature = "sample")]
         kind if kind.is_sample() && data.len() <= MOST_READ => {
@@ -212,6 +214,11 @@ pub fn sound_family(data: &[u8]) -> Option<Family> {
 fn cannot_open(kind: FileKind, data: &[u8]) -> Error {
     if kind == FileKind::Empty {
         return ErrorKind::Empty.error("the file is empty");
+    }
+    if matches!(kind, FileKind::Part(_)) {
+        return ErrorKind::Unsupported
+            .error("the file is a part of a merge, which must be finished first")
+            .with_hint("`profkit merge PART -o FILE` makes a profile of it");
     }
     if kind.family().is_some() {
         return ErrorKind::Unsupported

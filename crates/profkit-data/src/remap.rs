@@ -64,6 +64,11 @@ impl Remapping {
         self.names.get(name).map(Vec::as_slice)
     }
 
+    /// Returns all pairs of an old name and its new name, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.names.iter().map(|(old, new)| (&**old, &**new))
+    }
+
     /// The number of old names that have a new name.
     pub fn len(&self) -> usize {
         self.names.len()

@@ -55,6 +55,7 @@ structures! {
     RawProfile = "raw profile",
     IndexedProfile = "indexed profile",
     Recording = "recording of perf",
+    MergePart = "part of a merge",
     SampleText = "text with samples by address",
     RawMemProf = "raw MemProf profile",
     MemProfYaml = "MemProf YAML",

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// The number of bytes at the start of a file that are read to find out whether it is a profile.
-const FRONT: u64 = 64 << 10;
+pub(super) const FRONT: u64 = 64 << 10;
 
 /// Whether a file in a folder may be a profile. Every file with the extension of a profile is accepted; another file is
 /// accepted if it begins with the magic of a profile, or is a text that can be read as a profile.
@@ -39,6 +39,14 @@ pub(super) fn may_be_profile(path: &Path) -> bool {
     begins_like(&head) || file.take(FRONT).read_to_end(&mut head).is_ok() && is_text_profile(&head)
 }
 
+/// Whether a file whose first bytes these are, and whose name says nothing, may be a profile.
+pub(super) fn front_may_be_profile(front: &[u8]) -> bool {
+    match expand_front(front) {
+        Ok(Some((bytes, _))) => begins_like(&bytes) || is_text_profile(&bytes),
+        _ => begins_like(front) || is_text_profile(front),
+    }
+}
+
 /// Whether a member of an archive may be a profile, by the same rules.
 pub(super) fn member_may_be_profile<'a>(
     name: &str,
@@ -66,8 +74,8 @@ fn begins_like(head: &[u8]) -> bool {
 }
 
 /// Whether a file has the extension of a profile. An extension of a compressed file may follow, as in `a.profraw.gz`.
-fn has_extension(path: &Path) -> bool {
-    const PROFILES: [&str; 8] = [
+pub(super) fn has_extension(path: &Path) -> bool {
+    const PROFILES: [&str; 9] = [
         "afdo",
         "profraw",
         "profdata",
@@ -76,6 +84,7 @@ fn has_extension(path: &Path) -> bool {
         "mipraw",
         "mipmap",
         "mip",
+        "pkpart",
     ];
     let is_one = |path: &Path, known: &[&str]| {
         let extension = path.extension();

@@ -1,6 +1,7 @@
 //! Checks that the outputs of a command destroy neither each other nor what the command reads.
 use crate::input::archive_of;
 use crate::output::{folder_of, follow_links};
+use crate::remote;
 use crate::walk::FileId;
 use crate::{OutputError, OutputProblem, is_stdio};
 use std::fs::{self, File};
@@ -92,7 +93,7 @@ pub fn check_outputs(
 /// Whether a report can be written to this path although the command has not found all its inputs yet, so that the path
 /// may be an input: there is no file, or the file is a pipe, a device, empty, or an earlier report of profkit.
 pub fn may_become_report(path: &Path) -> bool {
-    if id_of(path).is_none() {
+    if remote::uri(path).is_some() || id_of(path).is_none() {
         return true;
     }
     let mut start = Vec::new();
@@ -156,6 +157,9 @@ fn place(path: &Path) -> Option<PathBuf> {
 pub(crate) fn id_of(path: &Path) -> Option<FileId> {
     if is_stdio(path) {
         return None;
+    }
+    if let Some(uri) = remote::uri(path) {
+        return Some(FileId::of_object(uri));
     }
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     FileId::of(path, &metadata)

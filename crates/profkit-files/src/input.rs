@@ -1,5 +1,6 @@
 //! Opens input files.
 use crate::archive::ArchiveFile;
+use crate::remote;
 use crate::system_text;
 use crate::{InputData, Inputs};
 use memmap2::Mmap;
@@ -110,11 +111,13 @@ impl Input {
     ) -> io::Result<(InputData<'static>, Option<MappedFile>)> {
         let member = archive_of(path);
         let file = member.map_or(path, |(archive, _)| archive);
-        let mut buffer = Vec::new();
-        let map = read_stored(file, &mut buffer)?.map(MappedFile::new);
-        let stored = match &map {
-            Some(map) => InputData::Mapped(map.clone()),
-            None => InputData::Buffer(buffer),
+        let stored = match remote::uri(path) {
+            Some(uri) => object_at(uri)?,
+            None => open_stored(file, &mut Vec::new())?,
+        };
+        let map = match &stored {
+            InputData::Mapped(map) => Some(map.clone()),
+            _ => None,
         };
         let archive = match ArchiveFile::of(stored) {
             Ok(archive) => archive,
@@ -243,6 +246,11 @@ fn owned(bytes: &[u8], problem: Option<&str>) -> InputData<'static> {
 /// # Errors
 /// An error if the file cannot be opened, read or decompressed, or if it is a folder.
 pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
+    if let Some(uri) = remote::uri(path) {
+        let stored = object_at(uri)?;
+        *buffer = expand(stored.as_ref())?.unwrap_or_else(|| stored.as_ref().to_vec());
+        return Ok(None);
+    }
     let map = read_stored(path, buffer)?;
     let stored = map.as_deref().unwrap_or(buffer);
     if let Some(expanded) = expand(stored)? {
@@ -298,7 +306,10 @@ pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'s
 /// # Errors
 /// The same as [`read_into`], except that a compressed file that is only cut off is no error.
 pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
-    expanded(open_stored(path, buffer)?)
+    expanded(match remote::uri(path) {
+        Some(uri) => object_at(uri)?,
+        None => open_stored(path, buffer)?,
+    })
 }
 
 /// Opens a file as [`open_stored`] does, but maps all but the smallest files: they stay open while many others are open
@@ -322,7 +333,18 @@ pub fn hold_file(path: &Path) -> io::Result<InputData<'static>> {
     expanded(hold_stored(path)?)
 }
 
-fn expanded(stored: InputData<'static>) -> io::Result<InputData<'static>> {
+/// The bytes of an object in an object store; they are not decompressed.
+pub(super) fn object_at(uri: &str) -> io::Result<InputData<'static>> {
+    match remote::head(uri)? {
+        Some(object) => remote::get(&object),
+        None => {
+            let why = "the store has no object of this name";
+            Err(io::Error::new(io::ErrorKind::NotFound, why))
+        }
+    }
+}
+
+pub(super) fn expanded(stored: InputData<'static>) -> io::Result<InputData<'static>> {
     Ok(match expand_front(stored.as_ref())? {
         None => stored,
         Some((bytes, problem)) => InputData::from((Cow::Owned(bytes), problem)),

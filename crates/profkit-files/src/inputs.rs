@@ -17,6 +17,7 @@ use std::ops::Range;
 /// | `&[u8]`, `Vec<u8>` | `input 1`, `input 2` and so on | 1 |
 /// | `(N, B)`: for example `(&str, &[u8])`, `(String, Vec<u8>)` | `N: AsRef<str>` | 1 |
 /// | `(N, Weight, B)`: for example `(&str, Weight, Vec<u8>)` | `N: AsRef<str>` | the [`Weight`] |
+/// | [`Shard<B>`](Shard), which has an [`id`](Self::id) too | its `name` | its `weight` |
 ///
 /// The bytes `B` are any `AsRef<[u8]>`. For files, [`InputList`](crate::InputList) implements this trait. For one
 /// opened [`Input`](crate::Input), [`SingleInput`](crate::SingleInput) implements it.
@@ -48,6 +49,15 @@ pub trait Inputs: Sync {
     fn weight(&self, index: usize) -> Weight {
         let _ = index;
         Weight::ONE
+    }
+
+    /// What identifies an input wherever it is merged: two inputs with the same id are deliveries of one input. `None`
+    /// if the implementer does not know: then no other input counts as the same.
+    ///
+    /// Only merges that do not depend on the order of inputs call this method.
+    fn id(&self, index: usize) -> Option<Cow<'_, str>> {
+        let _ = index;
+        None
     }
 
     /// Opens an input and returns its bytes, which are mapped, borrowed, or read into a buffer. An implementer that
@@ -171,6 +181,10 @@ macro_rules! pass_on {
             $inner.weight(index)
         }
 
+        fn id(&$self, index: usize) -> Option<Cow<'_, str>> {
+            $inner.id(index)
+        }
+
         fn open<'s>(&'s $self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
             $inner.open(index, buffer)
         }
@@ -202,7 +216,42 @@ trait InMemory: Sync {
         Weight::ONE
     }
 
+    fn id(&self) -> Option<&str> {
+        None
+    }
+
     fn bytes(&self) -> &[u8];
+}
+
+/// An input in memory with an id ([`Inputs::id`]).
+#[derive(Clone, Debug)]
+pub struct Shard<B> {
+    /// What identifies the input, wherever and how often it is delivered: the address of an object, for example.
+    pub id: String,
+    /// The name of the input in reports.
+    pub name: String,
+    /// The factor that multiplies its counts.
+    pub weight: Weight,
+    /// The bytes of a profile, or of a part of a merge.
+    pub bytes: B,
+}
+
+impl<B: AsRef<[u8]> + Sync> InMemory for Shard<B> {
+    fn name(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn weight(&self) -> Weight {
+        self.weight
+    }
+
+    fn id(&self) -> Option<&str> {
+        Some(&self.id)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
 }
 
 impl<N: AsRef<str> + Sync, B: AsRef<[u8]> + Sync> InMemory for (N, Weight, B) {
@@ -259,6 +308,10 @@ impl<T: InMemory> Inputs for [T] {
 
     fn weight(&self, index: usize) -> Weight {
         self.get(index).map_or(Weight::ONE, InMemory::weight)
+    }
+
+    fn id(&self, index: usize) -> Option<Cow<'_, str>> {
+        self.get(index).and_then(InMemory::id).map(Cow::Borrowed)
     }
 
     fn open<'s>(&'s self, index: usize, _: &mut Vec<u8>) -> io::Result<InputData<'s>> {

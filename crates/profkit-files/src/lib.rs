@@ -14,6 +14,7 @@
 mod archive;
 mod candidate;
 mod clash;
+mod identity;
 mod input;
 mod inputs;
 mod list;
@@ -21,6 +22,7 @@ mod lock;
 mod note;
 mod output;
 mod outputs;
+mod remote;
 #[cfg(unix)]
 pub mod response;
 mod temporary;
@@ -31,11 +33,12 @@ pub use input::{
     Input, MappedFile, ReadError, STDIN_NAME, SingleInput, hold_file, hold_stored, is_stdio,
     open_file, open_stored, read_into, read_stored,
 };
-pub use inputs::{InputData, Inputs};
+pub use inputs::{InputData, Inputs, Shard};
 pub use list::{InputFile, InputList, ListError, MissingInput, Subset};
 pub use lock::{FolderLocks, LockFailure};
 pub use note::InputNote;
 pub use output::{Content, Output, OutputError, OutputProblem, Staged, write_to};
 pub use outputs::Outputs;
 pub use profkit_data::{Screen, Weight, system_text};
+pub use remote::is_remote;
 pub use temporary::abandon_outputs;

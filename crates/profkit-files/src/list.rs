@@ -1,9 +1,13 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
+mod objects;
+
 use crate::archive::ArchiveFile;
 use crate::candidate::{may_be_profile, member_may_be_profile};
 use crate::clash::{id_of, may_become_report, same_file};
-use crate::input::archive_of;
+use crate::identity;
+use crate::input::{archive_of, expanded};
 use crate::note::InputNote;
+use crate::remote::{self, Object, Prefetch};
 use crate::walk::{FileId, Walk, matches_of};
 use crate::{
     InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into, system_text,
@@ -15,8 +19,8 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -40,8 +44,15 @@ pub struct InputFile {
     pub name: String,
     /// The factor that multiplies the counts of the file.
     pub weight: Weight,
+    /// What identifies the file wherever it is merged ([`Inputs::id`]). `None` stands for this file at this path of this
+    /// machine.
+    pub id: Option<String>,
+    /// How often the list has the file before: those that are named twice are counted twice.
+    again: u64,
     /// For a member of an archive: the index of the archive and that of the member. `path` is then that of the archive.
     member: Option<(usize, usize)>,
+    /// For an object in an object store: its content as the list saw it.
+    object: Option<Object>,
 }
 
 impl InputFile {
@@ -55,7 +66,10 @@ impl InputFile {
             path,
             name,
             weight,
+            id: None,
+            again: 0,
             member: None,
+            object: None,
         }
     }
 
@@ -97,6 +111,7 @@ pub struct InputList {
     missing: Vec<MissingInput>,
     stdin_taken: bool,
     stdin: OnceLock<io::Result<Vec<u8>>>,
+    prefetch: OnceLock<Prefetch>,
     archives: Vec<ArchiveFile>,
     /// The names of the files of folders and archives that are no profiles: the first ones, and the number of all.
     others: (Vec<String>, u64),
@@ -154,6 +169,11 @@ pub enum ListError {
         /// The reason why the line of the list file is not valid.
         problem: String,
     },
+    /// A line of a list of ids is not valid.
+    IdLine {
+        /// The list and the line, as "LIST:7".
+        at: String,
+    },
     /// A folder cannot be read.
     Folder {
         /// The path of the folder.
@@ -183,7 +203,7 @@ impl ListError {
                 Some("nothing was done, because some of the named inputs cannot be read")
             }
             ListError::NotAList { .. } => Some("to merge a profile, name it without -f"),
-            ListError::List { .. } | ListError::Folder { .. } => None,
+            ListError::List { .. } | ListError::IdLine { .. } | ListError::Folder { .. } => None,
         }
     }
 }
@@ -201,6 +221,9 @@ impl fmt::Display for ListError {
                 "{name}: not a list of inputs: found binary data, expected text with a path in each line"
             ),
             ListError::Line { at, problem } => write!(f, "{at}: {problem}"),
+            ListError::IdLine { at } => {
+                write!(f, "{at}: expected an id, a tab, and the path of an input")
+            }
             ListError::Folder { path, error } => write!(
                 f,
                 "{}: the folder cannot be read: {}",
@@ -236,11 +259,18 @@ impl InputList {
     /// the counts of the file are added twice. No file is opened here: if a path does not exist or is a folder, the
     /// merge reports the path and leaves it out. To read folders, use [`collect`](Self::collect).
     pub fn from_paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
-        let paths = paths.into_iter();
+        let mut known: FxHashMap<PathBuf, u64> = FxHashMap::default();
+        let file = |path: PathBuf| {
+            let times = known.entry(path.clone()).or_default();
+            *times += 1;
+            let again = *times - 1;
+            InputFile {
+                again,
+                ..InputFile::new(path, Weight::ONE)
+            }
+        };
         InputList {
-            files: paths
-                .map(|path| InputFile::new(path.into(), Weight::ONE))
-                .collect(),
+            files: paths.into_iter().map(Into::into).map(file).collect(),
             ..InputList::default()
         }
     }
@@ -255,6 +285,7 @@ impl InputList {
     /// An error if a list cannot be read or has an invalid line, if a weight is invalid, or if a named file does not
     /// exist.
     pub fn collect(named: &[OsString], lists: &[PathBuf], output: Option<&Path>) -> Result<Self> {
+        let to_store = output.and_then(remote::uri).map(FileId::of_object);
         let output = output
             .and_then(|path| fs::metadata(path).ok())
             .filter(Metadata::is_file);
@@ -262,6 +293,7 @@ impl InputList {
         if let Some(metadata) = output {
             list.output = FileId::of(Path::new(""), &metadata);
         }
+        list.output = list.output.or(to_store);
         for text in named {
             let (path, weight) = split_weight(text, exists).map_err(ListError::Weight)?;
             list.add(InputFile::new(path, weight), None)?;
@@ -310,6 +342,37 @@ impl InputList {
         }
     }
 
+    /// Gives inputs the ids that a list states: `ID`, a tab, and the path or the name of an input in each line. Inputs that
+    /// the list does not name keep their ids; lines about other files mean nothing.
+    ///
+    /// # Errors
+    /// If the list cannot be read, or has a line of another form.
+    pub fn read_ids(&mut self, list: &Path) -> Result<()> {
+        let name = profkit_data::path_text(list);
+        let bytes = fs::read(list).map_err(|error| ListError::List {
+            name: name.clone(),
+            error,
+        })?;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut ids = FxHashMap::default();
+        for (number, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let Some((id, path)) = line.split_once('\t').filter(|(id, _)| !id.is_empty()) else {
+                return Err(ListError::IdLine {
+                    at: format!("{name}:{}", number + 1),
+                });
+            };
+            ids.insert(path, id);
+        }
+        for file in &mut self.files {
+            let id = ids.get(file.name.as_str());
+            file.id = id.map(|id| (*id).to_owned()).or(file.id.take());
+        }
+        Ok(())
+    }
+
     fn add_list(&mut self, path: &Path) -> Result<()> {
         let name = if is_stdio(path) {
             self.take_stdin()?;
@@ -351,6 +414,16 @@ impl InputList {
         if is_stdio(&input.path) {
             self.take_stdin()?;
             self.files.push(input);
+            return Ok(());
+        }
+        if let Some(uri) = remote::uri(&input.path) {
+            if let Err(error) = self.add_objects(&input, uri) {
+                self.missing.push(MissingInput {
+                    at: at.map(str::to_owned),
+                    name: input.name,
+                    error,
+                });
+            }
             return Ok(());
         }
         match fs::metadata(&input.path) {
@@ -405,8 +478,9 @@ impl InputList {
                 self.same.push((path, counted.path.clone()));
                 return;
             }
+            let again = counted.times;
             counted.times += 1;
-            self.push_file(input);
+            self.push_file(InputFile { again, ..input });
             return;
         }
         let start = self.files.len();
@@ -422,7 +496,12 @@ impl InputList {
     /// Adds a file, or the members of an archive. The merge reports what is wrong with a file that cannot be read.
     fn push_file(&mut self, input: InputFile) {
         let archive = if is_named_as_archive(&input.path) {
-            ArchiveFile::open(&input.path).ok().flatten()
+            match &input.object {
+                Some(object) => remote::get(object)
+                    .ok()
+                    .and_then(|data| ArchiveFile::of(data).ok()),
+                None => ArchiveFile::open(&input.path).ok().flatten(),
+            }
         } else {
             None
         };
@@ -445,7 +524,10 @@ impl InputList {
                 path: input.path.clone(),
                 name,
                 weight: input.weight,
+                id: None,
+                again: input.again,
                 member: Some((number, index)),
+                object: None,
             });
         }
         self.archives.push(archive);
@@ -504,7 +586,10 @@ impl InputList {
                 path: archive.to_owned(),
                 name: found.member_name(&profkit_data::path_text(archive), index),
                 weight: input.weight,
+                id: None,
+                again: 0,
                 member: Some((number, index)),
+                object: None,
             });
         }
         Ok(())
@@ -573,6 +658,29 @@ impl InputList {
     }
 }
 
+impl InputList {
+    /// The first bytes of an input: `most`, or all. They are not decompressed.
+    ///
+    /// # Errors
+    /// If the input cannot be opened or read, or is standard input.
+    pub fn front(&self, index: usize, most: u64) -> io::Result<Vec<u8>> {
+        let file = self.files.get(index).filter(|file| !is_stdio(&file.path));
+        let file = file.ok_or(io::ErrorKind::NotFound)?;
+        if let Some(object) = &file.object {
+            return remote::front(object, most);
+        }
+        let mut front = Vec::new();
+        File::open(&file.path)?.take(most).read_to_end(&mut front)?;
+        Ok(front)
+    }
+
+    fn prefetch(&self) -> &Prefetch {
+        let objects = || self.files.iter().filter_map(|file| file.object.clone());
+        self.prefetch
+            .get_or_init(|| Prefetch::new(objects().collect()))
+    }
+}
+
 fn is_named_as_archive(path: &Path) -> bool {
     path.file_name().is_some_and(ArchiveFormat::is_named_so)
 }
@@ -594,7 +702,7 @@ fn as_printed(path: PathBuf) -> PathBuf {
 }
 
 fn exists(path: &OsStr) -> bool {
-    fs::metadata(path).is_ok()
+    remote::uri(Path::new(path)).is_some() || fs::metadata(path).is_ok()
 }
 
 /// A selection of the inputs of another [`Inputs`] object.
@@ -633,6 +741,10 @@ impl Inputs for Subset<'_> {
         self.inputs.weight(self.index(index))
     }
 
+    fn id(&self, index: usize) -> Option<Cow<'_, str>> {
+        self.inputs.id(self.index(index))
+    }
+
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
         self.inputs.open(self.index(index), buffer)
     }
@@ -665,6 +777,27 @@ impl Inputs for InputList {
             .map_or(Weight::ONE, |file| file.weight)
     }
 
+    fn id(&self, index: usize) -> Option<Cow<'_, str>> {
+        let file = self.files.get(index)?;
+        if let Some(id) = &file.id {
+            return Some(id.into());
+        }
+        if is_stdio(&file.path) {
+            return None;
+        }
+        let mut id = match remote::uri(&file.path) {
+            Some(uri) => uri.to_owned(),
+            None => identity::of_file(&file.path)?,
+        };
+        if let Some((_, member)) = file.member {
+            id.push_str(&format!("!{member}"));
+        }
+        if file.again > 0 {
+            id.push_str(&format!("#{}", file.again));
+        }
+        Some(id.into())
+    }
+
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
         let Some(file) = self.files.get(index) else {
             return Err(io::ErrorKind::NotFound.into());
@@ -686,12 +819,19 @@ impl Inputs for InputList {
             let archive = archive.ok_or(io::ErrorKind::NotFound)?;
             return Ok(archive.read(member)?);
         }
-        open_file(&file.path, buffer)
+        match &file.object {
+            Some(object) => expanded(self.prefetch().take(object)?),
+            None => open_file(&file.path, buffer),
+        }
     }
 
     fn hold(&self, index: usize) -> io::Result<InputData<'_>> {
         match self.files.get(index) {
-            Some(file) if !is_stdio(&file.path) && file.member.is_none() => hold_file(&file.path),
+            Some(file)
+                if !is_stdio(&file.path) && file.member.is_none() && file.object.is_none() =>
+            {
+                hold_file(&file.path)
+            }
             _ => self.open(index, &mut Vec::new()),
         }
     }
@@ -699,7 +839,9 @@ impl Inputs for InputList {
     fn can_reopen(&self, index: usize) -> bool {
         let file = self.files.get(index);
         file.is_some_and(|file| {
-            is_stdio(&file.path) || fs::metadata(&file.path).is_ok_and(|found| found.is_file())
+            is_stdio(&file.path)
+                || remote::uri(&file.path).is_some()
+                || fs::metadata(&file.path).is_ok_and(|found| found.is_file())
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Writes output files completely or not at all.
 use crate::clash::is_stdout;
+use crate::remote;
 use crate::temporary::Temporary;
 use crate::{Screen, is_stdio, system_text};
 use profkit_data::bytes::Sink;
@@ -52,6 +53,8 @@ pub struct Output {
 enum Target {
     Stdout,
     Direct(PathBuf),
+    /// An object in an object store.
+    Remote(PathBuf),
     Replace {
         path: PathBuf,
         permissions: Option<Permissions>,
@@ -91,6 +94,10 @@ impl Output {
         let target = if is_stdio(path) {
             refuse_terminal(&io::stdout(), content)?;
             Target::Stdout
+        } else if let Some(uri) = remote::uri(path) {
+            // Shows before the work whether the store can be reached, and lets us in.
+            remote::head(uri).map_err(OutputProblem::Io)?;
+            Target::Remote(path.to_owned())
         } else {
             match fs::metadata(path) {
                 Ok(metadata) if !metadata.is_file() && !metadata.is_dir() || is_device(path) => {
@@ -204,6 +211,18 @@ impl Output {
                 let terminal = file.is_terminal();
                 Ok((fill_file(file, escapes(terminal), write)?, None))
             }
+            Target::Remote(path) => {
+                let folder = std::env::temp_dir();
+                let temporary = Temporary::new("profkit-", &folder)
+                    .map_err(|error| OutputProblem::Create { error, folder })?;
+                let (bytes, temporary) = fill(temporary, write)?;
+                let replace = Replace {
+                    temporary: temporary.close(),
+                    path,
+                    permissions: None,
+                };
+                Ok((bytes, Some(replace)))
+            }
             Target::Replace { path, permissions } => {
                 let temporary =
                     temporary_beside(&path).map_err(|error| cannot_create(&path, error))?;
@@ -254,6 +273,12 @@ impl Staged {
         let Some(replace) = self.replace else {
             return Ok(self.bytes);
         };
+        if let Some(uri) = remote::uri(&replace.path) {
+            return match replace.temporary.upload(uri) {
+                Ok(()) => Ok(self.bytes),
+                Err(error) => Err(OutputError::new(self.name, OutputProblem::Io(error))),
+            };
+        }
         match replace
             .temporary
             .replace(&replace.path, replace.permissions)

@@ -1,5 +1,5 @@
 //! An output that is one file, or a folder with a file for each of several results.
-use crate::{Content, Output, OutputError, OutputProblem, is_stdio};
+use crate::{Content, Output, OutputError, OutputProblem, is_remote, is_stdio};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,9 @@ impl Outputs {
         if is_stdio(path) || !ends_with_separator && !path.is_dir() {
             return Output::new(path, content).map(Outputs::File);
         }
+        if is_remote(path) {
+            return Ok(Outputs::Folder(path.to_owned(), content));
+        }
         match fs::metadata(path) {
             Ok(_) => {
                 Output::new(&path.join("profile"), content)?;
@@ -74,7 +77,9 @@ impl Outputs {
         match self {
             Outputs::File(output) => Ok(output.clone()),
             Outputs::Folder(folder, content) => {
-                fs::create_dir_all(folder).map_err(|error| Self::error(folder, error))?;
+                if !is_remote(folder) {
+                    fs::create_dir_all(folder).map_err(|error| Self::error(folder, error))?;
+                }
                 Output::new(&folder.join(name), *content)
             }
         }

@@ -96,6 +96,29 @@ impl Temporary {
     }
 }
 
+impl Temporary {
+    /// Writes the file as an object. If that fails, the file stays, and the error says where.
+    pub(super) fn upload(mut self, uri: &str) -> io::Result<()> {
+        let Some(from) = self.path.take() else {
+            return Ok(());
+        };
+        let sent = crate::remote::put(uri, &from);
+        let mut outputs = lock();
+        outputs.temporary.remove::<Path>(&from);
+        match sent {
+            Ok(()) => {
+                outputs.replaced += 1;
+                Ok(())
+            }
+            Err(error) => {
+                let kept = from.keep().map_err(|error| error.error)?;
+                let text = format!("{error}; the output is kept as {}", kept.display());
+                Err(io::Error::new(error.kind(), text))
+            }
+        }
+    }
+}
+
 impl Drop for Temporary {
     fn drop(&mut self) {
         if let Some(path) = self.path.take() {

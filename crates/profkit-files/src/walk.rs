@@ -18,6 +18,18 @@ pub(super) struct FileId(u64, u64);
 pub(super) struct FileId(PathBuf);
 
 impl FileId {
+    /// The id of an object in an object store. No file system has its device number.
+    #[cfg(unix)]
+    pub(super) fn of_object(uri: &str) -> Self {
+        use std::hash::BuildHasher;
+        FileId(u64::MAX, rustc_hash::FxBuildHasher.hash_one(uri))
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn of_object(uri: &str) -> Self {
+        FileId(uri.into())
+    }
+
     #[cfg(unix)]
     pub(super) fn of(_: &Path, metadata: &Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;

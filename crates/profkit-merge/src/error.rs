@@ -1,5 +1,6 @@
 //! The errors of merges that end without a result.
 use crate::driver::Cancelled;
+use crate::part::PartError;
 use crate::report::{LlvmFault, Report};
 use crate::sample::SampleConflict;
 use profkit_data::detect::Family;
@@ -35,6 +36,8 @@ pub enum MergeError {
     Damaged(usize, Box<profkit_data::Error>),
     /// A sample profile that cannot be read ends the merge under [`Policy::Llvm`](crate::Policy::Llvm).
     Unreadable(usize, Arc<std::io::Error>),
+    /// The inputs cannot be added up whatever their order: see [`part`](crate::part).
+    Part(Box<PartError>),
     /// The merge was cancelled.
     Cancelled,
 }
@@ -66,6 +69,7 @@ impl MergeError {
                 }
             }),
             MergeError::Damaged(_, error) => error.hint(),
+            MergeError::Part(error) => error.hint(),
             _ => None,
         }
     }
@@ -74,6 +78,12 @@ impl MergeError {
 impl From<Cancelled> for MergeError {
     fn from(_: Cancelled) -> Self {
         MergeError::Cancelled
+    }
+}
+
+impl From<PartError> for MergeError {
+    fn from(error: PartError) -> Self {
+        MergeError::Part(Box::new(error))
     }
 }
 
@@ -147,6 +157,19 @@ pub(crate) struct Members {
 }
 
 impl Members {
+    /// The number of inputs, and the first of them.
+    pub(crate) fn parts(&self) -> (u64, &BTreeSet<usize>) {
+        (self.count, &self.first)
+    }
+
+    pub(crate) fn of_parts(count: u64, first: BTreeSet<usize>) -> Self {
+        Members { count, first }
+    }
+
+    pub(crate) fn renumber(&mut self, new: &dyn Fn(usize) -> usize) {
+        self.first = self.first.iter().map(|&input| new(input)).collect();
+    }
+
     /// The largest number of inputs that a message names.
     const NAMED: usize = 3;
 
@@ -163,7 +186,7 @@ impl Members {
     }
 
     pub(crate) fn absorb(&mut self, other: &Members) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         other.first.iter().for_each(|&input| self.name(input));
     }
 
@@ -211,6 +234,7 @@ impl fmt::Display for MergeError {
             }
             MergeError::Damaged(_, error) => error.fmt(f),
             MergeError::Unreadable(_, error) => error.fmt(f),
+            MergeError::Part(error) => error.fmt(f),
             MergeError::Llvm(fault) => {
                 write!(f, "the profiles cannot be merged ({:?})", fault.code)
             }

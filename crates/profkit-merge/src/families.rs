@@ -6,8 +6,7 @@ use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::{InstrKind, InstrReader, InstrSource};
 use profkit_data::{Weight, sound_family};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 /// The result of [`merge`], by the family of the inputs.
 #[derive(Debug)]
@@ -144,12 +143,9 @@ pub fn program_among(
 /// The whole file is read only if its first bytes do not show the kind.
 fn kind(inputs: &InputList, opened: &InputStore<'_>, index: usize) -> io::Result<FileKind> {
     let file = inputs.files.get(index).filter(|file| !is_stdio(&file.path));
-    if let Some(file) = file.filter(|_| opened.can_reopen(index)) {
-        let mut head = [0; 8];
-        let read = File::open(&file.path)?.read(&mut head)?;
-        let head = head.get(..read).unwrap_or_default();
+    if file.is_some() && opened.can_reopen(index) {
         // The first bytes do not show which kind of profile a text, a compressed file or an archive holds.
-        let kind = detect(head);
+        let kind = detect(&inputs.front(index, 8)?);
         if kind.family().is_some() && !kind.is_text() {
             return Ok(kind);
         }

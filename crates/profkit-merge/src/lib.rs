@@ -80,6 +80,7 @@ mod layout;
 pub mod memprof;
 pub mod mip;
 mod options;
+pub mod part;
 pub mod report;
 pub mod sample;
 
@@ -93,5 +94,5 @@ pub use join::{Joined, JoinedPlan, RecordVisitor};
 pub use options::{MergeOptions, NameFilter, Policy, ValueWeights};
 pub use profkit_data::instr::{TraceOptions, TraceSampling};
 pub use profkit_data::{Weight, WeightError};
-pub use profkit_files::{InputData, Inputs, MappedFile};
+pub use profkit_files::{InputData, Inputs, MappedFile, Shard};
 pub use report::{Action, Event, LlvmCode, LlvmFault, Reason, Report, Totals};

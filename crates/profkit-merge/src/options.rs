@@ -86,6 +86,10 @@ pub struct MergeOptions {
     pub trace_sampling: TraceSampling,
     /// Whether there is one result for each set of build ids.
     pub separate_by_build_id: bool,
+    /// Whether the bytes of the result and of the report are a function of the set of inputs, whatever their order and
+    /// however they were distributed before ([`part`](crate::part)). Rules of LLVM that depend on the order are then
+    /// replaced: the table in docs/formats/part.md lists them. Not for [`Policy::Llvm`] and [`ValueWeights::AsLlvm`].
+    pub order_free: bool,
     /// Whether contexts that a heap profile has several times with the same call stack stay apart, as llvm-profdata
     /// writes them. Otherwise each call stack becomes one context.
     pub heap_copies: bool,
@@ -117,6 +121,7 @@ impl MergeOptions {
         traces: TraceOptions,
         trace_sampling: TraceSampling,
         separate_by_build_id: bool,
+        order_free: bool,
         heap_copies: bool,
         mixed_hashes: bool,
         keep_vtable_names: bool,
@@ -165,6 +170,7 @@ impl fmt::Debug for MergeOptions {
             .field("traces", &self.traces)
             .field("trace_sampling", &self.trace_sampling)
             .field("separate_by_build_id", &self.separate_by_build_id)
+            .field("order_free", &self.order_free)
             .field("mixed_hashes", &self.mixed_hashes)
             .field("keep_vtable_names", &self.keep_vtable_names)
             .field("read_as", &self.read_as)

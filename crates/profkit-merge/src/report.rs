@@ -74,6 +74,10 @@ pub struct Report {
     /// The part of the report that only MIP merges have; `None` for other merges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,
+    /// The names of inputs and parts that were left out, because other inputs of the merge hold their counts. Only merges
+    /// that do not depend on the order of inputs have them ([`part`](crate::part)).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeated: Vec<String>,
     /// What cancelled the merge, and after how many inputs. A cancelled merge has no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Cancellation>,
@@ -176,21 +180,36 @@ impl Totals {
     }
 
     pub(crate) fn absorb(&mut self, other: &Totals) {
-        self.files += other.files;
-        self.files_kept += other.files_kept;
-        self.files_repaired += other.files_repaired;
-        self.files_dropped += other.files_dropped;
-        self.files_empty += other.files_empty;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.functions += other.functions;
-        self.functions_filtered += other.functions_filtered;
-        self.names_filtered += other.names_filtered;
-        self.records_merged += other.records_merged;
-        self.records_dropped += other.records_dropped;
-        self.records_overflowed += other.records_overflowed;
-        self.layouts += other.layouts;
-        self.fast_profiles += other.fast_profiles;
-        self.collisions += other.collisions;
+        for (mine, theirs) in self.numbers_mut().into_iter().zip(other.numbers()) {
+            *mine = mine.saturating_add(theirs);
+        }
+    }
+
+    /// All totals, in an order that parts of merges rely on.
+    pub(crate) fn numbers(&self) -> [u64; 15] {
+        let mut copy = *self;
+        copy.numbers_mut().map(|number| *number)
+    }
+
+    /// The totals as [`numbers`](Self::numbers) has them.
+    pub(crate) fn numbers_mut(&mut self) -> [&mut u64; 15] {
+        [
+            &mut self.files,
+            &mut self.files_kept,
+            &mut self.files_repaired,
+            &mut self.files_dropped,
+            &mut self.files_empty,
+            &mut self.bytes,
+            &mut self.functions,
+            &mut self.functions_filtered,
+            &mut self.names_filtered,
+            &mut self.records_merged,
+            &mut self.records_dropped,
+            &mut self.records_overflowed,
+            &mut self.layouts,
+            &mut self.fast_profiles,
+            &mut self.collisions,
+        ]
     }
 }
 
@@ -371,6 +390,11 @@ pub enum Action {
     Dropped,
 }
 
+impl Action {
+    /// All actions, in the order of their numbers in parts of merges.
+    pub(crate) const ALL: [Self; 3] = [Action::Kept, Action::Repaired, Action::Dropped];
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -444,6 +468,37 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons, in the order of their numbers in parts of merges: new ones come last.
+    pub(crate) const ALL: [Self; 27] = [
+        Reason::Unreadable,
+        Reason::EmptyFile,
+        Reason::NotAProfile,
+        Reason::BadHeader,
+        Reason::Truncated,
+        Reason::Malformed,
+        Reason::MissingCorrelation,
+        Reason::KindMismatch,
+        Reason::NamesFromSibling,
+        Reason::CountersLost,
+        Reason::ValuesLost,
+        Reason::ImplausibleCounter,
+        Reason::CounterMismatch,
+        Reason::BitmapMismatch,
+        Reason::ValueSiteMismatch,
+        Reason::ChecksumMismatch,
+        Reason::CounterOverflow,
+        Reason::HashGenerations,
+        Reason::HashGenerationUnknown,
+        Reason::MayCountTwice,
+        Reason::MemProfDropped,
+        Reason::TooLarge,
+        Reason::ChecksumWrong,
+        Reason::OtherBuild,
+        Reason::OtherLayout,
+        Reason::SignatureChanged,
+        Reason::BuildIdTaken,
+    ];
+
     /// Whether events with this reason only inform: nothing was changed or lost.
     pub fn is_note(self) -> bool {
         matches!(
@@ -517,6 +572,33 @@ pub enum LlvmCode {
     EmptyRawProfile = 22,
     RawProfileVersionMismatch = 24,
     CounterValueTooLarge = 25,
+}
+
+impl LlvmCode {
+    /// All codes, in the order of their numbers in parts of merges: new ones come last.
+    pub(crate) const ALL: [Self; 21] = [
+        LlvmCode::EndOfFile,
+        LlvmCode::UnrecognizedFormat,
+        LlvmCode::BadMagic,
+        LlvmCode::BadHeader,
+        LlvmCode::UnsupportedVersion,
+        LlvmCode::UnsupportedHashType,
+        LlvmCode::TooLarge,
+        LlvmCode::Truncated,
+        LlvmCode::Malformed,
+        LlvmCode::MissingCorrelationInfo,
+        LlvmCode::UnexpectedCorrelationInfo,
+        LlvmCode::UnableToCorrelateProfile,
+        LlvmCode::HashMismatch,
+        LlvmCode::CountMismatch,
+        LlvmCode::BitmapMismatch,
+        LlvmCode::CounterOverflow,
+        LlvmCode::ValueSiteCountMismatch,
+        LlvmCode::UncompressFailed,
+        LlvmCode::EmptyRawProfile,
+        LlvmCode::RawProfileVersionMismatch,
+        LlvmCode::CounterValueTooLarge,
+    ];
 }
 
 impl From<&Error> for LlvmFault {
@@ -639,16 +721,45 @@ impl EventLog {
 
     pub(crate) fn absorb(&mut self, other: EventLog) {
         self.events.extend(other.events);
-        for (reason, count) in other.counts {
-            *self.counts.entry(reason).or_default() += count;
-        }
-        for (reason, count) in other.unlisted {
-            *self.unlisted.entry(reason).or_default() += count;
+        for (mine, theirs) in [
+            (&mut self.counts, other.counts),
+            (&mut self.unlisted, other.unlisted),
+        ] {
+            for (reason, count) in theirs {
+                let sum = mine.entry(reason).or_default();
+                *sum = sum.saturating_add(count);
+            }
         }
     }
 
-    /// Returns the events in the order of the inputs, and the number of unlisted events for each reason.
-    pub(crate) fn finish(mut self) -> (Vec<Event>, BTreeMap<Reason, u64>) {
+    /// The events that the log keeps, each with its position among those of its input, and the numbers of all events and
+    /// of those that are never listed.
+    pub(crate) fn parts(&self) -> (&[(u64, Event)], [&BTreeMap<Reason, u64>; 2]) {
+        (&self.events, [&self.counts, &self.unlisted])
+    }
+
+    /// The log with these [`parts`](Self::parts).
+    pub(crate) fn of_parts(
+        events: Vec<(u64, Event)>,
+        [counts, unlisted]: [BTreeMap<Reason, u64>; 2],
+    ) -> Self {
+        EventLog {
+            events,
+            counts,
+            unlisted,
+            ..Self::default()
+        }
+    }
+
+    /// Changes the numbers of inputs.
+    pub(crate) fn renumber(&mut self, new: &dyn Fn(usize) -> usize) {
+        for (_, event) in &mut self.events {
+            event.input = new(event.input);
+        }
+    }
+
+    /// Sorts the events by input, and keeps the first of each reason.
+    pub(crate) fn settle(&mut self) {
         self.events
             .sort_by_key(|(order, event)| (event.input, *order));
         let mut kept: BTreeMap<Reason, u64> = BTreeMap::new();
@@ -657,6 +768,11 @@ impl EventLog {
             *count += 1;
             *count <= self.limit
         });
+    }
+
+    /// Returns the events in the order of the inputs, and the number of unlisted events for each reason.
+    pub(crate) fn finish(mut self) -> (Vec<Event>, BTreeMap<Reason, u64>) {
+        self.settle();
         let mut omitted = self.unlisted;
         for (reason, count) in self.counts {
             let more = count.saturating_sub(self.limit);

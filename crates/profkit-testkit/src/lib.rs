@@ -12,6 +12,7 @@ mod alloc;
 mod bytes;
 pub mod conformance;
 pub mod corpus;
+pub mod fault_proxy;
 mod fixtures;
 pub mod heap;
 mod killer;

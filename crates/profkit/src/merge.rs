@@ -114,8 +114,8 @@
 pub use profkit_merge::{
     Action, Cancelled, Difference, Event, IndexedMerge, InputGroup, Inputs, Joined, LlvmCode,
     LlvmFault, MergeError, MergeOptions, MergeOutcome, Merged, MergedProfile, NameFilter, Policy,
-    Progress, Reason, RecordVisitor, Report, RunOptions, Threads, Totals, ValueWeights, Weight,
-    WeightError, merge, merge_indexed, merge_instr,
+    Progress, Reason, RecordVisitor, Report, RunOptions, Shard, Threads, Totals, ValueWeights,
+    Weight, WeightError, merge, merge_indexed, merge_instr,
 };
 
 /// Inputs and outputs that are files.
@@ -137,6 +137,11 @@ pub mod memprof {
 /// MIP files merged.
 pub mod mip {
     pub use profkit_merge::mip::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
+}
+
+/// Sums of inputs that can be written down, and added up anywhere.
+pub mod part {
+    pub use profkit_merge::part::{Merger, PartError, PartFacts, VERSION, examine};
 }
 
 /// Parts of the report of a merge.

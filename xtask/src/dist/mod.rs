@@ -256,7 +256,7 @@ impl Dist {
         succeed(
             Command::new(self.tools.join("maturin"))
                 .args(["build", "--profile=dist", "--zig", "--locked"])
-                .args(["--features", "arrow,embed"])
+                .args(["--features", "arrow,cloud,embed"])
                 .args(["--compatibility", self.system.wheel])
                 .args(["--target", self.system.target])
                 .arg("--manifest-path")

@@ -152,6 +152,9 @@ pub fn unreadable(reason: &std::io::Error, hint: Option<String>) -> Diagnosis {
 pub fn examine(data: &[u8]) -> Diagnosis {
     let size = Some(data.len() as u64);
     let kind = detect(data);
+    if matches!(kind, FileKind::Part(_)) {
+        return part(data);
+    }
     match kind.family() {
         Some(Family::Sample) => return sample::examine(data, kind),
         Some(Family::Mip) if kind != FileKind::MipYaml => return mip::examine(data),
@@ -190,6 +193,21 @@ pub fn examine(data: &[u8]) -> Diagnosis {
     }
     let advice = advice(&diagnosis, &facts);
     diagnosis.next.extend(advice);
+    diagnosis
+}
+
+fn part(data: &[u8]) -> Diagnosis {
+    let facts = profkit_merge::part::examine(data);
+    let inputs = facts.as_ref().ok().map(|facts| facts.inputs);
+    let mut diagnosis = Diagnosis::new(Some(data.len() as u64), What::Part(inputs));
+    match facts {
+        Ok(facts) => {
+            diagnosis.functions = facts.functions;
+            diagnosis.binary_ids = facts.build_ids;
+            diagnosis.next.push(Advice::ForCompiler);
+        }
+        Err(error) => diagnosis.add(error),
+    }
     diagnosis
 }
 

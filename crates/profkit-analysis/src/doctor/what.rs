@@ -28,6 +28,8 @@ pub enum What {
     BrokenRaw(Option<u32>),
     /// An indexed profile with a broken header.
     BrokenIndexed,
+    /// A part of a merge. The field is the number of its inputs, if it can be read.
+    Part(Option<u64>),
     /// A raw heap profile. The field is the version, if it can be read.
     HeapRaw(Option<u64>),
     /// A heap profile in YAML.

@@ -4,6 +4,7 @@ use crate::exit::{Failure, Result, Status, must_exist, system_hint};
 use crate::print::{self, grouped, plural};
 use profkit_analysis::combine::{CombineError, Combined, combine, needs_binary};
 use profkit_analysis::matching::{BinaryFunctions, Profiles, ProfilesError};
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
 use profkit_merge::files::{
     Input, InputNote, ListError, Output, OutputError, ReadError, SingleInput,
@@ -113,6 +114,16 @@ pub fn open_profiles(
     let list = match found.or_the_only_one().map_err(not_found)? {
         Profiles::One(input) => {
             warn_of_front(&input);
+            if matches!(detect(&input), FileKind::Part(_)) {
+                let alone = SingleInput(&input);
+                let (input, combined) = combined(input.name(), &alone, binaries)?;
+                let inputs = plural(combined.report.totals.files, "input");
+                print::notes([format_args!(
+                    "{}: a part of a merge, of {inputs}",
+                    input.name()
+                )]);
+                return Ok(Opened { input, status });
+            }
             return Ok(Opened { input, status });
         }
         Profiles::Many(list) => list,

@@ -146,6 +146,9 @@ pub struct MergeArgs {
     pub(super) mixed_hashes: bool,
 
     #[command(flatten)]
+    pub(super) parts: PartArgs,
+
+    #[command(flatten)]
     pub(super) correlation: BinaryArgs,
 
     #[command(flatten)]
@@ -216,6 +219,37 @@ impl SelectionArgs {
         };
         Ok([kept, left_out])
     }
+}
+
+/// The options for merges in several steps.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Merging in parts")]
+pub struct PartArgs {
+    /// Write a part: a sum that can be added to others later, in any order
+    ///
+    /// A part (.pkpart) holds all that a merge knows: also the records that contradict each other, the report, and the
+    /// ids of its inputs. Parts are inputs of merge, show, doctor, diff and match. An input that is in two parts counts
+    /// once. The result is that of one merge of all inputs with --order-free.
+    #[arg(long, conflicts_with_all = [
+        "to", "text", "llvm", "indexed_version", "by_build_id", "sparse", "normalize", "function",
+        "function_contains", "function_regex", "no_function_regex", "memprof_version",
+        "memprof_full_schema", "portable", "mixed_hashes",
+    ])]
+    pub(super) part: bool,
+
+    /// Make the result a function of the set of inputs: their order and distribution to parts change no byte
+    ///
+    /// Where LLVM's rules depend on the order, others hold: docs/formats/part.md lists them. Every count is multiplied
+    /// by the weight, also with --llvm. If a part is among the inputs, this holds without the option.
+    #[arg(long)]
+    pub(super) order_free: bool,
+
+    /// Read ids of inputs from a list: the id, a tab, and the path in each line
+    ///
+    /// Inputs with the same id are one input that was delivered twice. Without an id, a file is known by its machine, its
+    /// path, its size and its times, so that a copy of it is another input.
+    #[arg(long, value_name = "LIST")]
+    pub(super) input_ids: Option<PathBuf>,
 }
 
 /// The inputs that `--only` selects.

@@ -3,7 +3,7 @@ use super::args::{Format, VersionArgs};
 use super::filter::Cut;
 use super::run::{MergeJob, NoResult, Remarks, StagedProfile};
 use super::supplement::Supplement;
-use super::write::{Encoding, write_profile};
+use super::write::{Encoding, write_part, write_profile};
 use crate::exit::{Failure, Result};
 use crate::print::grouped;
 use profkit_analysis::doctor;
@@ -17,6 +17,7 @@ use profkit_data::memprof::MemProfile;
 use profkit_data::releases::{FrontEndScheme, Release};
 use profkit_merge::files::{Content, Output, check_outputs};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
+use profkit_merge::part::Merger;
 use profkit_merge::{
     Inputs, Joined, MergeOptions, MergedProfile, Reason, Report, merge_indexed, merge_instr,
 };
@@ -68,6 +69,8 @@ pub enum Form {
     Text(Option<Release>),
     Indexed(Version),
     MemProfYaml,
+    /// A part of a merge.
+    Part,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +128,7 @@ impl Form {
     fn content(self) -> Content {
         match self {
             Form::Text(_) | Form::MemProfYaml => Content::Text,
-            Form::Indexed(_) => Content::Binary,
+            Form::Indexed(_) | Form::Part => Content::Binary,
         }
     }
 }
@@ -136,6 +139,8 @@ pub struct Merged<'i> {
     joined: Option<(Joined<'i>, doctor::Remarks)>,
     heap_parts: Option<HeapParts>,
     heap: Option<MemProfile>,
+    /// The bytes of the part, if one is written.
+    part: Option<Vec<u8>>,
 }
 
 impl MergeJob for Job<'_> {
@@ -166,7 +171,14 @@ impl MergeJob for Job<'_> {
         &mut self,
         inputs: &'i dyn Inputs,
     ) -> std::result::Result<(Merged<'i>, Report), NoResult> {
+        let mut part = None;
         let (outcome, joined) = match self.form {
+            Form::Part => {
+                let mut merger = Merger::new(self.options.clone())?;
+                merger.add(inputs)?;
+                part = Some(merger.encode()?);
+                (merger.finish()?, None)
+            }
             Form::Indexed(version) if self.keeps_functions(version) => {
                 let write = |fitting| self.write_options(version, fitting);
                 let merge = merge_indexed(inputs, &self.options, &write)?;
@@ -179,6 +191,7 @@ impl MergeJob for Job<'_> {
             joined,
             heap_parts: outcome.heap,
             heap: None,
+            part,
         };
         Ok((merged, outcome.report))
     }
@@ -208,6 +221,13 @@ impl MergeJob for Job<'_> {
         report: &Report,
         remarks: &mut Remarks,
     ) -> Result<Vec<StagedProfile>> {
+        if let Some(part) = merged.part {
+            let mut profiles = merged.profiles.into_iter();
+            let one = profiles.next().unwrap_or_default();
+            let output = self.open(&one)?;
+            let profile = one.profile;
+            return Ok(vec![write_part(output, &part, &profile)?]);
+        }
         let mut ready = Vec::with_capacity(merged.profiles.len());
         for mut one in merged.profiles {
             let notes = &mut remarks.notes;
@@ -359,7 +379,7 @@ impl Job<'_> {
     ) -> Encoding {
         let version = match self.form {
             Form::Indexed(version) => version,
-            Form::MemProfYaml => Version::Fitting,
+            Form::MemProfYaml | Form::Part => Version::Fitting,
             Form::Text(release) => {
                 let options = TextOptions::default().sparse(self.sparse).readable(true);
                 return Encoding::Text(match release {

@@ -109,6 +109,11 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         ..Run::new(&args.report, notes)
     };
     if are_samples(&opened) {
+        if args.parts.part || args.parts.order_free {
+            return Err(Failure::usage(
+                "--part and --order-free are for instrumentation profiles, and the inputs are sample profiles",
+            ));
+        }
         args.supplement.refuse()?;
         return merge_samples(&args, format, options, &opened, run);
     }
@@ -133,9 +138,10 @@ fn options(args: &MergeArgs) -> Result<MergeOptions> {
         .threads(args.threads)
         .normalize(args.normalize)
         .value_weights(match args.form.version.llvm {
-            Some(_) => ValueWeights::AsLlvm,
-            None => ValueWeights::Exact,
+            Some(_) if !args.parts.order_free => ValueWeights::AsLlvm,
+            _ => ValueWeights::Exact,
         })
+        .order_free(args.parts.order_free || args.parts.part)
         .traces(traces)
         .heap_copies(args.form.version.llvm.is_some())
         .mixed_hashes(args.mixed_hashes)
@@ -172,6 +178,7 @@ fn check_named_files(args: &MergeArgs) -> Result<()> {
     let read = args.input_files.iter().chain(&args.remapping_file);
     let read = read.chain(&args.supplement.supplement_with);
     let read = read.chain(&args.sample.symbol_list);
+    let read = read.chain(&args.parts.input_ids);
     check_outputs(&outputs(args), read.chain(&args.correlation.binaries))?;
     if args.inputs.is_empty() && args.input_files.is_empty() {
         return Err(Failure::usage("no inputs")
@@ -188,6 +195,9 @@ fn inputs(
     let output = args.destination.output.as_deref();
     let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)
         .map_err(|error| refused(error.into()))?;
+    if let Some(list) = &args.parts.input_ids {
+        inputs.read_ids(list)?;
+    }
     if let Some(path) = &args.report.report {
         inputs.leave_out_report(path);
         let files = inputs.files.iter().map(|file| &file.path);
@@ -236,10 +246,19 @@ impl InstrMerge<'_, '_> {
     ) -> Result {
         let args = self.args;
         self.refuse_weights()?;
-        let form = Form::new(format, &args.form.version)?;
+        let form = match args.parts.part {
+            true => Form::Part,
+            false => Form::new(format, &args.form.version)?,
+        };
         let supplement = args
             .supplement
             .load(args.report.strict, &mut run.remarks.notes)?;
+        if supplement.is_some() && form == Form::Part {
+            return Err(Failure::usage(
+                "--part writes a sum that is not finished, which no sample profile can correct",
+            )
+            .with_hint("give --supplement-with to the merge that finishes the parts"));
+        }
         self.refuse_programs()?;
         let binaries = self.binaries(&mut run.remarks.notes)?;
         if let Some((plan, report)) = self.correlate(&binaries, &options.run.threads) {

@@ -84,7 +84,10 @@ impl From<Failure> for NoResult {
 
 impl From<MergeError> for NoResult {
     fn from(error: MergeError) -> Self {
-        let failure = Failure::input(&error);
+        let failure = match &error {
+            MergeError::Part(error) if error.is_usage() => Failure::usage(&error),
+            error => Failure::input(error),
+        };
         let says_all = !matches!(error, MergeError::NothingLeft(_));
         let failure = match &error {
             // The report has the hints about single inputs.

@@ -38,6 +38,23 @@ pub fn size_of(profile: &InstrProfile, encoding: &Encoding) -> profkit_data::Res
     Ok(bytes.len() as u64)
 }
 
+/// Writes a part of a merge. `profile` is what it gives if it is finished.
+pub fn write_part(output: Output, part: &[u8], profile: &InstrProfile) -> Result<StagedProfile> {
+    let records = profile
+        .tables
+        .iter()
+        .map(|table| table.record_count() as u64);
+    let written = Written {
+        path: output.name().to_owned(),
+        format: "part",
+        functions: records.sum(),
+        build_ids: profile.binary_ids.iter().map(ToString::to_string).collect(),
+        ..Written::default()
+    };
+    let file = output.stage(|sink| sink.put(part))?;
+    Ok(StagedProfile { file, written })
+}
+
 /// Encodes a profile, and writes it to a temporary file that replaces the output when it is finished. With `strict`,
 /// losses are errors. `joined` has its functions, if they are joined while it is written. `heap` is the heap profile that was merged with the profile; the indexed format and YAML have it in
 /// the MemProf section of `profile`.

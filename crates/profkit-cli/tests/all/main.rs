@@ -8,6 +8,7 @@
 
 mod cancel;
 mod cli;
+mod cloud;
 mod correlation;
 mod correlation_formats;
 mod debuginfod;

@@ -96,6 +96,17 @@ impl InstrKind {
         u64::from(self.0.count_ones())
     }
 
+    /// The bits of the kind: those of LLVM's `InstrProfKind`.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The kind with these bits; `None` if one of them has no meaning.
+    pub fn from_bits(bits: u32) -> Option<Self> {
+        let all = Self::BITS.iter().fold(0, |all, (kind, ..)| all | kind.0);
+        (bits & !all == 0).then_some(InstrKind(bits))
+    }
+
     /// Whether the kind of the profile is unknown.
     pub fn is_unknown(self) -> bool {
         self.0 == 0

@@ -350,6 +350,16 @@ impl FunctionTable {
         }
     }
 
+    /// Changes the positions of all functions and records. `new` must keep the order of any two positions.
+    pub fn map_orders(&mut self, mut new: impl FnMut(u64) -> u64) {
+        for entry in &mut self.functions {
+            entry.order = new(entry.order);
+        }
+        for entry in &mut self.records {
+            entry.order = new(entry.order);
+        }
+    }
+
     fn record_ref(&self, id: u32, entry: &RecordEntry) -> RecordRef<'_> {
         let counts = self
             .counts

@@ -13,14 +13,26 @@ pub(crate) enum Fault {
     Overflow,
 }
 
+/// Which of the records of a function that do not fit each other was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    First,
+    /// The one that most inputs have.
+    MostSeen,
+}
+
 impl Fault {
-    pub(crate) fn event(self, input: usize, name: &[u8]) -> Event {
+    pub(crate) fn event(self, input: usize, name: &[u8], kept: Kept) -> Event {
+        let other = match kept {
+            Kept::First => "the function's first record",
+            Kept::MostSeen => "the record of the function that most inputs have",
+        };
         let event = match self {
             Fault::Counters(found, expected) => Event::new(
                 input,
                 Action::Dropped,
                 Reason::CounterMismatch,
-                "the number of counters differs from that of the function's first record",
+                format!("the number of counters differs from that of {other}"),
             )
             .sides(plural(found, "counter"), plural(expected, "counter"))
             .llvm(LlvmCode::CountMismatch),
@@ -35,7 +47,10 @@ impl Fault {
                 input,
                 Action::Repaired,
                 Reason::BitmapMismatch,
-                "the record has a bitmap of another size than the first record of the function, so only its counters are merged",
+                match kept {
+                    Kept::First => "the record has a bitmap of another size than the first record of the function, so only its counters are merged".to_owned(),
+                    Kept::MostSeen => format!("the record has a bitmap of another size than {other}, so only its counters are merged"),
+                },
             )
             .sides(plural(found, "byte"), plural(expected, "byte"))
             .llvm(LlvmCode::BitmapMismatch),
@@ -44,7 +59,7 @@ impl Fault {
                 Action::Repaired,
                 Reason::ValueSiteMismatch,
                 format!(
-                    "the number of sites of {} differs from that of the function's first record, so the values are left out",
+                    "the number of sites of {} differs from that of {other}, so the values are left out",
                     match kind {
                         value_kind::INDIRECT_CALL_TARGET => "indirect calls".to_owned(),
                         value_kind::MEM_OP_SIZE => "memory intrinsics".to_owned(),

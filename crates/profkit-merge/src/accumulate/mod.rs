@@ -17,7 +17,7 @@ mod tests;
 use crate::Weight;
 use crate::report::{EventLog, Sides};
 use crowded::Crowded;
-pub(crate) use fault::Fault;
+pub(crate) use fault::{Fault, Kept};
 use hashbrown::HashTable;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
@@ -27,6 +27,7 @@ use profkit_data::llvm_order::{NumberMap, record_order};
 pub(crate) use sites::{
     Scratch, SiteRule, finish as finish_values, is_long, merge_kind, scale as scale_values,
 };
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,9 @@ pub(crate) struct Rules {
     /// Whether records of a worker that is joined come after those of this worker. Otherwise the inputs decide the
     /// order.
     pub(crate) joins_in_order: bool,
+    /// Whether nothing depends on the order of inputs: of records with different sizes those that most inputs have are
+    /// kept, and functions are in the order of the hashes of their names.
+    pub(crate) order_free: bool,
     /// The order in which LLVM's writers pass on the records of a function.
     pub(crate) map: NumberMap,
 }
@@ -51,7 +55,13 @@ impl Rules {
         first_shape_wins: false,
         markers_are_counts: false,
         joins_in_order: false,
+        order_free: false,
         map: NumberMap::Llvm19,
+    };
+    /// The tolerant rules for merges that do not depend on the order of inputs.
+    pub(crate) const ORDER_FREE: Self = Rules {
+        order_free: true,
+        ..Self::TOLERANT
     };
     /// The tolerant rules, except that value sites are added as in LLVM's writers.
     pub(crate) const AS_WRITERS: Self = Rules {
@@ -64,6 +74,7 @@ impl Rules {
         first_shape_wins: true,
         markers_are_counts: true,
         joins_in_order: true,
+        order_free: false,
         map: NumberMap::Llvm19,
     };
 }
@@ -164,7 +175,7 @@ fn site_counts(values: Option<&ValueData>) -> [usize; 3] {
 }
 
 /// What two records of the same name and hash must have in common to be added up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Shape {
     counters: usize,
     bitmap_bytes: usize,
@@ -197,6 +208,17 @@ impl Accumulator {
 
     pub(crate) fn table(&self) -> &FunctionTable {
         &self.table
+    }
+
+    /// What is known of a record but its data.
+    pub(crate) fn stats_of(&self, id: RecordId) -> Option<RecordStats> {
+        self.stats.get(id.0 as usize).copied()
+    }
+
+    /// Changes the positions of all records; see [`FunctionTable::map_orders`].
+    pub(crate) fn renumber(&mut self, new: &dyn Fn(usize) -> usize) {
+        self.table
+            .map_orders(|order| order_of(new(input_of(order)), order & u64::from(u32::MAX)));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -405,11 +427,11 @@ impl Accumulator {
         if self.is_empty() && self.rules == other.rules && !in_order {
             let refused = self.refused;
             *self = other;
-            self.refused += refused;
+            self.refused = self.refused.saturating_add(refused);
             return;
         }
         let mut next_order = if in_order { self.next_order() } else { 0 };
-        self.refused += other.refused;
+        self.refused = self.refused.saturating_add(other.refused);
         let mut ids = Vec::new();
         let mut functions: Vec<_> = (0..).map(FunctionId).zip(other.table.functions()).collect();
         // `other` imitates one of LLVM's writers, so its functions come in the order in which it got them.
@@ -511,13 +533,13 @@ impl Accumulator {
         }
         let drops = !losers.is_empty();
         let filters = keep.is_some();
-        if drops || filters {
+        if drops || filters || self.rules.order_free {
             self.rebuild(|id| losers.binary_search(&id).is_err(), keep, &mut finished);
         } else {
             self.table.sort_records();
         }
         for stats in &self.stats {
-            finished.records_merged += stats.seen;
+            finished.records_merged = finished.records_merged.saturating_add(stats.seen);
             finished.collisions += u64::from(stats.collided);
             finished.overflowed += u64::from(stats.overflowed);
         }
@@ -548,20 +570,23 @@ impl Accumulator {
     fn drop_other_shapes(&mut self, finished: &mut Finished, log: &mut EventLog) -> Vec<RecordId> {
         // In the order of inputs, so that a log with a limit keeps the same events for any number of threads.
         let mut conflicts: Vec<(u64, FunctionId, RecordId, RecordId)> = Vec::new();
-        let mut same: Vec<(FuncHash, u64, RecordId)> = Vec::new();
+        let most_seen = self.rules.order_free;
+        let mut same: Vec<(FuncHash, Reverse<Option<(u64, Shape)>>, u64, RecordId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
             let function = FunctionId(function);
             same.clear();
             same.extend(self.table.record_ids(function).filter_map(|id| {
                 let record = self.table.record(id)?;
-                Some((record.func_hash, record.order, id))
+                let stats = self.stats.get(id.0 as usize)?;
+                let rank = most_seen.then(|| (stats.seen, Shape::of(&record.to_new())));
+                Some((record.func_hash, Reverse(rank), record.order, id))
             }));
             if same.len() < 2 {
                 continue;
             }
             same.sort_unstable();
             let mut winner = None;
-            for &(hash, order, id) in &same {
+            for &(hash, _, order, id) in &same {
                 match winner {
                     Some((winning_hash, winning)) if winning_hash == hash => {
                         conflicts.push((order, function, winning, id));
@@ -575,7 +600,7 @@ impl Accumulator {
         for (order, function, winner, id) in conflicts {
             let dropped = self.fold(function, winner, id, order, log);
             if dropped > 0 {
-                finished.records_dropped += dropped;
+                finished.records_dropped = finished.records_dropped.saturating_add(dropped);
                 self.note_sides(winner, id, &mut finished.mismatched);
             }
             losers.push(id);
@@ -626,7 +651,8 @@ impl Accumulator {
         overflowed.sort_unstable();
         for (order, function) in overflowed {
             let name = self.table.function(function).map_or(&[][..], |f| f.name());
-            log.push_ordered(order, Fault::Overflow.event(input_of(order), name));
+            let event = Fault::Overflow.event(input_of(order), name, Kept::First);
+            log.push_ordered(order, event);
         }
     }
 
@@ -670,7 +696,11 @@ impl Accumulator {
             return 0;
         };
         let name = self.table.function(function).map_or(&[][..], |f| f.name());
-        let mut event = fault.event(input_of(order), name);
+        let kept = match self.rules.order_free {
+            true => Kept::MostSeen,
+            false => Kept::First,
+        };
+        let mut event = fault.event(input_of(order), name, kept);
         if stats.seen > 1 {
             let more = format!(" (also in {} later records)", stats.seen - 1);
             event.message.push_str(&more);
@@ -691,24 +721,41 @@ impl Accumulator {
         let mut table = FunctionTable::new();
         let mut stats = Vec::new();
         let full = "the table already held more entries";
-        for (id, function) in (0..).map(FunctionId).zip(self.table.functions()) {
+        let order_free = self.rules.order_free;
+        let mut functions: Vec<_> = (0..).map(FunctionId).zip(self.table.functions()).collect();
+        if order_free {
+            functions.sort_unstable_by_key(|(_, function)| (function.name_ref(), function.name()));
+        }
+        let mut records = Vec::new();
+        for (id, function) in functions {
             if keep.is_some_and(|keep| !keep(function.name())) {
                 finished.filtered += self.table.record_ids(id).count() as u64;
                 finished.filtered_names += 1;
                 continue;
             }
-            let new = table.push_function(function.name(), function.name_ref(), function.order());
+            let order = match order_free {
+                true => function.name_ref().0,
+                false => function.order(),
+            };
+            let new = table.push_function(function.name(), function.name_ref(), order);
             debug_assert!(new.is_some(), "{full}");
             let Some(new) = new else { continue };
-            for record_id in self.table.record_ids(id) {
+            records.clear();
+            for record_id in self.table.record_ids(id).filter(|&id| stays(id)) {
                 let own = self.stats.get(record_id.0 as usize).copied();
-                let (Some(record), Some(own)) = (self.table.record(record_id), own) else {
-                    continue;
-                };
-                if !stays(record_id) {
-                    continue;
+                if let (Some(record), Some(own)) = (self.table.record(record_id), own) {
+                    records.push((record.to_new(), own));
                 }
-                if table.push_record(new, record.to_new()).is_some() {
+            }
+            if order_free {
+                records.sort_unstable_by_key(|(record, _)| record.func_hash);
+                let orders = records.iter_mut().map(|(record, _)| &mut record.order);
+                (0..)
+                    .zip(orders)
+                    .for_each(|(number, order)| *order = number);
+            }
+            for &(record, own) in &records {
+                if table.push_record(new, record).is_some() {
                     stats.push(own);
                 }
             }

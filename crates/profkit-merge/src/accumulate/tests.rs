@@ -168,7 +168,7 @@ fn events_of(records: &[Record], rules: Rules) -> Vec<String> {
         let incoming = Incoming::of_record(record, order_of(input, 0), Weight::ONE, rules.sites);
         // The tolerant rules report all faults at the end, so faults are recorded here only under LLVM's rules.
         if let Some(fault) = acc.add(incoming).filter(|_| rules.first_shape_wins) {
-            log.push(fault.event(input, &record.name));
+            log.push(fault.event(input, &record.name, Kept::First));
         }
     }
     acc.finish(None, &mut log);

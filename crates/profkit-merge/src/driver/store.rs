@@ -129,6 +129,10 @@ impl Inputs for InputStore<'_> {
         self.inputs.weight(index)
     }
 
+    fn id(&self, index: usize) -> Option<Cow<'_, str>> {
+        self.inputs.id(index)
+    }
+
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
         self.take(index, buffer)
     }

@@ -5,6 +5,7 @@ use super::source::{self, llvm_refuses};
 use super::strategy::Instr;
 use super::worker::{Group, Worker};
 use super::{Context, MergeOutcome, finish_group, version, vtables};
+use crate::accumulate::Kept;
 use crate::driver::{Done, OpenedInput, Outcome, ReportPart, name_inputs};
 use crate::error::MergeError;
 use crate::kinds::{InputKind, llvm_kind, llvm_merge};
@@ -70,7 +71,7 @@ pub(super) fn finish(
     let group = worker.groups.pop();
     let group = group.unwrap_or_else(|| Group::new(Vec::new(), context));
     part.totals.layouts = context.layouts.count() as u64;
-    let traces = worker.reservoirs.take(&[]);
+    let traces = worker.reservoirs.take(&[], context.options);
     let merged = finish_group(context, group, kind, traces, &mut part)?;
     let mut report = Report {
         suggested_indexed_version: version::suggest(&worker.generations).version,
@@ -254,7 +255,7 @@ impl Worker<'_, '_> {
                     }
                     let place = source.record_place(ordinal);
                     if let Some(fault) = adder.add(record, place, &mut group.acc) {
-                        part.log.push(fault.event(input, &record.name));
+                        part.log.push(fault.event(input, &record.name, Kept::First));
                     }
                 }
             }
@@ -303,7 +304,7 @@ impl Worker<'_, '_> {
             let faults = &mut self.join_faults;
             mine.acc.merge(group.acc, |fault, name| {
                 // LLVM prints only one line for all faults with the same error code.
-                let event = fault.event(at_end, name);
+                let event = fault.event(at_end, name, Kept::First);
                 if faults.iter().all(|other| other.llvm != event.llvm) {
                     faults.push(event);
                 }

@@ -39,6 +39,10 @@ impl MemProfs {
         }
     }
 
+    pub(crate) fn first_input(&self) -> Option<usize> {
+        self.first.as_ref().map(|(first, _)| *first)
+    }
+
     pub(crate) fn absorb(&mut self, other: MemProfs) {
         self.inputs.extend(other.inputs);
         if let Some((input, section)) = other.first

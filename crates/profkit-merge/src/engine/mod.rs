@@ -8,6 +8,7 @@ mod shares;
 mod source;
 mod strategy;
 mod trace_queue;
+mod trace_sample;
 mod version;
 mod vtables;
 mod worker;
@@ -21,7 +22,8 @@ use crate::kinds;
 use crate::layout::Layouts;
 use crate::memprof::{Heap, HeapParts};
 use crate::options::{MergeOptions, Policy};
-use crate::report::{Event, EventLog, HeapDetails, Reason, Report};
+use crate::part;
+use crate::report::{Event, EventLog, HeapDetails, Reason, Report, Totals};
 pub(crate) use collisions::Collisions;
 use profkit_data::detect::Family;
 use profkit_data::ids::BuildId;
@@ -29,11 +31,15 @@ use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_files::Inputs;
 pub(crate) use read::origin_of;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use strategy::Instr;
 pub(crate) use strategy::Strategy;
 use trace_queue::TraceQueue;
-use worker::{Group, Worker};
+pub(crate) use trace_sample::{Drawn, TraceSample};
+pub(crate) use version::Generations;
+pub(crate) use worker::Group;
+use worker::Worker;
 
 /// The result of a merge of instrumentation profiles.
 #[derive(Clone, Debug, Default)]
@@ -139,6 +145,9 @@ fn join_or_merge<'i>(
         return Err(MergeError::NoInputs);
     }
     let store = InputStore::new(inputs);
+    if part::is_for(&store, options) {
+        return Ok((part::merge(&store, options)?, None));
+    }
     let driver = Driver::new(&store, &options.run);
     let strategy = Strategy::new(inputs, options);
     if let Some(joined) = join(&store, &driver, strategy, options, write, watch)? {
@@ -184,8 +193,79 @@ fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, Me
     if inputs.is_empty() {
         return Err(MergeError::NoInputs);
     }
-    let driver = Driver::new(inputs, &options.run);
+    let store = InputStore::new(inputs);
+    if part::is_for(&store, options) {
+        return part::merge(&store, options);
+    }
+    let driver = Driver::new(&store, &options.run);
     merge_whole(&driver, Strategy::new(inputs, options), options)
+}
+
+/// Merges inputs that are no parts of merges, so that nothing depends on their order. They have the order of the report.
+pub(crate) fn merge_order_free(
+    inputs: &dyn Inputs,
+    options: &MergeOptions,
+) -> Result<MergeOutcome, MergeError> {
+    let driver = Driver::new(inputs, &options.run);
+    merge_whole(&driver, Strategy::ORDER_FREE, options)
+}
+
+/// What is known of inputs when they were read and nothing was decided yet: the content of a part of a merge.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) generations: Generations,
+    pub(crate) traces: BTreeMap<Vec<BuildId>, TraceSample>,
+    pub(crate) report: ReportPart,
+    /// The digest of each input that could be read.
+    pub(crate) contents: Vec<(usize, u64)>,
+}
+
+/// Reads inputs that are no parts of merges, for [`finish_collected`].
+///
+/// # Errors
+/// The index of an input with a heap profile, which parts cannot hold, or the error of the merge.
+pub(crate) fn collect(
+    inputs: &dyn Inputs,
+    options: &MergeOptions,
+) -> Result<Result<Collected, usize>, MergeError> {
+    let driver = Driver::new(inputs, &options.run);
+    let context = Context::new(&driver, options, Strategy::ORDER_FREE)?;
+    let (mut worker, report) = read_all(&context)?;
+    let mut heaps = worker.heap.iter().copied();
+    let mut sections = worker
+        .groups
+        .iter()
+        .filter_map(|group| group.memprof.first_input());
+    if let Some(input) = heaps.next().or_else(|| sections.next()) {
+        return Ok(Err(input));
+    }
+    worker.add_layout_sums();
+    for group in &mut worker.groups {
+        group.join_disjoint();
+    }
+    Ok(Ok(Collected {
+        groups: worker.groups,
+        generations: worker.generations,
+        traces: worker.reservoirs.by_priority,
+        report,
+        contents: worker.contents,
+    }))
+}
+
+/// The result of a merge whose inputs were read before. `inputs` has their names.
+pub(crate) fn finish_collected(
+    inputs: &dyn Inputs,
+    options: &MergeOptions,
+    collected: Collected,
+) -> Result<MergeOutcome, MergeError> {
+    let driver = Driver::new(inputs, &options.run);
+    let context = Context::new(&driver, options, Strategy::ORDER_FREE)?;
+    let mut worker = Worker::new(&context, false);
+    worker.groups = collected.groups;
+    worker.generations = collected.generations;
+    worker.reservoirs.by_priority = collected.traces;
+    finish_tolerant(&context, worker, collected.report)
 }
 
 fn merge_whole(
@@ -194,21 +274,33 @@ fn merge_whole(
     options: &MergeOptions,
 ) -> Result<MergeOutcome, MergeError> {
     let context = Context::new(driver, options, strategy)?;
-    let kind = Instr { context: &context };
+    let (worker, report) = read_all(&context)?;
+    if worker.parts {
+        return part::merge(&driver.inputs, options);
+    }
+    finish(&context, worker, report)
+}
+
+fn read_all<'c, 'i>(
+    context: &'c Context<'c, 'i>,
+) -> Result<(Worker<'c, 'i>, ReportPart), MergeError> {
+    let driver = context.driver;
+    let kind = Instr { context };
     let mut worker = kind.worker();
     let mut part = ReportPart::new(kind.log());
     let mut done = 0;
-    if strategy.writers.is_none() {
+    if context.strategy.writers.is_none() {
         done = shares::run(&kind, &mut worker, &mut part)?;
     }
     let rest: Vec<usize> = (done..driver.inputs.len()).collect();
     if done == 0 {
-        (worker, part) = driver.merge(&kind, &rest)?;
-    } else if !rest.is_empty() {
+        return driver.merge(&kind, &rest);
+    }
+    if !rest.is_empty() {
         let more = driver.merge(&kind, &rest)?;
         kind.join((&mut worker, &mut part), more)?;
     }
-    finish(&context, worker, part)
+    Ok((worker, part))
 }
 
 fn finish(
@@ -341,7 +433,12 @@ fn finish_tolerant(
     worker.add_layout_sums();
     names::find(context, &mut worker, &mut part.log);
     let heap = merge_heap_inputs(context, &mut worker, &mut part)?;
-    part.totals.layouts = context.layouts.count() as u64;
+    if context.strategy.rules.order_free {
+        // How the inputs were distributed decides which of them were added without being parsed.
+        part.totals.fast_profiles = 0;
+    } else {
+        part.totals.layouts = context.layouts.count() as u64;
+    }
     let kinds = match check_inputs(context, &worker, &part) {
         Ok(kinds) => kinds,
         Err(conflict) => {
@@ -358,13 +455,14 @@ fn finish_tolerant(
         part.log.push(event);
     }
     let mut queue = context.trace_queue();
-    let reservoirs = match context.strategy.writers {
-        Some(_) => &mut worker.reservoirs,
-        None => &mut queue.reservoirs,
+    let in_worker = context.strategy.writers.is_some() || context.strategy.rules.order_free;
+    let reservoirs = match in_worker {
+        true => &mut worker.reservoirs,
+        false => &mut queue.reservoirs,
     };
     let mut profiles = Vec::new();
     for (group, kind) in worker.groups.into_iter().zip(kinds) {
-        let traces = reservoirs.take(&group.ids);
+        let traces = reservoirs.take(&group.ids, context.options);
         profiles.push(finish_group(context, group, kind, traces, &mut part)?);
     }
     profiles.sort_by(|a, b| a.build_ids.cmp(&b.build_ids));
@@ -462,11 +560,14 @@ fn finish_group(
         totals.functions += finished.table.record_count() as u64;
         totals.functions_filtered += finished.filtered;
         totals.names_filtered += finished.filtered_names;
-        totals.records_merged += finished.records_merged;
-        totals.records_dropped += finished.records_dropped + finished.refused;
-        totals.records_overflowed += finished.overflowed;
-        refused += finished.refused;
-        mismatched.records += finished.records_dropped;
+        totals.absorb(&Totals {
+            records_merged: finished.records_merged,
+            records_dropped: finished.records_dropped.saturating_add(finished.refused),
+            records_overflowed: finished.overflowed,
+            ..Totals::default()
+        });
+        refused = finished.refused.saturating_add(refused);
+        mismatched.records = mismatched.records.saturating_add(finished.records_dropped);
         mismatched.add(std::mem::take(&mut finished.mismatched));
         collisions.note(&finished);
         tables.push(finished.table);

@@ -13,8 +13,7 @@ use profkit_data::instr::indexed::{IndexedProfile, check_memprof};
 use profkit_data::instr::{InstrKind, InstrReader, InstrSource, Record, TemporalTraces};
 use profkit_data::remap::Remapping;
 use profkit_data::{Error, ErrorKind, Structure};
-use rustc_hash::FxHasher;
-use std::hash::{Hash, Hasher};
+use twox_hash::XxHash3_64;
 
 /// Returns a number that identifies a program, made from its build ids; 0 if it has none.
 pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
@@ -24,9 +23,13 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
     let mut sorted: Vec<_> = ids.iter().collect();
     sorted.sort_unstable();
     sorted.dedup();
-    let mut hasher = FxHasher::default();
-    sorted.hash(&mut hasher);
-    let hash = hasher.finish();
+    // Parts of merges have this number, so it must be the same on every machine.
+    let mut bytes = Vec::new();
+    for BuildId(id) in sorted {
+        bytes.extend_from_slice(&(id.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(id);
+    }
+    let hash = XxHash3_64::oneshot(&bytes);
     u32::try_from(hash >> 32).unwrap_or(u32::MAX).max(1)
 }
 
@@ -181,6 +184,9 @@ impl Worker<'_, '_> {
 
     pub(crate) fn no_traces(&mut self, input: usize) {
         let context = self.context;
+        if context.strategy.rules.order_free {
+            return;
+        }
         context.traces_of(input, Vec::new(), &mut self.reservoirs);
     }
 
@@ -312,6 +318,7 @@ impl Worker<'_, '_> {
         let input = opened.index;
         let context = self.context;
         let is_raw = matches!(source, InstrReader::Raw(_));
+        let order_free = context.strategy.rules.order_free;
         let first = stats.parts.first().map_or(0, |part| part.group);
         let separate = stats.parts.iter().any(|part| part.group != first);
         match source.binary_ids() {
@@ -371,7 +378,15 @@ impl Worker<'_, '_> {
             if used.contains(&part.group) {
                 continue;
             }
-            group.symbols.extend(reader.symbols());
+            match (order_free, reader.profiles_seen()) {
+                // The fast path knows the names of virtual tables alone, and may have taken this profile elsewhere.
+                (true, 0 | 1) if is_raw => {
+                    for name in super::vtables::of_input(reader) {
+                        group.symbols.insert(&name);
+                    }
+                }
+                _ => group.symbols.extend(reader.symbols()),
+            }
             let (kept, kind) = if separate {
                 (part.kept, part.kind)
             } else {
@@ -402,7 +417,12 @@ impl Worker<'_, '_> {
             _ => Action::Repaired,
         });
         report.log.absorb(file);
-        context.traces_of(input, traces_of_parts, &mut self.reservoirs);
+        match self.contents.last() {
+            Some(&(_, content)) => {
+                context.draw_traces(content, traces_of_parts, &mut self.reservoirs);
+            }
+            None => context.traces_of(input, traces_of_parts, &mut self.reservoirs),
+        }
         outcome
     }
 }

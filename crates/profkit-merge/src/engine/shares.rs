@@ -66,6 +66,9 @@ pub(super) fn run<'c, 'i>(
             workers.into_iter().enumerate().collect(),
             |(share, worker)| worker.read_share(done, &profile, share, shares),
         );
+        if context.strategy.rules.order_free {
+            worker.note_content(&opened);
+        }
         let outcome = worker.conclude_shares(&opened, &profile, parts, part);
         part.count(outcome, &opened);
         driver.progress(done, outcome);

@@ -48,6 +48,10 @@ pub(crate) fn open_with<'data>(
     };
     let opened = InstrReader::open_as(kind, data, &options)?;
     opened.ok_or_else(|| match kind {
+        FileKind::Part(_) if merge.order_free => {
+            let error = crate::part::examine(data).err();
+            error.unwrap_or_else(|| not_a_profile(kind))
+        }
         FileKind::Unknown => not_a_profile(FileKind::Unknown)
             .at(0)
             .within(Structure::FirstBytes)

@@ -9,6 +9,7 @@ use crate::error::MergeError;
 use crate::memprof::is_heap_profile;
 use crate::options::{MergeOptions, Policy, ValueWeights};
 use crate::report::EventLog;
+use profkit_data::detect::FileKind;
 use profkit_data::llvm_order::NumberMap;
 use profkit_files::Inputs;
 use std::io;
@@ -31,6 +32,11 @@ impl Strategy {
         rules: Rules::TOLERANT,
         writers: None,
         is_llvm: false,
+    };
+
+    pub(crate) const ORDER_FREE: Self = Strategy {
+        rules: Rules::ORDER_FREE,
+        ..Self::TOLERANT
     };
 
     pub(crate) fn new(inputs: &dyn Inputs, options: &MergeOptions) -> Self {
@@ -106,6 +112,14 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
         input: &OpenedInput<'_>,
         part: &mut ReportPart,
     ) -> Outcome {
+        let order_free = self.context.strategy.rules.order_free;
+        if order_free {
+            worker.note_content(input);
+        } else if matches!(input.kind, FileKind::Part(_)) && !self.context.strategy.is_llvm {
+            worker.parts = true;
+            worker.no_traces(input.index);
+            return Outcome::Pending;
+        }
         if worker.fast && worker.take_fast(input, part) {
             return Outcome::Kept;
         }

@@ -20,10 +20,10 @@ use std::ops::RangeInclusive;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generations {
-    origins: BTreeMap<HashOrigin, Members>,
+    pub(crate) origins: BTreeMap<HashOrigin, Members>,
     /// The newest indexed version that an input without functions suggests; `None` if there are no such inputs. These
     /// inputs have no hashes, so their version counts only if no input has functions.
-    without_functions: Option<u32>,
+    pub(crate) without_functions: Option<u32>,
 }
 
 impl Generations {

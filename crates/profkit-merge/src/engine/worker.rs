@@ -5,7 +5,7 @@ use super::version::Generations;
 use super::vtables::VtableNames;
 use super::{Context, as_llvm};
 use crate::Weight;
-use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
+use crate::accumulate::{Accumulator, Incoming, RecordStats, Rules, SiteRule, order_of};
 use crate::driver::{OpenedInput, ReportPart};
 use crate::kinds::InputKind;
 use crate::layout::LayoutSums;
@@ -15,6 +15,7 @@ use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::RawProfile;
 use profkit_data::instr::{InstrKind, NewRecord, Record};
 use profkit_data::names::SymbolTable;
+use profkit_files::Inputs;
 use std::collections::BTreeSet;
 
 pub(crate) struct Group {
@@ -37,9 +38,13 @@ pub(crate) struct Group {
 
 impl Group {
     pub(crate) fn new(ids: Vec<BuildId>, context: &Context<'_, '_>) -> Self {
+        Self::of_rules(ids, context.strategy.rules)
+    }
+
+    pub(crate) fn of_rules(ids: Vec<BuildId>, rules: Rules) -> Self {
         Group {
             ids,
-            acc: Accumulator::new(context.strategy.rules),
+            acc: Accumulator::new(rules),
             disjoint: Vec::new(),
             sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
@@ -112,14 +117,18 @@ impl Group {
         }
     }
 
-    fn absorb(&mut self, other: Group, disjoint: bool) {
+    pub(crate) fn join_disjoint(&mut self) {
+        for acc in std::mem::take(&mut self.disjoint) {
+            self.acc.merge(acc, |_, _| {});
+        }
+    }
+
+    pub(crate) fn absorb(&mut self, other: Group, disjoint: bool) {
         if disjoint {
             self.disjoint.push(other.acc);
             self.disjoint.extend(other.disjoint);
         } else {
-            for acc in std::mem::take(&mut self.disjoint) {
-                self.acc.merge(acc, |_, _| {});
-            }
+            self.join_disjoint();
             for acc in other.disjoint.into_iter().chain([other.acc]) {
                 self.acc.merge(acc, |_, _| {});
             }
@@ -154,6 +163,11 @@ pub(crate) struct Worker<'c, 'i> {
     /// Whether the fast path gave the same result as adding raw profiles one by one ([`Group::add_layout_sums`]).
     pub(crate) in_order: bool,
     pub(crate) record: Record,
+    /// Whether a part of a merge is among the inputs. Then all inputs are merged by the rules of parts.
+    pub(crate) parts: bool,
+    /// If the order of inputs does not matter: the digest of each input ([`content_of`](crate::part::content_of)). The
+    /// last one is that of the input that is being read.
+    pub(crate) contents: Vec<(usize, u64)>,
 }
 
 impl<'c, 'i> Worker<'c, 'i> {
@@ -170,7 +184,15 @@ impl<'c, 'i> Worker<'c, 'i> {
             reservoirs: Reservoirs::default(),
             in_order: true,
             record: Record::default(),
+            parts: false,
+            contents: Vec::new(),
         }
+    }
+
+    pub(crate) fn note_content(&mut self, opened: &OpenedInput<'_>) {
+        let weight = self.context.driver.inputs.weight(opened.index);
+        let content = crate::part::content_of(opened.bytes(), weight);
+        self.contents.push((opened.index, content));
     }
 
     /// Returns whether the file was added: it must be a single raw profile without unusual properties.
@@ -290,6 +312,8 @@ impl<'c, 'i> Worker<'c, 'i> {
                 None => self.groups.push(group),
             }
         }
+        self.parts |= other.parts;
+        self.contents.extend(other.contents);
         self.absorb_rest(other.generations, other.heap, other.reservoirs);
     }
 

@@ -11,5 +11,6 @@ mod driver;
 mod fixtures;
 mod join;
 mod oracle;
+mod parts;
 mod schedules;
 mod traces;

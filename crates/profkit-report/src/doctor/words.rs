@@ -19,6 +19,9 @@ pub fn what(what: &What) -> String {
         What::Instr(facts) => describe(facts),
         What::BrokenRaw(version) => format!("raw profile{}", version_text(*version)),
         What::BrokenIndexed => "indexed profile".to_owned(),
+        What::Part(None) => "part of a merge".to_owned(),
+        What::Part(Some(1)) => "part of a merge, 1 input".to_owned(),
+        What::Part(Some(inputs)) => format!("part of a merge, {inputs} inputs"),
         What::HeapRaw(version) => {
             format!("raw heap profile (MemProf){}", version_text(*version))
         }

@@ -23,6 +23,21 @@ impl MergeReport<'_> {
         for note in self.notes.iter().filter(|_| !self.quiet) {
             document.line(format_args!("note: {note}"));
         }
+        let repeated = &self.report.repeated;
+        for name in repeated
+            .iter()
+            .take(LINES_PER_REASON)
+            .filter(|_| !self.quiet)
+        {
+            let name = printable(name.as_bytes());
+            document.line(format_args!(
+                "note: {name}: left out, because its counts are in another input"
+            ));
+        }
+        if repeated.len() > LINES_PER_REASON && !self.quiet {
+            let more = plural((repeated.len() - LINES_PER_REASON) as u64, "more input");
+            document.line(format_args!("note: {more} left out for the same reason"));
+        }
         add_events(&mut document, self.report, self.quiet);
         for written in self.outputs {
             for loss in &written.losses {

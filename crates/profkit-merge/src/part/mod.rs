@@ -1,0 +1,463 @@
+//! Parts of merges: sums of inputs, written down so that they can be added up anywhere, in any order.
+//!
+//! A part holds everything that a merge knows before it decides anything: an indexed profile has lost the report, the
+//! records that contradict each other, values beyond the limit of a site, and which inputs are in it. A [`Merger`] adds
+//! profiles and parts up, and gives a part or the merged profile. The profile is a function of the set of inputs: it has
+//! the same bytes as a merge with [`MergeOptions::order_free`] of all inputs at once.
+//!
+//! Each input has an id ([`Inputs::id`]). An input whose id is there already is not added again, and a part whose
+//! inputs are all there is left out. A part of which some inputs are there is an error, because sums cannot be taken
+//! apart.
+//!
+//! ```
+//! use profkit_files::Shard;
+//! use profkit_merge::part::Merger;
+//! use profkit_merge::{MergeOptions, Weight};
+//!
+//! let shard = |id: &str, bytes: &'static [u8]| Shard {
+//!     id: id.to_owned(),
+//!     name: format!("{id}.profraw"),
+//!     weight: Weight::ONE,
+//!     bytes,
+//! };
+//! let options = MergeOptions::new();
+//! let mut here = Merger::new(options.clone())?;
+//! here.add(&[shard("monday", b":ir\nmain\n1234\n1\n90\n")])?;
+//! let mut there = Merger::new(options.clone())?;
+//! there.add(&[shard("tuesday", b":ir\nmain\n1234\n1\n10\n")])?;
+//!
+//! let mut all = Merger::new(options)?;
+//! all.add_part("here", &here.encode()?)?;
+//! all.add_part("there", &there.encode()?)?;
+//! // Delivered again, the shard does not count again.
+//! all.add(&[shard("monday", b":ir\nmain\n1234\n1\n90\n")])?;
+//! let merged = all.finish()?;
+//! let function = merged.profiles[0].profile.tables[0].functions().next().unwrap();
+//! assert_eq!(function.records().next().unwrap().counts, [100]);
+//! assert_eq!(merged.report.totals.files, 2);
+//! # Ok::<(), profkit_merge::MergeError>(())
+//! ```
+mod collected;
+mod decode;
+mod encode;
+mod error;
+mod inputs;
+mod key;
+
+use crate::MergeOutcome;
+use crate::driver::InputStore;
+use crate::engine::{self, Collected};
+use crate::error::MergeError;
+use crate::options::{MergeOptions, Policy, ValueWeights};
+use decode::Decoded;
+pub use decode::{PartFacts, VERSION, examine};
+pub use error::PartError;
+pub(crate) use inputs::content_of;
+use inputs::{Entry, Found, Names, Taken, id_of, unite};
+use key::Key;
+use profkit_data::detect::FileKind;
+use profkit_files::{InputData, Inputs, Subset};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::fmt;
+
+/// Whether inputs must be merged by the rules of parts before any of them was read.
+pub(crate) fn is_for(inputs: &InputStore<'_>, options: &MergeOptions) -> bool {
+    // A merge that meets a part begins again, which it cannot if an input is a pipe.
+    options.order_free
+        || options.policy != Policy::Llvm
+            && (0..inputs.len()).any(|index| !inputs.can_reopen(index))
+            && (0..inputs.len()).any(|index| is_part(inputs, index))
+}
+
+fn is_part(inputs: &InputStore<'_>, index: usize) -> bool {
+    matches!(inputs.kind(index), Ok(FileKind::Part(_)))
+}
+
+/// Merges inputs, among which may be parts.
+pub(crate) fn merge(
+    inputs: &dyn Inputs,
+    options: &MergeOptions,
+) -> Result<MergeOutcome, MergeError> {
+    let store = InputStore::new(inputs);
+    let mut options = options.clone();
+    if !options.order_free {
+        // The parts among the inputs ask for these rules, and not the user.
+        options.value_weights = ValueWeights::Exact;
+    }
+    let mut merger = Merger::new(options)?;
+    if (0..store.len()).any(|index| is_part(&store, index)) {
+        merger.add(&store)?;
+        return merger.finish();
+    }
+    // Without parts nothing need be numbered again, and heap profiles may be among the inputs.
+    let all = (0..store.len()).collect();
+    let (kept, repeated) = choose(merger.identify(&store, all), &store)?;
+    let order: Vec<usize> = kept.iter().filter_map(Candidate::index).collect();
+    let ordered = Subset::new(&store, order.clone());
+    let mut outcome = engine::merge_order_free(&ordered, &merger.options)?;
+    for input in outcome.profiles.iter_mut().flat_map(|one| &mut one.inputs) {
+        *input = order.get(*input).copied().unwrap_or(*input);
+    }
+    for profile in &mut outcome.profiles {
+        profile.inputs.sort_unstable();
+    }
+    outcome.report.repeated = repeated;
+    Ok(outcome)
+}
+
+/// Adds profiles and parts up.
+pub struct Merger {
+    options: MergeOptions,
+    /// The options that decide the content of a part. `None` as long as nothing was added.
+    key: Option<Key>,
+    entries: Vec<Entry>,
+    sum: Collected,
+    repeated: Vec<String>,
+    /// The first input without an id.
+    unnamed: Option<String>,
+}
+
+impl fmt::Debug for Merger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Merger")
+            .field("options", &self.options)
+            .field("inputs", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A sum that may be added, with its inputs.
+struct Candidate<'a> {
+    name: String,
+    entries: Vec<Entry>,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    /// The sum that the merger has.
+    Own,
+    Part(Box<Decoded<'a>>),
+    /// The input with this index.
+    Plain(usize),
+}
+
+impl Candidate<'_> {
+    fn index(&self) -> Option<usize> {
+        match self.what {
+            What::Plain(index) => Some(index),
+            What::Own | What::Part(_) => None,
+        }
+    }
+}
+
+/// Leaves out what other candidates hold, and returns the names of that. Of the rest, those that are single inputs have
+/// the order of a report.
+fn choose<'a>(
+    mut candidates: Vec<Candidate<'a>>,
+    plain: &InputStore<'_>,
+) -> Result<(Vec<Candidate<'a>>, Vec<String>), PartError> {
+    let mut times: FxHashMap<u64, usize> = FxHashMap::default();
+    for entry in candidates.iter().flat_map(|one| &one.entries) {
+        *times.entry(entry.id).or_default() += 1;
+    }
+    // The content of a single input is not known before it is read; here only that of repeated ones matters.
+    for candidate in &mut candidates {
+        let Some(index) = candidate.index() else {
+            continue;
+        };
+        for entry in &mut candidate.entries {
+            if times.get(&entry.id).is_some_and(|&times| times > 1) {
+                entry.content = content_at(plain, index);
+            }
+        }
+    }
+    // The largest come first, because they may hold what smaller ones hold too.
+    candidates.sort_by(|a, b| {
+        let fewer = Reverse(a.entries.len()).cmp(&Reverse(b.entries.len()));
+        fewer.then_with(|| a.entries.cmp(&b.entries))
+    });
+    let mut taken = Taken::default();
+    let (mut kept, mut repeated) = (Vec::new(), Vec::new());
+    for candidate in candidates {
+        match taken.take(&candidate.name, &candidate.entries)? {
+            Found::New => kept.push(candidate),
+            Found::Repeated if matches!(candidate.what, What::Own) => {}
+            Found::Repeated => repeated.push(candidate.name),
+        }
+    }
+    repeated.sort_unstable();
+    Ok((kept, repeated))
+}
+
+fn content_at(inputs: &InputStore<'_>, index: usize) -> u64 {
+    let weight = inputs.weight(index);
+    let content = inputs.peek(index, |bytes| content_of(bytes, weight));
+    content.unwrap_or(0)
+}
+
+impl Merger {
+    /// Makes a sum of nothing.
+    ///
+    /// # Errors
+    /// [`PartError::Options`] for options whose result depends on the order of inputs: [`Policy::Llvm`] and
+    /// [`ValueWeights::AsLlvm`].
+    pub fn new(options: MergeOptions) -> Result<Self, MergeError> {
+        if options.policy == Policy::Llvm {
+            return Err(PartError::Options("LLVM's policy").into());
+        }
+        if options.value_weights == ValueWeights::AsLlvm {
+            return Err(PartError::Options("LLVM's rule for the weights of values").into());
+        }
+        Ok(Merger {
+            options: options.order_free(true),
+            key: None,
+            entries: Vec::new(),
+            sum: Collected::default(),
+            repeated: Vec::new(),
+            unnamed: None,
+        })
+    }
+
+    /// The number of inputs that were added, those of parts among them.
+    pub fn inputs(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds inputs: profiles, and parts of merges. Those that are there already are left out, and so are parts that
+    /// hold nothing else. Adding many inputs at once is faster than adding one after the other.
+    ///
+    /// # Errors
+    /// [`MergeError::Part`] and [`MergeError::Cancelled`]; nothing was added then. An input that cannot be read is no
+    /// error: the report of the result has it.
+    pub fn add(&mut self, inputs: &(impl Inputs + ?Sized)) -> Result<(), MergeError> {
+        let store = InputStore::new(&inputs);
+        let mut opened: Vec<(usize, InputData<'_>)> = Vec::new();
+        let mut plain = Vec::new();
+        for index in 0..store.len() {
+            match is_part(&store, index).then(|| store.take(index, &mut Vec::new())) {
+                Some(Ok(data)) => opened.push((index, data)),
+                _ => plain.push(index),
+            }
+        }
+        let mut parts = Vec::new();
+        let mut unread = Vec::new();
+        for (index, data) in &opened {
+            let name = store.name(*index).into_owned();
+            match Decoded::parse(data.as_ref()) {
+                Ok(_) if !store.weight(*index).is_one() => {
+                    return Err(PartError::Weight { name }.into());
+                }
+                Ok(part) => parts.push((name, part)),
+                // The reader of profiles says what is wrong with it.
+                Err(_) => unread.push(*index),
+            }
+        }
+        plain.extend(&unread);
+        let kept = InputStore::new(&store);
+        for (index, data) in &opened {
+            if unread.contains(index) {
+                kept.keep(*index, InputData::Borrowed(data.as_ref()));
+            }
+        }
+        self.add_all(parts, &kept, plain)
+    }
+
+    /// Adds a part.
+    ///
+    /// # Errors
+    /// [`MergeError::Part`]: [`PartError::Damaged`] also for bytes that are no part. Nothing was added then.
+    pub fn add_part(&mut self, name: &str, bytes: &[u8]) -> Result<(), MergeError> {
+        let part = Decoded::parse(bytes).map_err(|error| PartError::Damaged {
+            name: name.to_owned(),
+            error: Box::new(error),
+        })?;
+        let none = InputStore::new(&NO_INPUTS);
+        self.add_all(vec![(name.to_owned(), part)], &none, Vec::new())
+    }
+
+    fn add_all(
+        &mut self,
+        parts: Vec<(String, Decoded<'_>)>,
+        inputs: &InputStore<'_>,
+        plain: Vec<usize>,
+    ) -> Result<(), MergeError> {
+        if self.options.normalize && !plain.is_empty() {
+            return Err(PartError::Options("--normalize of inputs that come in parts").into());
+        }
+        let key = self.key_with(&parts, !plain.is_empty())?;
+        let mut candidates = self.identify(inputs, plain);
+        let unnamed = candidates.iter().find(|one| one.name.is_empty());
+        let unnamed = unnamed
+            .and_then(|one| one.entries.first())
+            .map(|entry| entry.name.clone());
+        candidates.extend(parts.into_iter().map(|(name, part)| Candidate {
+            name,
+            entries: part.entries.clone(),
+            what: What::Part(Box::new(part)),
+        }));
+        if !self.entries.is_empty() {
+            candidates.push(Candidate {
+                name: "the inputs before".to_owned(),
+                entries: self.entries.clone(),
+                what: What::Own,
+            });
+        }
+        let (kept, repeated) = choose(candidates, inputs)?;
+        let order: Vec<usize> = kept.iter().filter_map(Candidate::index).collect();
+        let mut sums: Vec<(Vec<Entry>, Collected)> = Vec::new();
+        let mut entries = Vec::new();
+        let mut own = false;
+        for candidate in kept {
+            match candidate.what {
+                What::Own => own = true,
+                What::Plain(_) => entries.extend(candidate.entries),
+                What::Part(part) => {
+                    let collected = part.collected().map_err(|error| PartError::Damaged {
+                        name: candidate.name,
+                        error: Box::new(error),
+                    })?;
+                    sums.push((candidate.entries, collected));
+                }
+            }
+        }
+        if !order.is_empty() {
+            let ordered = Subset::new(inputs, order);
+            let collected = match engine::collect(&ordered, &self.options)? {
+                Ok(collected) => collected,
+                Err(input) => {
+                    let name = ordered.name(input).into_owned();
+                    return Err(PartError::Heap { name }.into());
+                }
+            };
+            for &(input, content) in &collected.contents {
+                let entry = entries.get_mut(input);
+                entry
+                    .into_iter()
+                    .for_each(|entry: &mut Entry| entry.content = content);
+            }
+            sums.push((entries, collected));
+        }
+        if own {
+            sums.push((
+                std::mem::take(&mut self.entries),
+                std::mem::take(&mut self.sum),
+            ));
+        }
+        let lists: Vec<&[Entry]> = sums.iter().map(|(entries, _)| &**entries).collect();
+        let (united, numbers) = unite(&lists);
+        let mut all = Collected::default();
+        for ((_, mut sum), numbers) in sums.into_iter().zip(numbers) {
+            sum.renumber(&|input| numbers.get(input).copied().unwrap_or(input));
+            all.absorb(sum, &key);
+        }
+        self.entries = united;
+        self.sum = all;
+        self.key = Some(key);
+        self.repeated.extend(repeated);
+        self.unnamed = self.unnamed.take().or(unnamed);
+        Ok(())
+    }
+
+    /// The options of parts that these parts and the sum have in common.
+    fn key_with(&self, parts: &[(String, Decoded<'_>)], has_plain: bool) -> Result<Key, PartError> {
+        let own = Key::of(&self.options);
+        let mut expected = self.key.clone();
+        if has_plain || own != Key::of(&MergeOptions::new()) {
+            if let Some(other) = expected.filter(|other| *other != own) {
+                return Err(PartError::OtherOptions {
+                    name: "the inputs before".to_owned(),
+                    found: other.to_string(),
+                    expected: own.to_string(),
+                });
+            }
+            expected = Some(own.clone());
+        }
+        for (name, part) in parts {
+            // A part that is finished without other options has its own.
+            let expected = expected.get_or_insert_with(|| part.key.clone());
+            if *expected != part.key {
+                return Err(PartError::OtherOptions {
+                    name: name.clone(),
+                    found: part.key.to_string(),
+                    expected: expected.to_string(),
+                });
+            }
+        }
+        Ok(expected.unwrap_or(own))
+    }
+
+    /// The inputs with these indexes. Those without an id have no name here: only their entries have.
+    fn identify(&self, inputs: &InputStore<'_>, indexes: Vec<usize>) -> Vec<Candidate<'static>> {
+        let mut same: FxHashMap<(u64, String), u64> = FxHashMap::default();
+        let mut identify = |index: usize| {
+            let name = inputs.name(index).into_owned();
+            if let Some(id) = inputs.id(index) {
+                return (name.clone(), name, id_of(&id));
+            }
+            // Equal inputs of equal names are told apart by their number, so that each counts.
+            let content = content_at(inputs, index);
+            let times = same.entry((content, name.clone())).or_default();
+            *times += 1;
+            let earlier = self.entries.len();
+            let id = format!("content {content:016x} {name} {earlier} {times}");
+            (String::new(), name, id_of(&id))
+        };
+        let candidates = indexes.into_iter().map(|index| {
+            let (candidate, name, id) = identify(index);
+            Candidate {
+                name: candidate,
+                entries: vec![Entry {
+                    name,
+                    id,
+                    content: 0,
+                }],
+                what: What::Plain(index),
+            }
+        });
+        candidates.collect()
+    }
+
+    /// Encodes the sum as a part.
+    ///
+    /// # Errors
+    /// [`PartError::NoId`] if an input has no id.
+    pub fn encode(&self) -> Result<Vec<u8>, MergeError> {
+        if let Some(name) = &self.unnamed {
+            return Err(PartError::NoId { name: name.clone() }.into());
+        }
+        let key = self.key.clone().unwrap_or_else(|| Key::of(&self.options));
+        Ok(encode::encode(&key, &self.entries, &self.sum))
+    }
+
+    /// Finishes the merge.
+    ///
+    /// # Errors
+    /// Those of [`merge_instr`](crate::merge_instr).
+    pub fn finish(self) -> Result<MergeOutcome, MergeError> {
+        if self.entries.is_empty() {
+            return Err(MergeError::NoInputs);
+        }
+        let mut options = self.options;
+        options.normalize = false;
+        if let Some(key) = self.key {
+            options.traces = key.traces;
+            options.separate_by_build_id = key.separate;
+        }
+        let names = Names(&self.entries);
+        let mut outcome = engine::finish_collected(&names, &options, self.sum)?;
+        // The numbers of inputs in parts mean nothing to the caller.
+        for profile in &mut outcome.profiles {
+            profile.inputs.clear();
+        }
+        outcome.report.repeated = self.repeated;
+        Ok(outcome)
+    }
+
+    /// The names of inputs and parts that were left out, because their counts are there already.
+    pub fn repeated(&self) -> &[String] {
+        &self.repeated
+    }
+}
+
+const NO_INPUTS: [&[u8]; 0] = [];

@@ -36,8 +36,10 @@ impl Imported {
     }
 }
 
-/// The largest number of counters, sites or bytes of a record. A record of a real program has fewer by far.
-const MOST: u64 = 1 << 24;
+/// The largest number of value sites of a kind in a record: raw profiles state it in 16 bits.
+const MOST: u64 = 0xffff;
+/// The largest number of value sites in a profile. Each takes 24 bytes of memory, and a row can claim many.
+const MOST_SITES: u64 = 1 << 24;
 
 /// The first indexed version that holds uniformity bits.
 const UNIFORMITY_FROM: u32 = 14;
@@ -271,6 +273,8 @@ struct Records {
     /// Whether the functions are those of the table of functions.
     is_fixed: bool,
     functions_file: Option<String>,
+    /// The number of value sites so far.
+    sites: u64,
     names: NameCache,
 }
 
@@ -308,6 +312,16 @@ impl Records {
         Ok(found)
     }
 
+    /// Counts value sites.
+    fn claim(&mut self, sites: u64) -> Result<(), String> {
+        self.sites += sites;
+        if self.sites <= MOST_SITES {
+            return Ok(());
+        }
+        let most = profkit_report::grouped(MOST_SITES);
+        Err(format!("the profile has more than {most} value sites"))
+    }
+
     fn record(&mut self, number: usize) -> Option<&mut Building> {
         self.records.get_mut(number)
     }
@@ -334,6 +348,8 @@ impl Records {
                     let message = format!("found {count} value sites, more than a function has");
                     return Err(table.error(Some(row), column, message));
                 }
+                self.claim(count)
+                    .map_err(|message| table.error(Some(row), column, message))?;
                 sites.push((kind, count));
             }
             let bitmap = hex(table, "bitmap", row)?;
@@ -423,8 +439,14 @@ impl Records {
             let sites = record.values.entry(kind).or_default();
             let site = usize::try_from(site).unwrap_or(0);
             if sites.len() <= site {
+                let more = (site + 1 - sites.len()) as u64;
                 sites.resize_with(site + 1, Vec::new);
+                self.claim(more)
+                    .map_err(|message| table.error(Some(row), "site", message))?;
             }
+            let record = number.and_then(|number| self.record(number));
+            let sites = record.and_then(|record| record.values.get_mut(&kind));
+            let sites = sites.map_or(&mut [][..], Vec::as_mut_slice);
             if let Some(entries) = sites.get_mut(site) {
                 // Files of LLVM have a value of a site twice, too.
                 entries.push(ValueEntry { value, count });

@@ -1,5 +1,6 @@
 //! Tables as other programs write them.
 use super::{TableFile, is_table, profile_of};
+use profkit_testkit::{Rng, mutate};
 
 const FACTS: &[u8] = b"property,value\ninstrumentation,IR\n";
 
@@ -57,6 +58,40 @@ fn damaged_files_are_errors() {
         let error = TableFile::open("table", data).expect_err("damage");
         assert_eq!(error.file, "table");
         assert!(!error.message.is_empty());
+    }
+}
+
+#[test]
+fn a_table_cannot_claim_more_value_sites_than_it_has_rows_for() {
+    let counters = open(b"function,hash,index,count\nmain,7,0,1\n");
+    let mut claims = String::from("function,hash,counters,call_sites\n");
+    for hash in 0..300 {
+        claims += &format!("main,{hash},1,65535\n");
+    }
+    let error = profile_of(&[open(claims.as_bytes()), counters, open(FACTS)]).expect_err("a claim");
+    insta::assert_snapshot!(error, @"table: row 257, column `call_sites`: the profile has more than 16,777,216 value sites");
+    let values = open(b"function,hash,kind,site,value,count\nmain,7,memop_size,65536,8,1\n");
+    let counters = open(b"function,hash,index,count\nmain,7,0,1\n");
+    let error = profile_of(&[values, counters, open(FACTS)]).expect_err("a site");
+    insta::assert_snapshot!(error, @"table: row 1, column `site`: found 65536, a larger number than a value site has");
+}
+
+#[test]
+fn damage_never_panics() {
+    let tables: [&[u8]; 3] = [
+        b"function,hash,index,count\n\"a,b\",7,0,1\r\nmain,0x8,0,5\n",
+        b"[{\"function\":\"main\",\"hash\":7,\"index\":0,\"count\":1},{\"function\":\"f\",\"hash\":8,\"index\":0,\"count\":2}]",
+        b"function,hash,kind,site,value,target,count\nmain,7,memop_size,3,8,,5\n",
+    ];
+    let mut rng = Rng::new(39);
+    for table in tables {
+        for _ in 0..2000 {
+            let mut damaged = table.to_vec();
+            mutate(&mut damaged, tables[0], &mut rng);
+            if let Ok(table) = TableFile::open("table", &damaged) {
+                let _ = profile_of(&[table, open(FACTS), open(tables[0])]);
+            }
+        }
     }
 }
 

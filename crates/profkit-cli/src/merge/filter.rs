@@ -195,6 +195,7 @@ fn filter_sample(args: &FilterArgs, cut: Cut, input: &Input) -> Result {
         remapping: remapping.transpose()?,
         filter: None,
         only_gcov: None,
+        order_free: false,
         cut: Some(cut),
     };
     let replaced = convert::replaced(&args.input, &args.output);

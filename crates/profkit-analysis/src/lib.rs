@@ -11,6 +11,7 @@
 //! | [`diff`] | what changed between two profiles? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
 //! | [`heap`] | which functions contain the addresses of a raw heap profile? |
+//! | [`filter`] | what is left of a profile that is cut down? |
 //! | [`heat`] | which functions are hot, warm or cold? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
@@ -30,6 +31,7 @@ pub mod correlate;
 pub mod diff;
 pub mod doctor;
 pub mod faults;
+pub mod filter;
 pub mod heap;
 pub mod heat;
 pub mod instr;

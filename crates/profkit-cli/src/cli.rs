@@ -78,6 +78,8 @@ pub(crate) enum Command {
     Doctor(OnDemand<doctor::DoctorArgs>),
     /// Convert a profile: instrumentation profiles to indexed or text, sample profiles to any encoding, heap profiles to YAML or indexed
     Convert(OnDemand<merge::ConvertArgs>),
+    /// Cut a profile down: by name, to the hottest functions, to a size; or redact its names
+    Filter(OnDemand<merge::FilterArgs>),
     /// Record and use coverage and call order of optimised builds, at the cost of one instruction per function
     Mip(OnDemand<mip::MipArgs>),
     /// Write the runtime that instrumented programs are linked with instead of LLVM's, and print the options for it
@@ -169,6 +171,7 @@ impl Cli {
             Command::Correlate(OnDemand(args)) => merge::correlate(args),
             Command::Match(OnDemand(args)) => matching::run(&args),
             Command::Convert(OnDemand(args)) => merge::convert(args),
+            Command::Filter(OnDemand(args)) => merge::filter(args),
             Command::Show(OnDemand(args)) => show::run(&args, matches),
             Command::Report(OnDemand(args)) => report::run(&args),
             Command::Export(OnDemand(args)) => export::run(&args),

@@ -101,6 +101,7 @@ choices! {
         "lines" => TableKind::Lines, "Lines of a sample profile";
         "values" => TableKind::Values, "Values of value sites, or call targets";
         "traces" => TableKind::Traces, "Orders of first calls";
+        "profile" => TableKind::Profile, "Facts about an instrumentation profile, by which its tables become a profile again";
         "contexts" => TableKind::Contexts, "Contexts of a heap profile";
 }
 

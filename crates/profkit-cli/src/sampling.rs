@@ -8,6 +8,7 @@ use clap::Args;
 use profkit_data::path_text;
 use profkit_data::sample::SampleForm;
 use profkit_merge::files::{Content, Input, Output, Outputs, check_outputs};
+use profkit_page::import::{ImportError, TableFile, addresses_of, is_branches, is_table};
 use profkit_perf::collect::{
     CONTEXT_MEMORY, CollectOptions, Counts, Selection, parse_times, read_releasing,
 };
@@ -24,7 +25,8 @@ with the same file name. Counts are those of llvm-profgen 22: ranges of code bet
 branches, source lines by debug info or the pseudo probes of the binary, calls to functions.
 
 Also read are: the output of `perf script --show-mmap-events -F ip,brstack`, unsymbolized
-profiles of llvm-profgen, texts of autofdo and simpleperf, and files that --addresses wrote.
+profiles of llvm-profgen, texts of autofdo and simpleperf, pre-aggregated samples as perf2bolt -pa
+reads them, tables of branches (build_id, from, to, count), and files that --addresses wrote.
 These are small and add up exactly, so that each machine of a fleet can send one.
 
 Examples:
@@ -349,6 +351,8 @@ pub fn read_counts(
     let head = head_of_folder(path);
     let input = crate::io::open(head.as_deref().unwrap_or(path))?;
     let parts = head.map_or(Ok(Vec::new()), |_| parts(path))?;
+    let rows = addresses_of_rows(&input)?;
+    let input = rows.unwrap_or(input);
     let files: Vec<&Input> = parts.iter().chain([&input]).collect();
     let release = |bytes: &[u8]| files.iter().for_each(|file| file.release(bytes));
     let parts: Vec<&[u8]> = parts.iter().map(Input::bytes).collect();
@@ -358,6 +362,23 @@ pub fn read_counts(
     options.by_period = args.by_period;
     let counts = read_releasing(input.bytes(), &parts, &options, &release);
     counts.map_err(|error| Failure::file(path_text(path), &error))
+}
+
+/// The counts of a table of branches as a file of addresses; `None` for other inputs.
+fn addresses_of_rows(input: &Input) -> exit::Result<Option<Input>> {
+    if !is_table(input.bytes()) {
+        return Ok(None);
+    }
+    let failed = |error: ImportError| Failure::input(&error).with_hints(error.hint);
+    let table = TableFile::open(input.name(), input.bytes()).map_err(failed)?;
+    if !is_branches(&table) {
+        return Err(Failure::input(format_args!(
+            "{}: this is not a table of branches, with the columns `build_id`, `from`, `to` and `count`",
+            input.name()
+        )));
+    }
+    let text = addresses_of(&table).map_err(failed)?;
+    Ok(Some(Input::from_bytes(input.name(), text.into_bytes())))
 }
 
 fn select(args: &SelectArgs) -> Selection {

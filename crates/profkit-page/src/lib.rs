@@ -21,6 +21,7 @@ pub mod export;
 mod functions;
 mod heap;
 mod html;
+pub mod import;
 mod instr;
 mod mip;
 mod recording;

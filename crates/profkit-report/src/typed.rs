@@ -32,3 +32,19 @@ pub fn percent(text: &str) -> Result<f64, String> {
         )),
     }
 }
+
+/// Parses a size in bytes. `K`, `M` and `G` stand for a thousand, a million and a billion bytes.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let (number, factor) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (text.get(..text.len() - 1), 1_000),
+        Some(b'M') => (text.get(..text.len() - 1), 1_000_000),
+        Some(b'G') => (text.get(..text.len() - 1), 1_000_000_000),
+        _ => (Some(text), 1),
+    };
+    let number: Option<u64> = number.and_then(|number| number.parse().ok());
+    number
+        .and_then(|number| number.checked_mul(factor))
+        .ok_or_else(|| {
+            format!("found `{text}`, expected a number of bytes such as 200000, 200K or 25M")
+        })
+}

@@ -227,6 +227,13 @@ pub mod doctor {
     };
 }
 
+/// Profiles cut down.
+pub mod filter {
+    pub use profkit_analysis::filter::{
+        Amount, ColdRule, Filter, Filtered, Hottest, Redaction, Unit,
+    };
+}
+
 /// Which functions are hot, warm or cold.
 pub mod heat {
     pub use profkit_analysis::heat::{Heat, HeatCounts, HeatLimits};

@@ -222,7 +222,7 @@ pub mod sample {
         Location, Losses, NameId, ProfileKind, ReadReport, SampleEncoding, SampleFile, SampleForm,
         SampleLayout, SampleName, SampleNames, SampleProfile, SampleReadOptions, Samples, Step,
         Target, base_discriminator, encoding, flatten, nest, nest_keeping_bases, read, read_with,
-        remap, scale, summarize, trim_cold, unify_hashes,
+        remap, rename_all, scale, summarize, trim_cold, unify_hashes,
     };
 
     /// The binary encoding.

@@ -20,6 +20,13 @@ pub mod export {
     pub use profkit_page::export::{StackFile, StackFrame, StackUnit, Stacks};
 }
 
+/// Tables made profiles again.
+pub mod import {
+    pub use profkit_page::import::{
+        Cells, ImportError, Imported, TableFile, addresses_of, is_branches, is_table, profile_of,
+    };
+}
+
 /// Source files and lines for the page.
 pub mod source {
     pub use profkit_page::source::{SourceFile, SourceFolder};

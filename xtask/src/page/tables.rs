@@ -1,12 +1,12 @@
 //! Checks the tables that `profkit export` writes: pyarrow reads them, and DuckDB runs queries on them.
 use crate::mip::succeed;
 use anyhow::{Result, ensure};
-use profkit_testkit::{skip, target_folder};
+use profkit_testkit::{Llvm, skip, target_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const READERS: [&str; 2] = ["pyarrow==26.0.1", "duckdb==2.0.0"];
+const READERS: [&str; 3] = ["pyarrow==26.0.1", "duckdb==2.0.0", "polars==2.1.0"];
 
 /// A script that reads a table in three forms, compares them, and prints the answer to a query.
 const QUERY: &str = r#"
@@ -14,7 +14,7 @@ import sys, duckdb, pyarrow.csv, pyarrow.feather, pyarrow.parquet
 name, query = sys.argv[1:]
 parquet = pyarrow.parquet.read_table(name + ".parquet")
 arrow = pyarrow.feather.read_table(name + ".arrow")
-assert parquet.schema.metadata[b"profkit.schema_version"] == b"1", parquet.schema
+assert parquet.schema.metadata[b"profkit.schema_version"] == b"3", parquet.schema
 assert parquet.schema.metadata == arrow.schema.metadata
 assert parquet.to_pylist() == arrow.to_pylist()
 rows = pyarrow.csv.read_csv(name + ".csv")
@@ -61,6 +61,79 @@ const CHECKS: &[Check] = &[
     ),
 ];
 
+/// A script that changes the counters of a profile in two engines: it keeps functions in Polars, and adds two profiles
+/// up in DuckDB.
+const CHANGE: &str = r#"
+import duckdb, polars
+counters = polars.read_parquet("way.counters.parquet")
+kept = counters.filter(polars.col("function") != "idle")
+kept.write_parquet("kept.parquet", compression="snappy")
+duckdb.sql("""COPY (SELECT "function", hash, "index", sum(count)::UBIGINT AS count
+  FROM (SELECT * FROM 'way.counters.parquet' UNION ALL SELECT * FROM 'way.counters.parquet') GROUP BY ALL)
+  TO 'sum.parquet' (FORMAT parquet, COMPRESSION snappy)""")
+duckdb.sql("COPY (SELECT * FROM 'way.counters.parquet') TO 'same.json'")
+"#;
+
+/// Makes profiles of what engines left of the tables, and reads them.
+fn check_way_back(folder: &Path, python: &Path) -> Result<()> {
+    let profkit = |args: &[&str]| {
+        let command = target_folder().join("debug/profkit");
+        succeed(Command::new(command).current_dir(folder).args(args))
+    };
+    for table in ["counters", "profile"] {
+        let file = format!("way.{table}.parquet");
+        profkit(&[
+            "export",
+            "counts.proftext",
+            "--to",
+            "parquet",
+            "--table",
+            table,
+            "-o",
+            &file,
+        ])?;
+    }
+    succeed(
+        Command::new(python)
+            .current_dir(folder)
+            .args(["-c", CHANGE]),
+    )?;
+    for (table, expected) in [
+        ("kept.parquet", [9, 400]),
+        ("sum.parquet", [18, 800]),
+        ("same.json", [9, 400]),
+    ] {
+        profkit(&[
+            "convert",
+            table,
+            "way.profile.parquet",
+            "-o",
+            "way.profdata",
+        ])?;
+        let mut show = profkit(&["show", "way.profdata", "--functions", "--format", "csv"])?;
+        if let Some(tool) = Llvm::find(22) {
+            let arguments = ["show", "--all-functions", "--counts", "way.profdata"];
+            show += &succeed(
+                Command::new(tool.profdata())
+                    .current_dir(folder)
+                    .args(arguments),
+            )?;
+        } else {
+            skip("LLVM 22 does not read what engines wrote: it is not installed");
+        }
+        for number in expected {
+            ensure!(
+                show.contains(&number.to_string()),
+                "{table}: no {number} in {show}"
+            );
+        }
+        let has_idle = table != "kept.parquet";
+        ensure!(show.contains("idle") == has_idle, "{table}: {show}");
+    }
+    println!("3 tables of DuckDB and Polars made profiles again");
+    Ok(())
+}
+
 /// Writes the tables of the profiles in the folder, and reads them.
 pub fn check(folder: &Path, heap: &Path) -> Result<()> {
     let Some(python) = python(folder)? else {
@@ -90,7 +163,7 @@ pub fn check(folder: &Path, heap: &Path) -> Result<()> {
         );
     }
     println!("{} tables read by pyarrow and DuckDB", CHECKS.len());
-    Ok(())
+    check_way_back(folder, &python)
 }
 
 /// Returns a Python with pyarrow and DuckDB, installed once in its own environment. `None` if they cannot be installed.

@@ -26,7 +26,8 @@ pub fn fit_to_release(
     else {
         return Fitted::default();
     };
-    let renamed = profile.rename(|name| {
+    let renamed = profile.rename(|_, name| {
+        let name = name?;
         let older = with_other_separator(name)?;
         // Only `;` is changed; a colon is that of the older releases already.
         let at = name.iter().zip(&older).position(|(one, two)| one != two)?;

@@ -2,8 +2,11 @@
 use super::sample_args::SampleArgs;
 use super::supplement::SupplementArgs;
 use crate::correlate::args::BinaryArgs;
+use crate::exit::Result;
 use crate::print::{AnnotateArgs, plural};
+use crate::spelling::patterns;
 use clap::{Args, ValueEnum};
+use profkit_analysis::selection::Selection;
 use profkit_data::detect::Family;
 use profkit_data::releases::Release;
 use profkit_merge::families::{keep_family, keep_level};
@@ -80,28 +83,8 @@ pub struct MergeArgs {
     #[arg(long, help_heading = "Selection and weights")]
     pub(super) normalize: bool,
 
-    /// Keep only the function with this name, mangled or demangled; may be repeated
-    ///
-    /// --function, --function-contains and --function-regex may be combined: what one of them selects is kept.
-    #[arg(long, value_name = "NAME", help_heading = "Selection and weights")]
-    pub(super) function: Vec<String>,
-
-    /// Keep only functions whose name, mangled or demangled, contains this text; may be repeated
-    #[arg(long, value_name = "TEXT", help_heading = "Selection and weights")]
-    pub(super) function_contains: Vec<String>,
-
-    /// Keep only functions whose name, mangled or demangled, matches this regular expression; may be repeated
-    #[arg(long, value_name = "REGEX", help_heading = "Selection and weights")]
-    pub(super) function_regex: Vec<String>,
-
-    /// Leave out functions whose name, mangled or demangled, matches this regular expression; may be repeated
-    #[arg(
-        long,
-        alias = "no-function",
-        value_name = "REGEX",
-        help_heading = "Selection and weights"
-    )]
-    pub(super) no_function_regex: Vec<String>,
+    #[command(flatten)]
+    pub(super) selection: SelectionArgs,
 
     /// Rename functions: a file with one pair of mangled names, OLD NEW, per line
     #[arg(long, value_name = "FILE", help_heading = "Selection and weights")]
@@ -190,6 +173,52 @@ pub struct MergeArgs {
 
     #[command(flatten)]
     pub(super) supplement: SupplementArgs,
+}
+
+/// The options that select functions by name.
+#[derive(Debug, Args)]
+pub struct SelectionArgs {
+    /// Keep only the function with this name, mangled or demangled; may be repeated
+    ///
+    /// --function, --function-contains and --function-regex may be combined: what one of them selects is kept.
+    #[arg(long, value_name = "NAME", help_heading = "Selection and weights")]
+    function: Vec<String>,
+
+    /// Keep only functions whose name, mangled or demangled, contains this text; may be repeated
+    #[arg(long, value_name = "TEXT", help_heading = "Selection and weights")]
+    function_contains: Vec<String>,
+
+    /// Keep only functions whose name, mangled or demangled, matches this regular expression; may be repeated
+    #[arg(long, value_name = "REGEX", help_heading = "Selection and weights")]
+    function_regex: Vec<String>,
+
+    /// Leave out functions whose name, mangled or demangled, matches this regular expression; may be repeated
+    #[arg(
+        long,
+        alias = "no-function",
+        value_name = "REGEX",
+        help_heading = "Selection and weights"
+    )]
+    no_function_regex: Vec<String>,
+}
+
+impl SelectionArgs {
+    /// The functions that are kept, and those of them that are left out.
+    pub fn selections(&self) -> Result<[Selection; 2]> {
+        let kept = Selection {
+            names: self.function.clone(),
+            parts: self.function_contains.clone(),
+            patterns: patterns("--function-regex", &self.function_regex)?,
+            all: self.function.is_empty()
+                && self.function_contains.is_empty()
+                && self.function_regex.is_empty(),
+        };
+        let left_out = Selection {
+            patterns: patterns("--no-function-regex", &self.no_function_regex)?,
+            ..Selection::default()
+        };
+        Ok([kept, left_out])
+    }
 }
 
 /// The options for merges in several steps.

@@ -4,16 +4,18 @@ use super::job::{Destination, Form, Job};
 use super::run::Run;
 use super::sample_args::{SampleArgs, refuse_version};
 use super::sample_job::{SampleJob, form, is_sample};
+use super::symbolize_nothing;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{Failure, Result, Status};
 use crate::io::Opened;
 use clap::Args;
-use profkit_analysis::heap::{FrameRule, LoadedHeap, NoBinaries};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
 use profkit_merge::files::{Input, InputNote, SingleInput, check_outputs, same_file};
 use profkit_merge::memprof::SectionChoice;
 use profkit_merge::{MergeOptions, RunOptions};
+use profkit_page::import::{TableFile, is_table, profile_of};
+use profkit_report::merge::indexed_losses;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -22,15 +24,19 @@ Examples:
   profkit convert default.profraw --to text -o -
   profkit convert new.profdata --llvm 16 -o old.profdata
   profkit convert samples.afdo --to text -o -
-  profkit convert samples.prof --gcc 12 -o samples.afdo";
+  profkit convert samples.prof --gcc 12 -o samples.afdo
+  profkit convert counters.parquet functions.parquet profile.csv -o app.profdata";
 
 /// Arguments of `profkit convert`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
     /// A raw, indexed or text profile, or a sample profile of any encoding, recognised by content; - is standard input
-    #[arg(value_name = "INPUT")]
-    input: PathBuf,
+    ///
+    /// Or tables of one instrumentation profile, as CSV, JSON, Parquet or Arrow: that of counters, and those of functions,
+    /// values, traces and the profile itself. docs/formats/tables.md says what must be in them.
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
 
     /// Write the converted profile here; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -59,16 +65,12 @@ pub struct ConvertArgs {
 }
 
 pub fn convert(args: ConvertArgs) -> Result {
-    check_name(&args)?;
+    check_name("convert", &args.output, args.to)?;
     let report = ("the report", args.report.report.as_deref());
     let lists = [("the profile", Some(&*args.output)), report];
     check_outputs(&lists, &args.sample.symbol_list)?;
-    check_outputs(&[report], [&args.input])?;
-    let opened = Opened {
-        input: Input::open(&args.input)?,
-        status: Status::Done,
-    };
-    let input = crate::io::complete(opened, &args.binaries)?.input;
+    check_outputs(&[report], &args.inputs)?;
+    let (input, notes) = args.open()?;
     if is_sample(input.bytes()) {
         return convert_sample(&args, &input);
     }
@@ -92,13 +94,7 @@ pub fn convert(args: ConvertArgs) -> Result {
     let job = Job {
         options,
         section: SectionChoice::new(),
-        symbolize: &|parts, report, _| {
-            let none = NoBinaries::default();
-            Ok(
-                LoadedHeap::new(parts, report.clone(), &threads, &none, FrameRule::Compiler)
-                    .profile,
-            )
-        },
+        symbolize: &|parts, report, _| symbolize_nothing(parts, report, &threads),
         programs: None,
         supplement: None,
         sparse: false,
@@ -107,8 +103,56 @@ pub fn convert(args: ConvertArgs) -> Result {
         report: None,
         strict: args.report.strict,
         names: Vec::new(),
+        cut: None,
     };
-    Run::new(&args.report, replaced(&args)).merge(job, &one)
+    Run::new(&args.report, args.notes(notes)).merge(job, &one)
+}
+
+impl ConvertArgs {
+    /// Opens the profile, or makes one of the tables, and returns notes about them.
+    fn open(&self) -> Result<(Input, Vec<String>)> {
+        let mut inputs = self
+            .inputs
+            .iter()
+            .map(|path| Input::open(path))
+            .collect::<std::result::Result<Vec<_>, _>>()?;
+        if let Some(other) = inputs.iter().find(|input| !is_table(input.bytes())) {
+            if inputs.len() > 1 {
+                return Err(Failure::usage(format_args!(
+                    "{}: several inputs must be tables of one profile, and this is not a table of an instrumentation profile",
+                    other.name()
+                ))
+                .with_hint("`profkit merge` adds profiles up"));
+            }
+            let input = inputs.remove(0);
+            let status = Status::Done;
+            let opened = crate::io::complete(Opened { input, status }, &self.binaries)?;
+            return Ok((opened.input, Vec::new()));
+        }
+        let open = |input: &Input| TableFile::open(input.name(), input.bytes());
+        let tables: std::result::Result<Vec<_>, _> = inputs.iter().map(open).collect();
+        let imported = tables.and_then(|tables| profile_of(&tables));
+        let mut imported =
+            imported.map_err(|error| Failure::input(&error).with_hints(error.hint))?;
+        let name = inputs.first().map_or("", Input::name);
+        let (bytes, losses) = imported
+            .encode()
+            .map_err(|error| Failure::file(name, &error))?;
+        let losses = indexed_losses(&losses, imported.indexed_version).into_iter();
+        imported
+            .notes
+            .extend(losses.map(|loss| format!("{name}: {loss}")));
+        Ok((Input::from_bytes(name, bytes), imported.notes))
+    }
+
+    fn notes(&self, mut notes: Vec<String>) -> Vec<String> {
+        notes.extend(
+            self.inputs
+                .iter()
+                .flat_map(|input| replaced(input, &self.output)),
+        );
+        notes
+    }
 }
 
 fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
@@ -136,19 +180,21 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         remapping: None,
         filter: None,
         only_gcov: None,
+        cut: None,
     };
-    Run::new(&args.report, replaced(args)).merge(job, &SingleInput(input))
+    Run::new(&args.report, args.notes(Vec::new())).merge(job, &SingleInput(input))
 }
 
-fn replaced(args: &ConvertArgs) -> Vec<String> {
+/// A note if the output replaces the input.
+pub fn replaced(input: &Path, output: &Path) -> Vec<String> {
     let note = InputNote::OutputIsInput {
-        name: path_text(&args.input),
+        name: path_text(input),
     };
-    let is_replaced = args.input.is_file() && same_file(&args.input, &args.output);
+    let is_replaced = input.is_file() && same_file(input, output);
     is_replaced.then(|| note.to_string()).into_iter().collect()
 }
 
-fn format_of_name(path: &Path) -> Result<Option<Format>> {
+pub fn format_of_name(path: &Path) -> Result<Option<Format>> {
     match Format::of_name(path) {
         Some(Format::Gcov) => Err(Failure::usage(format_args!(
             "{}: only sample profiles are written in GCC's encoding, and the input is not a sample profile",
@@ -159,11 +205,11 @@ fn format_of_name(path: &Path) -> Result<Option<Format>> {
     }
 }
 
-/// Fails if the output has the extension of a form that `profkit convert` does not write. With `--to`, the extension is
-/// not checked.
-fn check_name(args: &ConvertArgs) -> Result<()> {
-    let extension = args.output.extension().and_then(|name| name.to_str());
-    let hint = match extension.filter(|_| args.to.is_none()) {
+/// Fails if the output has the extension of a form that the command does not write. With `--to`, the extension is not
+/// checked.
+pub fn check_name(command: &str, output: &Path, to: Option<Format>) -> Result<()> {
+    let extension = output.extension().and_then(|name| name.to_str());
+    let hint = match extension.filter(|_| to.is_none()) {
         Some("json" | "jsonl") => "`profkit show --format json` prints a profile as JSON",
         Some("yaml" | "yml") => "for a heap profile as YAML, add --to memprof-yaml",
         Some("csv" | "html" | "xml") => {
@@ -178,8 +224,8 @@ fn check_name(args: &ConvertArgs) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Failure::usage(format_args!(
-        "{}: profkit convert cannot choose a format by the ending .{}",
-        profkit_data::path_text(&args.output),
+        "{}: profkit {command} cannot choose a format by the ending .{}",
+        profkit_data::path_text(output),
         extension.unwrap_or_default()
     ))
     .with_hint(hint))

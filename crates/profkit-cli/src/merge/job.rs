@@ -1,5 +1,6 @@
 //! Merges and writes instrumentation profiles, and heap profiles that are among the same inputs.
 use super::args::{Format, VersionArgs};
+use super::filter::Cut;
 use super::run::{MergeJob, NoResult, Remarks, StagedProfile};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_part, write_profile};
@@ -51,6 +52,8 @@ pub struct Job<'a> {
     pub strict: bool,
     /// The names of the inputs.
     pub names: Vec<String>,
+    /// What is cut from the result; `None` if nothing is.
+    pub cut: Option<Cut>,
 }
 
 pub type FindFrames<'a> = dyn Fn(&MemProfile) -> ProgramFrames + 'a;
@@ -234,9 +237,11 @@ impl MergeJob for Job<'_> {
             let profile = one.profile;
             return Ok(vec![write_part(output, &part, &profile)?]);
         }
-        let notes = &mut remarks.notes;
         let mut ready = Vec::with_capacity(merged.profiles.len());
         for mut one in merged.profiles {
+            let notes = &mut remarks.notes;
+            let cut = self.cut.as_ref();
+            let functions = cut.map(|cut| (cut, cut.functions(&mut one.profile)));
             if let Some(supplement) = &self.supplement {
                 supplement.correct(&mut one.profile, notes);
             }
@@ -280,8 +285,13 @@ impl MergeJob for Job<'_> {
             {
                 notes.extend(completed_notes(&done));
             }
+            let output = self.open(&one)?;
+            if let Some((cut, functions)) = functions {
+                let name = output.name().to_owned();
+                cut.rest(&mut one.profile, functions, &encoding, &name, remarks)?;
+            }
             ready.push(write_profile(
-                self.open(&one)?,
+                output,
                 (&one.profile, joined),
                 merged.heap.as_ref(),
                 &encoding,
@@ -297,6 +307,7 @@ impl Job<'_> {
     /// Whether the functions of the result are written as the merge adds them up: then they need not be in memory.
     fn keeps_functions(&self, version: Version) -> bool {
         self.supplement.is_none()
+            && self.cut.is_none()
             && match version {
                 Version::Release(release) => fits_release(release),
                 Version::Fitting | Version::Exact(_) => true,

@@ -3,6 +3,7 @@
 pub mod args;
 mod cancel;
 mod convert;
+mod filter;
 mod job;
 pub mod progress;
 pub mod report;
@@ -14,16 +15,15 @@ mod write;
 
 pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};
+pub use filter::{FilterArgs, filter};
 
 use crate::call;
 use crate::exit::{Failure, Result, Status};
 use crate::print::{self, plural};
-use crate::spelling::patterns;
 use args::Format;
 use job::{Destination, FindFrames, Form, Job};
 use profkit_analysis::correlate::{Binaries, Plan};
-use profkit_analysis::heap::{FrameRule, IndexedBinaries, LoadedHeap, ProgramFrames};
-use profkit_analysis::selection::Selection;
+use profkit_analysis::heap::{FrameRule, IndexedBinaries, LoadedHeap, NoBinaries, ProgramFrames};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
 use profkit_merge::families::{
@@ -126,18 +126,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
 }
 
 pub fn options(args: &MergeArgs) -> Result<MergeOptions> {
-    let kept = Selection {
-        names: args.function.clone(),
-        parts: args.function_contains.clone(),
-        patterns: patterns("--function-regex", &args.function_regex)?,
-        all: args.function.is_empty()
-            && args.function_contains.is_empty()
-            && args.function_regex.is_empty(),
-    };
-    let left_out = Selection {
-        patterns: patterns("--no-function-regex", &args.no_function_regex)?,
-        ..Selection::default()
-    };
+    let [kept, left_out] = args.selection.selections()?;
     let traces = TraceOptions {
         reservoir_size: args.temporal_profile_trace_reservoir_size,
         max_length: args.temporal_profile_max_trace_length,
@@ -321,6 +310,7 @@ impl InstrMerge<'_, '_> {
                 .iter()
                 .map(|file| file.name.clone())
                 .collect(),
+            cut: None,
         };
         run.merge(job, self.opened)
     }
@@ -420,6 +410,13 @@ fn symbolize(
     Ok(loaded.profile)
 }
 
+/// The heap profiles among the inputs of a command that has no binaries: YAML has names.
+fn symbolize_nothing(parts: &HeapParts, report: &Report, threads: &Threads) -> Result<MemProfile> {
+    let none = NoBinaries::default();
+    let loaded = LoadedHeap::new(parts, report.clone(), threads, &none, FrameRule::Compiler);
+    Ok(loaded.profile)
+}
+
 fn merge_samples(
     args: &MergeArgs,
     format: Option<Format>,
@@ -448,6 +445,7 @@ fn merge_samples(
         remapping: options.remapping,
         filter: options.filter,
         only_gcov: None,
+        cut: None,
     };
     run.merge(job, inputs)
 }

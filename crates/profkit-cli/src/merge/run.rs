@@ -5,6 +5,7 @@ use super::progress::Progress;
 use super::report;
 use crate::exit::{Cause, Failure, Result, Status};
 use crate::print::{grouped, plural};
+use profkit_analysis::filter::Filtered;
 use profkit_merge::files::{Content, Output, Staged, check_outputs, may_become_report};
 use profkit_merge::report::{Shortfall, Tolerance};
 use profkit_merge::sample::SampleConflict;
@@ -59,6 +60,7 @@ pub struct StagedProfile {
 pub struct Remarks {
     pub notes: Vec<String>,
     pub heap_modules: Vec<HeapModule>,
+    pub filtered: Vec<Filtered>,
 }
 
 #[derive(Debug)]
@@ -285,6 +287,7 @@ impl<'a> Run<'a> {
             correlation: self.correlation.as_ref(),
             correlation_printed: self.correlation_printed,
             heap_modules: &self.remarks.heap_modules,
+            filtered: &self.remarks.filtered,
             notes: &self.remarks.notes,
             outputs,
             errors: failure.map_or(&[], Failure::messages),

@@ -7,7 +7,7 @@ use profkit_data::sample::{FsPass, SampleForm, SampleReadOptions};
 use std::path::PathBuf;
 
 /// The options for merging and writing sample profiles.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Sample profiles")]
 pub struct SampleArgs {
     /// Change the layout: nest puts inlined functions below their callers; flat gives every function one entry of its

@@ -1,10 +1,10 @@
 //! Merges and converts sample profiles.
 use super::args::Format;
+use super::filter::{Cut, too_small};
 use super::run::{MergeJob, NoResult, Remarks, StagedProfile, refuse_losses};
 use super::sample_args::{Layout, SampleArgs};
 use crate::call;
 use crate::exit::{Failure, Result};
-use crate::print::grouped;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::releases::Release;
 use profkit_data::remap::Remapping;
@@ -89,6 +89,8 @@ pub struct SampleJob<'a> {
     /// The input, if there is only one and the input and the output both have GCC's encoding; otherwise `None`. The
     /// output keeps the file names of this input.
     pub only_gcov: Option<GcovProfile>,
+    /// What is cut from the result; `None` if nothing is.
+    pub cut: Option<Cut>,
 }
 
 impl fmt::Debug for SampleJob<'_> {
@@ -115,7 +117,9 @@ impl MergeJob for SampleJob<'_> {
         &mut self,
         inputs: &dyn Inputs,
     ) -> std::result::Result<(SampleProfile, Report), NoResult> {
-        if matches!(self.form, SampleForm::Gcov(_)) && inputs.len() == 1 {
+        // The names of source files must not be in a redacted profile.
+        let keeps_paths = !self.cut.as_ref().is_some_and(Cut::is_redacting);
+        if keeps_paths && matches!(self.form, SampleForm::Gcov(_)) && inputs.len() == 1 {
             // An input that cannot be read or parsed is reported by the merge.
             let _ = inputs.look_at(0, &mut |bytes| {
                 if detect(bytes) == FileKind::SampleGcov {
@@ -136,6 +140,10 @@ impl MergeJob for SampleJob<'_> {
         let name = profkit_data::path_text(&self.output);
         let output = call::output(&self.output, content(self.form))?;
         self.symbols(&mut profile)?;
+        if let Some(cut) = &self.cut {
+            remarks.filtered.push(cut.samples(&mut profile));
+            cut.check_rest(&name, remarks)?;
+        }
         if self.form.nest_contexts(&mut profile) {
             let nested = format!(
                 "calling contexts were turned into nested functions, because {} cannot represent contexts",
@@ -145,6 +153,9 @@ impl MergeJob for SampleJob<'_> {
             remarks.notes.push(nested);
         }
         let (bytes, losses) = self.bytes_of(&mut profile)?;
+        if let Some(filtered) = remarks.filtered.first_mut() {
+            filtered.note_size(&profile);
+        }
         refuse_losses(&name, &losses, self.strict)?;
         let functions = profile.functions().len() as u64;
         // The process ends soon: freeing each piece would take a tenth of the whole time.
@@ -213,14 +224,11 @@ impl SampleJob<'_> {
         let encoded = encoded.map_err(|error| Failure::file(&name, &error))?;
         let Some(bytes) = encoded.bytes else {
             let limit = args.size_limit.unwrap_or_default();
-            return Err(Failure::input(format_args!(
-                "{name}: not even one function fits into {} bytes",
-                grouped(limit)
-            ))
-            .with_hint("choose a larger --size-limit"));
+            return Err(too_small(&name, limit));
         };
         let mut losses = sample_losses(&encoded.losses, self.form, self.llvm);
-        if encoded.dropped > 0 {
+        // The report of a cut says it too.
+        if encoded.dropped > 0 && self.cut.is_none() {
             losses.push(left_out(
                 encoded.dropped,
                 "functions, to stay within the size limit",

@@ -3,7 +3,7 @@ use super::run::{StagedProfile, refuse_losses};
 use crate::exit::{Failure, Result};
 use crate::print::plural;
 use profkit_data::HeapSection;
-use profkit_data::instr::indexed::IndexedWriteOptions;
+use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{FunctionRef, InstrProfile};
 use profkit_data::memprof::MemProfile;
@@ -17,6 +17,25 @@ pub enum Encoding {
     Text(TextOptions),
     Indexed(IndexedWriteOptions),
     MemProfYaml(IndexedWriteOptions),
+}
+
+/// The size of the file that [`write_profile`] writes of a profile whose functions are in tables.
+pub fn size_of(profile: &InstrProfile, encoding: &Encoding) -> profkit_data::Result<u64> {
+    let mut bytes = Vec::new();
+    match encoding {
+        Encoding::Indexed(options) => {
+            return Ok(IndexedPlan::new(profile, options)?.total_len());
+        }
+        Encoding::Text(options) => {
+            text::write(profile, options, &mut bytes)?;
+        }
+        Encoding::MemProfYaml(_) => {
+            if let Some(section) = &profile.memprof {
+                yaml::write(&section.reread()?, &mut bytes)?;
+            }
+        }
+    }
+    Ok(bytes.len() as u64)
 }
 
 /// Writes a part of a merge. `profile` is what it gives if it is finished.

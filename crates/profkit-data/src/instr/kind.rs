@@ -155,6 +155,22 @@ impl InstrKind {
     }
 }
 
+impl InstrKind {
+    /// The kind with these [names](Self::names); `None` if one of them is no such name.
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let part = |name: &str| {
+            let mut bits = Self::BITS.into_iter();
+            match name {
+                "unknown" => Some(Self::UNKNOWN),
+                name => bits.find(|&(.., one)| one == name).map(|(kind, ..)| kind),
+            }
+        };
+        names
+            .into_iter()
+            .try_fold(Self::UNKNOWN, |all, name| Some(all | part(name)?))
+    }
+}
+
 impl fmt::Display for InstrKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, name) in self.names().enumerate() {

@@ -1,8 +1,9 @@
 //! New names for functions of a profile.
-use super::{FunctionRef, FunctionTable, InstrProfile};
+use super::{FunctionRef, FunctionTable, InstrProfile, KindValues};
 use crate::ids::NameRef;
+use crate::names::SymbolTable;
 use profkit_abi::value_kind;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The functions that got new names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,10 +18,13 @@ pub struct Renamed {
 }
 
 impl InstrProfile {
-    /// Gives functions new names, also where they are the targets of calls and in traces. `new_name` returns the new
-    /// name of a function, or `None` if it keeps its name. A function also keeps its name if another one has the new
-    /// name already.
-    pub fn rename(&mut self, new_name: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Renamed {
+    /// Gives functions new names, also where they are the targets of calls and in traces, and so the virtual tables of
+    /// the profile. `new_name` gets the hash of a name, and the name if it is known; it returns the new name, or `None`
+    /// to keep the old one. A function also keeps its name if another one has the new name already.
+    pub fn rename(
+        &mut self,
+        new_name: impl Fn(NameRef, Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Renamed {
         let functions: Vec<FunctionRef<'_>> = self
             .tables
             .iter()
@@ -31,18 +35,35 @@ impl InstrProfile {
         for function in &functions {
             taken.insert(function.name_ref(), function.name_ref());
         }
-        let symbols = self.symbols.iter().map(|(id, name)| (id, name.to_vec()));
-        let known = functions
-            .iter()
-            .map(|function| (function.name_ref(), function.name().to_vec()))
-            .chain(symbols);
-        for (id, name) in known {
-            if let Some(new) = new_name(&name)
+        let mut ask = |id: NameRef, name: Option<&[u8]>| {
+            if let Some(new) = new_name(id, name.filter(|name| !name.is_empty()))
                 && !names.contains_key(&id)
                 && *taken.entry(NameRef::of(&new)).or_insert(id) == id
             {
                 names.insert(id, new);
             }
+        };
+        for function in &functions {
+            ask(function.name_ref(), Some(function.name()));
+        }
+        for (id, name) in self.symbols.iter() {
+            ask(id, Some(name));
+        }
+        for name in &self.vtable_names {
+            ask(NameRef::of(name), Some(name));
+        }
+        let values = functions.iter().flat_map(|function| function.records());
+        for values in values.filter_map(|record| record.values) {
+            let named = NAMED_KINDS.iter().filter_map(|&kind| values.kind(kind));
+            for entry in named.flat_map(KindValues::entries) {
+                // 0 stands for a target outside the program.
+                if entry.value != 0 {
+                    ask(NameRef(entry.value), None);
+                }
+            }
+        }
+        for trace in &self.traces.traces {
+            trace.functions.iter().for_each(|&id| ask(id, None));
         }
         if names.is_empty() {
             return Renamed::default();
@@ -51,8 +72,20 @@ impl InstrProfile {
         for table in &mut self.tables {
             *table = rename_table(table, &names, &mut renamed);
         }
+        let mut symbols = SymbolTable::new();
+        for (id, name) in self.symbols.in_order() {
+            if !names.contains_key(&id) {
+                symbols.insert_hashed(id, name);
+            }
+        }
         for new in names.values() {
-            self.symbols.insert(new);
+            symbols.insert(new);
+        }
+        self.symbols = symbols;
+        for name in &mut self.vtable_names {
+            if let Some(new) = names.get(&NameRef::of(name)) {
+                name.clone_from(new);
+            }
         }
         for trace in &mut self.traces.traces {
             for id in &mut trace.functions {
@@ -63,7 +96,44 @@ impl InstrProfile {
         }
         renamed
     }
+
+    /// Keeps only the functions for which `keep` returns true. Other functions also leave the traces, and a trace that
+    /// is then empty is removed.
+    pub fn retain(&mut self, mut keep: impl FnMut(FunctionRef<'_>) -> bool) {
+        let mut dropped: FxHashSet<NameRef> = FxHashSet::default();
+        for table in &mut self.tables {
+            table.retain(|function| {
+                let kept = keep(function);
+                if !kept {
+                    dropped.insert(function.name_ref());
+                }
+                kept
+            });
+        }
+        if dropped.is_empty() {
+            return;
+        }
+        for trace in &mut self.traces.traces {
+            trace.functions.retain(|id| !dropped.contains(id));
+        }
+        let traces = &mut self.traces.traces;
+        traces.retain(|trace| !trace.functions.is_empty());
+    }
+
+    /// Removes the values of all value sites, and returns how many there were. The sites stay: compilers compare their
+    /// number with that of the code, and use no value profile of a function whose number differs.
+    pub fn clear_values(&mut self) -> u64 {
+        let mut cleared = 0;
+        for table in &mut self.tables {
+            cleared += table.clear_values();
+        }
+        self.vtable_names.clear();
+        cleared
+    }
 }
+
+/// The kinds of values that are hashes of names.
+const NAMED_KINDS: [u32; 2] = [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET];
 
 fn rename_table(
     table: &FunctionTable,
@@ -92,9 +162,9 @@ fn rename_table(
                 continue;
             };
             let values = new.values_mut(record);
-            let targets =
-                values.and_then(|values| values.kind_mut(value_kind::INDIRECT_CALL_TARGET));
-            for site in targets.into_iter().flat_map(|targets| targets.sites_mut()) {
+            let targets = values.into_iter().flat_map(|values| values.kinds_mut());
+            let targets = targets.filter(|(kind, _)| NAMED_KINDS.contains(kind));
+            for site in targets.flat_map(|(_, targets)| targets.sites_mut()) {
                 let was_sorted = site.is_sorted_by_key(|entry| entry.value);
                 for entry in site.iter_mut() {
                     if let Some(new) = names.get(&NameRef(entry.value)) {
@@ -120,7 +190,8 @@ mod tests {
         let text = b":ir\n:temporal_prof_traces\n1\n1\n2\na.c;f,main\nmain\n1\n1\n5\n1\n0\n1\n1\na.c;f:4\n\na.c;f\n2\n1\n7\n\na.c:g\n3\n1\n9\n\na.c;g\n4\n1\n11\n";
         let mut reader = InstrReader::open(text).unwrap();
         let mut profile = InstrProfile::read(&mut reader).unwrap();
-        let colon = |name: &[u8]| {
+        let colon = |_, name: Option<&[u8]>| {
+            let name = name?;
             let at = name.iter().position(|&byte| byte == b';')?;
             let mut name = name.to_vec();
             name[at] = b':';
@@ -149,6 +220,6 @@ mod tests {
         let targets = values.kind(value_kind::INDIRECT_CALL_TARGET).unwrap();
         assert_eq!(targets.entries()[0].value, f.0);
         assert_eq!(profile.symbols.get(f), Some(b"a.c:f".as_slice()));
-        assert_eq!(profile.clone().rename(|_| None), Renamed::default());
+        assert_eq!(profile.clone().rename(|_, _| None), Renamed::default());
     }
 }

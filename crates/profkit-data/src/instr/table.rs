@@ -1,5 +1,5 @@
 //! A table that holds many function records in a few large buffers. Merges build such tables, and writers read them.
-use super::record::{Record, ValueData};
+use super::record::{KindValues, Record, ValueData};
 use crate::ids::{FuncHash, NameRef};
 use crate::summary::is_pseudo;
 use crate::{ErrorKind, Result};
@@ -264,6 +264,38 @@ impl FunctionTable {
             next = self.records.get(id as usize)?.next;
             Some(RecordId(id))
         })
+    }
+
+    /// Keeps only the functions for which `keep` returns true, with all their records.
+    pub fn retain(&mut self, mut keep: impl FnMut(FunctionRef<'_>) -> bool) {
+        let kept: Vec<bool> = self.functions().map(&mut keep).collect();
+        if kept.iter().all(|&kept| kept) {
+            return;
+        }
+        let mut new = FunctionTable::new();
+        for (function, _) in self.functions().zip(kept).filter(|&(_, kept)| kept) {
+            let order = function.order();
+            // The new table has room for each function of the old one.
+            let Some(id) = new.push_function(function.name(), function.name_ref(), order) else {
+                continue;
+            };
+            for record in function.records() {
+                new.push_record(id, record.to_new());
+            }
+        }
+        *self = new;
+    }
+
+    /// Removes the values of all value sites, but not the sites. Returns the number of removed values.
+    pub(super) fn clear_values(&mut self) -> u64 {
+        let mut cleared = 0;
+        for (_, values) in self.values.iter_mut().flat_map(ValueData::kinds_mut) {
+            cleared += values.entries().len() as u64;
+            let mut sites = KindValues::default();
+            values.sites().for_each(|_| sites.push_site([]));
+            *values = sites;
+        }
+        cleared
     }
 
     /// Returns mutable access to the counters of a record; `None` if the table has no such record.

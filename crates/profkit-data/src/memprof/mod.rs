@@ -7,6 +7,7 @@
 //! [docs/formats/memprof.md]: https://github.com/profkit/profkit/blob/main/docs/formats/memprof.md
 mod block;
 mod contexts;
+mod cut;
 mod data_access;
 pub mod diff;
 pub mod indexed;

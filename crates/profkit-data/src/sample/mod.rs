@@ -50,6 +50,6 @@ pub use model::{
 pub use names::{NameId, SampleName, SampleNames};
 pub use options::{FsPass, SampleReadOptions};
 pub use read::{SampleEncoding, SampleFile, encoding, llvm_encoding, read, read_with};
-pub use rename::{remap, unify_hashes};
+pub use rename::{remap, rename_all, unify_hashes};
 pub use report::ReadReport;
 pub use summary::{summarize, summarize_with};

@@ -95,26 +95,59 @@ pub fn remap(
     remapping: &Remapping,
     as_llvm: Option<FsPass>,
 ) -> (SampleProfile, AddOutcome) {
+    let facts = as_llvm.map_or(Facts::Kept, |pass| Facts::Lost { mask: pass.mask() });
+    let new_name = |name: SampleName<'_>| match name {
+        SampleName::Text(text) => remapping.get(text).map(<[u8]>::to_vec),
+        SampleName::Guid(_) => None,
+    };
+    with_new_names(profile, new_name, facts)
+}
+
+/// Gives new names to functions, callers, callees, inlined functions, virtual tables and the list of the program's
+/// symbols. `new_name` returns the new name, or `None` to keep the old one. Where the profile has the hash of a name, it
+/// gets the hash of the new one.
+pub fn rename_all(
+    profile: SampleProfile,
+    new_name: impl Fn(SampleName<'_>) -> Option<Vec<u8>>,
+) -> (SampleProfile, AddOutcome) {
     let mut profile = profile;
+    let symbols = std::mem::take(&mut profile.symbols).into_iter();
+    let renamed = symbols.map(|symbol| {
+        let new = new_name(SampleName::Text(&symbol));
+        new.map_or(symbol, Vec::into_boxed_slice)
+    });
+    profile.symbols = renamed.collect();
+    let hashes = std::mem::take(&mut profile.symbol_hashes).into_iter();
+    let renamed = hashes.map(|hash| {
+        let new = new_name(SampleName::Guid(NameRef(hash)));
+        new.map_or(hash, |new| NameRef::of(&new).0)
+    });
+    profile.symbol_hashes = renamed.collect();
+    with_new_names(profile, new_name, Facts::Kept)
+}
+
+fn with_new_names(
+    mut profile: SampleProfile,
+    new_name: impl Fn(SampleName<'_>) -> Option<Vec<u8>>,
+    facts: Facts,
+) -> (SampleProfile, AddOutcome) {
     let mut outcome = AddOutcome::default();
-    let new_names: Vec<Option<Vec<u8>>> = profile
+    let is_text = |name: &SampleName<'_>| matches!(name, SampleName::Text(_));
+    let new_names: Vec<_> = profile
         .names
         .iter()
-        .map(|(_, name)| match name {
-            SampleName::Text(text) => remapping.get(text).map(<[u8]>::to_vec),
-            SampleName::Guid(_) => None,
-        })
+        .map(|(id, name)| (id, is_text(&name), new_name(name)))
         .collect();
-    let ids: Vec<NameId> = profile.names.iter().map(|(id, _)| id).collect();
-    let renamed: IndexVec<NameId, NameId> = ids
+    let renamed: IndexVec<NameId, NameId> = new_names
         .into_iter()
-        .zip(new_names)
-        .map(|(id, new)| match new {
-            Some(new) => profile.intern(SampleName::Text(&new)).unwrap_or(id),
-            None => id,
+        .map(|(id, is_text, new)| {
+            let new = new.as_ref().map(|new| match is_text {
+                true => SampleName::Text(new),
+                false => SampleName::Guid(NameRef::of(new)),
+            });
+            new.and_then(|new| profile.intern(new)).unwrap_or(id)
         })
         .collect();
-    let facts = as_llvm.map_or(Facts::Kept, |pass| Facts::Lost { mask: pass.mask() });
     let profile = rename(profile, &renamed, facts, &mut outcome);
     (profile, outcome)
 }

@@ -1,8 +1,9 @@
 //! Reads counts from texts: the output of `perf script`, the unsymbolized profiles of llvm-profgen, the texts of
-//! google/autofdo and simpleperf, and profkit's own files of addresses.
+//! google/autofdo and simpleperf, pre-aggregated samples for BOLT, and profkit's own files of addresses.
 //!
 //! docs/formats/samples-text.md describes them.
 mod addresses;
+mod preaggregated;
 mod script;
 mod sections;
 mod words;
@@ -21,6 +22,8 @@ pub enum TextKind {
     Unsymbolized,
     /// Counts of ranges, addresses and branches in the form that google/autofdo reads and simpleperf writes.
     Autofdo,
+    /// Branches, ranges and samples in the form that `perf2bolt -pa` reads.
+    PreAggregated,
     /// A file of addresses in the form of [`write_addresses`].
     Addresses,
 }
@@ -34,6 +37,9 @@ impl TextKind {
         if let Some(kind) = sections::detect(text) {
             return Some(kind);
         }
+        if preaggregated::detect(text) {
+            return Some(TextKind::PreAggregated);
+        }
         script::detect(text).then_some(TextKind::Script)
     }
 
@@ -43,6 +49,7 @@ impl TextKind {
             TextKind::Script => "output of perf script",
             TextKind::Unsymbolized => "unsymbolized profile of llvm-profgen",
             TextKind::Autofdo => "text of autofdo",
+            TextKind::PreAggregated => "pre-aggregated samples",
             TextKind::Addresses => "addresses of profkit",
         }
     }
@@ -75,6 +82,7 @@ pub fn read_text(text: &[u8], options: TextOptions) -> Result<Counts> {
         Some(kind @ (TextKind::Unsymbolized | TextKind::Autofdo)) => {
             sections::read(text, kind, options)
         }
+        Some(TextKind::PreAggregated) => preaggregated::read(text),
         Some(TextKind::Script) => Ok(script::read(text, options)),
         None => Err(Error::new(
             ErrorKind::UnrecognizedFormat,

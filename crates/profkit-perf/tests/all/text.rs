@@ -207,6 +207,65 @@ fn texts_of_autofdo_are_read() {
     }
 }
 
+const PRE_AGGREGATED: &str = "\
+E br_inst_retired.near_taken
+B 401000 401020 3 1
+B 401000 401020 2 0
+B 401000 0011223344556677:50 4 0
+B X:0 401020 5 0
+F 401020 401040 7
+f 401020 401040 1
+r 0011223344556677:50 0011223344556677:60 9
+F 401020 0011223344556677:60 9
+T 401040 401000 401010 11
+R 0011223344556677:70 401000 401010 13
+T ffffffffffffffff 401000 401010 17
+T 401040 401000 ffffffffffffffff 19
+S 401008 23
+S X:9 1
+";
+
+#[test]
+fn pre_aggregated_samples_are_read_by_build_id() {
+    let kind = TextKind::detect(PRE_AGGREGATED.as_bytes());
+    assert_eq!(kind, Some(TextKind::PreAggregated));
+    insta::assert_snapshot!(text(&read(PRE_AGGREGATED)), @"
+    # profkit addresses 1
+    binary addresses - 
+    ranges 2
+    401000-401010:41
+    401020-401040:8
+    branches 5
+    401000->401020:5
+    401000->*:4
+    401040->401000:30
+    *->401000:13
+    *->401020:5
+    samples 1
+    401008:23
+    binary addresses 0011223344556677 
+    ranges 1
+    50-60:9
+    branches 2
+    70->*:13
+    *->50:4
+    ");
+    for other in [
+        "",
+        "B\n",
+        "B 1 2 3\n",
+        "E cycles\n",
+        "F 1 2 x\n",
+        "T 1 2 3\n",
+        "B 12g 4 1 0\n",
+        "B zz:4 4 1 0\n",
+        "F 1 2 3 4\n",
+    ] {
+        let kind = TextKind::detect(other.as_bytes());
+        assert_ne!(kind, Some(TextKind::PreAggregated), "{other}");
+    }
+}
+
 #[test]
 fn addresses_are_read_as_they_were_written_and_add_up() {
     let mut odd = read(LBR);
@@ -227,6 +286,7 @@ fn damaged_texts_have_errors_with_places() {
     let cases = [
         "hello\nworld\n",
         "2\n4-8:10\n",
+        "S 4 1\nB 4 8 1\n",
         "2\n4-8:10\n4->8:1\n0\n",
         "1\n4-8:10\nx\n",
         "1\n4-8:10\n1\n4:1\n",
@@ -255,6 +315,7 @@ fn damaged_texts_have_errors_with_places() {
     insta::assert_snapshot!(errors.join("\n"), @"
     text with samples by address, at offset 0x0: the text has neither samples nor counts that profkit can read: expected the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile
     text with samples by address, at offset 0x9: the text ends within a section
+    text with samples by address, at offset 0x6: a line cannot be read: found `B 4 8 1`, expected `B FROM TO COUNT MISPREDICTED`, `F START END COUNT`, `T FROM TO END COUNT`, `S PLACE COUNT` or `E EVENT`
     text with samples by address, at offset 0x9: a line cannot be read: found `4->8:1`, expected `START-END:COUNT`
     text with samples by address, at offset 0x9: a line cannot be read: found `x`, expected the number of entries of a section
     text with samples by address, at offset 0xf: the text ends within a section

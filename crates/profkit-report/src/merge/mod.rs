@@ -4,6 +4,7 @@ mod correlation;
 mod losses;
 mod text;
 
+use profkit_analysis::filter::Filtered;
 use profkit_merge::Report;
 use serde::Serialize;
 
@@ -99,6 +100,9 @@ pub struct MergeReport<'a> {
     /// The modules of raw heap profiles.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub heap_modules: &'a [HeapModule],
+    /// What was cut from the result, first of its functions, then of its heap profile.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub filtered: &'a [Filtered],
     /// Notes about the inputs and the merge, one line each.
     pub notes: &'a [String],
     /// The profiles that were written. Empty if an error stopped the merge.
@@ -122,6 +126,7 @@ impl<'a> MergeReport<'a> {
             correlation: None,
             correlation_printed: false,
             heap_modules: &[],
+            filtered: &[],
             notes: &[],
             outputs: &[],
             errors: &[],

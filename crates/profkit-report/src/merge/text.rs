@@ -2,6 +2,7 @@
 //! deserve attention.
 use super::MergeReport;
 use crate::{Cell, Console, Document, Look, Style, grouped, percent, plural, size};
+use profkit_analysis::filter::{Amount, Filtered, Unit};
 use profkit_data::printable;
 use profkit_merge::report::MipDetails;
 use profkit_merge::report::{Mismatches, SharedFunctions};
@@ -80,6 +81,9 @@ impl MergeReport<'_> {
             add_files(&mut document, &self.report.totals);
             if mip.is_none() {
                 self.add_functions(&mut document);
+            }
+            for filtered in self.filtered {
+                add_filtered(&mut document, filtered);
             }
         }
         document
@@ -204,6 +208,61 @@ impl MergeReport<'_> {
             _ => ("written", self.function_count()),
         };
         add_numbers(document, "Functions", first, rows);
+    }
+}
+
+/// Adds the table of what was cut.
+fn add_filtered(document: &mut Document, filtered: &Filtered) {
+    if filtered.is_unchanged() {
+        document.line("nothing was cut");
+        return;
+    }
+    let all = filtered.all();
+    let (title, unit) = match filtered.unit {
+        Unit::Function => ("Functions that were kept and cut", "counts"),
+        Unit::CallingContext => ("Calling contexts that were kept and cut", "counts"),
+        Unit::HeapContext => ("Heap contexts that were kept and cut", "bytes"),
+    };
+    let row = |name: &str, amount: Amount| {
+        let share = percent(amount.counts, all.counts);
+        (
+            name.to_owned(),
+            grouped(amount.units),
+            format!("{share} of all {unit}"),
+        )
+    };
+    let cut = [
+        ("cut by name", filtered.by_name),
+        ("cut as cold", filtered.cold),
+        ("cut, as others are hotter", filtered.not_hottest),
+        ("cut to stay within the size", filtered.by_size),
+    ];
+    let cut = cut.into_iter().filter(|(_, amount)| amount.units > 0);
+    document.section(title);
+    document.facts(
+        [("kept", filtered.kept)]
+            .into_iter()
+            .chain(cut)
+            .map(|(name, amount)| row(name, amount)),
+    );
+    let removed = [
+        (filtered.values, "value"),
+        (filtered.symbols, "name of the list of symbols"),
+    ];
+    for (count, what) in removed.into_iter().filter(|(count, _)| *count > 0) {
+        let what = match count {
+            1 => format!("1 {what} was"),
+            count => format!(
+                "{} {} were",
+                grouped(count),
+                what.replacen("value", "values", 1)
+                    .replacen("name ", "names ", 1)
+            ),
+        };
+        document.line(format_args!("{what} removed"));
+    }
+    if filtered.redacted {
+        document.line("names and paths were redacted: no compiler can use this profile");
     }
 }
 

@@ -1,13 +1,14 @@
 //! Tables of instrumentation profiles.
 use super::{ColumnData, NoTable, Property, SharedTexts, Table, TableKind, clamped, texts};
-use profkit_abi::value_kind;
+use profkit_abi::{indexed, value_kind};
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heat::HeatLimits;
-use profkit_analysis::instr::{InstrTable, Totals, numbers};
+use profkit_analysis::instr::{Form, InstrTable, Totals, numbers};
 use profkit_analysis::names::printable;
 use profkit_analysis::ranking::{FunctionOrder, Ranking};
 use profkit_data::ids::{FuncHash, NameRef};
-use profkit_data::instr::{InstrKind, Record};
+use profkit_data::instr::{InstrKind, KindValues, Record};
+use profkit_data::releases::HashOrigin;
 use profkit_data::summary::Summary;
 
 const HAS: &[TableKind] = &[
@@ -15,6 +16,7 @@ const HAS: &[TableKind] = &[
     TableKind::Counters,
     TableKind::Values,
     TableKind::Traces,
+    TableKind::Profile,
 ];
 
 /// The denominator of cutoffs, which the summary stores in millionths.
@@ -36,8 +38,10 @@ impl Table {
         table
             .properties
             .push(("instrumentation", Property::List(names)));
+        table.push_facts(profile);
         let mut faults = profile.damage.clone();
         match kind {
+            TableKind::Profile => table.facts(),
             TableKind::Functions => table.functions(profile),
             TableKind::Counters => table.counters(profile),
             TableKind::Values => table.values(profile),
@@ -58,8 +62,40 @@ impl Table {
         }
         let ids_error = profile.ids_error.iter();
         ids_error.for_each(|error| faults.push(error.clone()));
-        table.push_ids(&profile.profile.binary_ids);
         Ok((table, faults))
+    }
+
+    /// Adds what a profile needs beside its tables to become one again.
+    fn push_facts(&mut self, profile: &InstrTable<'_>) {
+        self.push_ids(&profile.profile.binary_ids);
+        let facts = &profile.facts;
+        if let Some(version) = facts.version {
+            let origin = HashOrigin {
+                front_end: facts.instrumentation.contains(InstrKind::FRONT_END),
+                is_raw: facts.form == Form::Raw,
+                version,
+            };
+            if origin.front_end {
+                let (fitting, _) = origin.front_end_version();
+                let fitting = Property::Text(fitting.to_string());
+                self.properties.push(("indexed_version", fitting));
+            }
+        }
+        let seen = profile.profile.traces.stream_size;
+        if seen > 0 {
+            self.properties
+                .push(("traces_seen", Property::Text(seen.to_string())));
+        }
+    }
+
+    fn facts(&mut self) {
+        let (mut names, mut values) = (SharedTexts::default(), SharedTexts::default());
+        for (name, value) in self.properties.iter().filter(|(name, _)| *name != "file") {
+            names.push(name);
+            values.push(&value.to_string());
+        }
+        self.push("property", ColumnData::Shared(names));
+        self.push("value", ColumnData::Shared(values));
     }
 
     fn functions(&mut self, profile: &InstrTable<'_>) {
@@ -67,6 +103,9 @@ impl Table {
         let two_stages = kind.contains(InstrKind::CONTEXT_SENSITIVE);
         let mut totals = Totals::new(Ranking::new(FunctionOrder::Sum, 0, false), two_stages);
         let (mut guids, mut hashes) = (Vec::new(), Vec::new());
+        let mut marks = SharedTexts::default();
+        let mut sites = [(); 3].map(|()| Vec::new());
+        let [mut bitmaps, mut uniformity] = [(); 2].map(|()| SharedTexts::default());
         let (mut counters, mut entries, mut sums, mut most) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let [name, demangled] = texts::spelled(|symbol| {
@@ -82,6 +121,17 @@ impl Table {
                 } else {
                     0
                 });
+                marks.push(match record.counts.first() {
+                    Some(&indexed::PSEUDO_HOT) => "hot",
+                    Some(&indexed::PSEUDO_WARM) => "warm",
+                    _ => "",
+                });
+                for (kind, column) in (0..).zip(&mut sites) {
+                    let values = record.values.kind(kind).map_or(0, KindValues::site_count);
+                    column.push(Some(values as u64).filter(|&count| count > 0));
+                }
+                bitmaps.push(&hex(&record.bitmap));
+                uniformity.push(&hex(&record.uniformity));
                 let numbers = numbers(record);
                 entries.push(has_counts.then_some(numbers.entry));
                 sums.push(has_counts.then_some(clamped(numbers.sum)));
@@ -113,17 +163,40 @@ impl Table {
         if profile.facts.instrumentation.counts_executions() {
             self.push("heat", ColumnData::Shared(heat));
         }
+        // Most profiles have no data for some of these columns.
+        for (name, texts) in [
+            ("mark", marks),
+            ("bitmap", bitmaps),
+            ("uniformity", uniformity),
+        ] {
+            if !texts.texts().is_empty() {
+                self.push(name, ColumnData::Shared(texts));
+            }
+        }
+        for (name, column) in ["call_sites", "memop_sites", "vtable_sites"]
+            .into_iter()
+            .zip(sites)
+        {
+            if column.iter().any(Option::is_some) {
+                self.push(name, ColumnData::SomeNumbers(column));
+            }
+        }
+        if let [id] = profile.profile.binary_ids.as_slice() {
+            let mut ids = SharedTexts::default();
+            let number = ids.texts.number(&id.to_string());
+            (0..self.len()).for_each(|_| ids.push_number(number));
+            self.push("build_id", ColumnData::Shared(ids));
+        }
     }
 
     fn counters(&mut self, profile: &InstrTable<'_>) {
         let mut functions = SharedTexts::default();
         let (mut hashes, mut indexes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         profile.each(|record| {
-            if record.is_pseudo() {
-                return;
-            }
+            // A mark in place of the first counter is no count.
+            let first = usize::from(record.is_pseudo());
             let function = functions.texts.number(&symbol(record));
-            for (index, &count) in (0..).zip(&record.counts) {
+            for (index, &count) in (0..).zip(&record.counts).skip(first) {
                 functions.push_number(function);
                 hashes.push(record.func_hash.0);
                 indexes.push(index);
@@ -196,6 +269,10 @@ fn symbol(record: &Record) -> String {
         [] => record.name_ref.to_string(),
         name => printable(name).into_owned(),
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn kind_text(kind: u32) -> &'static str {

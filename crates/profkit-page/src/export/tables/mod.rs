@@ -53,6 +53,8 @@ pub enum TableKind {
     Traces,
     /// One row per allocation context of a heap profile.
     Contexts,
+    /// One row per fact about an instrumentation profile as a whole, which engines drop from the metadata of files.
+    Profile,
 }
 
 impl fmt::Display for TableKind {
@@ -64,6 +66,7 @@ impl fmt::Display for TableKind {
             TableKind::Values => "values",
             TableKind::Traces => "traces",
             TableKind::Contexts => "contexts",
+            TableKind::Profile => "profile",
         })
     }
 }

@@ -30,9 +30,9 @@ fn csv_of(data: &[u8], kind: TableKind) -> String {
 #[test]
 fn tables_of_an_instrumentation_profile() {
     insta::assert_snapshot!(csv_of(COUNTS, TableKind::Functions), @"
-    function,demangled,guid,hash,counters,entry,max,sum,cutoff,heat
-    main,main,0xdb956436e78dd5fa,0x0000000000000007,2,90,90,100,0.01,hot
-    work,work,0x7fbca965872ce967,0x0000000000000008,1,0,0,0,,never ran
+    function,demangled,guid,hash,counters,entry,max,sum,cutoff,heat,call_sites
+    main,main,0xdb956436e78dd5fa,0x0000000000000007,2,90,90,100,0.01,hot,1
+    work,work,0x7fbca965872ce967,0x0000000000000008,1,0,0,0,,never ran,
     ");
     insta::assert_snapshot!(csv_of(COUNTS, TableKind::Counters), @"
     function,hash,index,count
@@ -81,7 +81,7 @@ fn a_table_that_a_profile_does_not_have_is_named_with_those_that_it_has() {
     let error = of(COUNTS, TableKind::Lines).expect_err("no lines");
     assert_eq!(
         error.to_string(),
-        "an instrumentation profile has no table named `lines`; its tables are functions, counters, values, traces"
+        "an instrumentation profile has no table named `lines`; its tables are functions, counters, values, traces, profile"
     );
     let error = of(SAMPLES, TableKind::Traces).expect_err("no traces");
     assert_eq!(error.table, TableKind::Traces);

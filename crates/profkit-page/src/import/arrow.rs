@@ -1,0 +1,188 @@
+//! Tables as Arrow IPC files and Parquet files.
+use super::cells::{Cells, TextBuilder};
+use super::{Fault, Parts};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowDictionaryKeyType, ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_ipc::reader::FileReader;
+use arrow_schema::{DataType, SchemaRef};
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io::Cursor;
+
+pub(super) fn read(data: &[u8], is_parquet: bool) -> Result<Parts, Fault> {
+    let (schema, batches) = if is_parquet {
+        parquet(data)?
+    } else {
+        let reader = FileReader::try_new(Cursor::new(data), None).map_err(damaged)?;
+        let schema = reader.schema();
+        (
+            schema,
+            reader.collect::<Result<Vec<_>, _>>().map_err(damaged)?,
+        )
+    };
+    let facts = schema.metadata().iter();
+    let facts: BTreeMap<String, String> = facts
+        .filter_map(|(name, value)| {
+            Some((name.strip_prefix("profkit.")?.to_owned(), value.clone()))
+        })
+        .collect();
+    let mut columns = Vec::new();
+    for (index, field) in schema.fields().iter().enumerate() {
+        let arrays: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(index)).collect();
+        columns.push((field.name().clone(), cells(field.data_type(), &arrays)));
+    }
+    Ok((columns, facts))
+}
+
+fn parquet(data: &[u8]) -> Result<(SchemaRef, Vec<RecordBatch>), Fault> {
+    let builder =
+        ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(data)).map_err(damaged)?;
+    let schema = builder.schema().clone();
+    let groups = builder.metadata().row_groups().iter();
+    let mut codecs = groups
+        .flat_map(|group| group.columns())
+        .map(|column| column.compression());
+    let known =
+        |codec: &Compression| matches!(codec, Compression::UNCOMPRESSED | Compression::SNAPPY);
+    if let Some(codec) = codecs.find(|codec| !known(codec)) {
+        return Err(Fault {
+            hint: Some(
+                "write the file with Snappy: COMPRESSION snappy in DuckDB, compression=\"snappy\" in Polars and pyarrow",
+            ),
+            ..Fault::new(format!(
+                "the columns are compressed with {codec}, which profkit does not read in Parquet files"
+            ))
+        });
+    }
+    let reader = builder.build().map_err(damaged)?;
+    let batches = reader.collect::<Result<Vec<_>, _>>().map_err(damaged)?;
+    Ok((schema, batches))
+}
+
+fn damaged(error: impl Display) -> Fault {
+    Fault::new(format!("the file cannot be read: {error}"))
+}
+
+fn cells(kind: &DataType, arrays: &[&ArrayRef]) -> Cells {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
+            texts(kind, arrays)
+        }
+        DataType::UInt64 => numbers::<UInt64Type>(arrays),
+        DataType::UInt32 => numbers::<UInt32Type>(arrays),
+        DataType::UInt16 => numbers::<UInt16Type>(arrays),
+        DataType::UInt8 => numbers::<UInt8Type>(arrays),
+        DataType::Int64 => numbers::<Int64Type>(arrays),
+        DataType::Int32 => numbers::<Int32Type>(arrays),
+        DataType::Int16 => numbers::<Int16Type>(arrays),
+        DataType::Int8 => numbers::<Int8Type>(arrays),
+        DataType::Decimal128(_, 0) => numbers::<Decimal128Type>(arrays),
+        DataType::Float64 => floats::<Float64Type>(arrays),
+        DataType::Float32 => floats::<Float32Type>(arrays),
+        other => Cells::Other(format!("the type {other}"), length(arrays)),
+    }
+}
+
+fn length(arrays: &[&ArrayRef]) -> usize {
+    arrays.iter().map(|array| array.len()).sum()
+}
+
+/// Numbers that a `u64` cannot hold make the column one of texts, so that the message about a cell shows it.
+fn numbers<T: ArrowPrimitiveType>(arrays: &[&ArrayRef]) -> Cells
+where
+    T::Native: TryInto<u64> + Display,
+{
+    let rows = || {
+        arrays
+            .iter()
+            .flat_map(|array| array.as_primitive::<T>().iter())
+    };
+    let fits = |cell: Option<T::Native>| cell.is_none_or(|cell| cell.try_into().is_ok());
+    if rows().all(fits) {
+        return Cells::Numbers(rows().map(|cell| cell?.try_into().ok()).collect());
+    }
+    let mut texts = TextBuilder::default();
+    rows().for_each(|cell| texts.push(cell.map(|cell| cell.to_string()).as_deref()));
+    texts.finish()
+}
+
+fn floats<T: ArrowPrimitiveType>(arrays: &[&ArrayRef]) -> Cells
+where
+    T::Native: Into<f64>,
+{
+    let rows = arrays
+        .iter()
+        .flat_map(|array| array.as_primitive::<T>().iter());
+    Cells::Floats(rows.map(|cell| cell.map(Into::into)).collect())
+}
+
+fn texts(kind: &DataType, arrays: &[&ArrayRef]) -> Cells {
+    let mut texts = TextBuilder::default();
+    for array in arrays {
+        let done = match kind {
+            DataType::Utf8 => {
+                array
+                    .as_string::<i32>()
+                    .iter()
+                    .for_each(|cell| texts.push(cell));
+                true
+            }
+            DataType::LargeUtf8 => {
+                array
+                    .as_string::<i64>()
+                    .iter()
+                    .for_each(|cell| texts.push(cell));
+                true
+            }
+            DataType::Utf8View => {
+                array
+                    .as_string_view()
+                    .iter()
+                    .for_each(|cell| texts.push(cell));
+                true
+            }
+            DataType::Dictionary(key, _) => match **key {
+                DataType::UInt32 => dictionary::<UInt32Type>(array, &mut texts),
+                DataType::Int32 => dictionary::<Int32Type>(array, &mut texts),
+                DataType::UInt16 => dictionary::<UInt16Type>(array, &mut texts),
+                DataType::Int16 => dictionary::<Int16Type>(array, &mut texts),
+                DataType::UInt8 => dictionary::<UInt8Type>(array, &mut texts),
+                DataType::Int8 => dictionary::<Int8Type>(array, &mut texts),
+                DataType::Int64 => dictionary::<Int64Type>(array, &mut texts),
+                DataType::UInt64 => dictionary::<UInt64Type>(array, &mut texts),
+                _ => false,
+            },
+            _ => false,
+        };
+        if !done {
+            return Cells::Other(format!("the type {kind}"), length(arrays));
+        }
+    }
+    texts.finish()
+}
+
+/// Adds the texts of a dictionary; false if it is not one of texts.
+fn dictionary<K: ArrowDictionaryKeyType>(array: &ArrayRef, texts: &mut TextBuilder) -> bool {
+    let array = array.as_dictionary::<K>();
+    let kind = array.values().data_type();
+    if !matches!(
+        kind,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    ) {
+        return false;
+    }
+    let values = super::arrow::texts(kind, &[array.values()]);
+    for row in 0..array.len() {
+        let key = array.key(row);
+        let text = key.and_then(|key| values.text(key).ok().flatten());
+        texts.push(text);
+    }
+    true
+}

@@ -1,0 +1,188 @@
+//! Tables as other programs write them.
+use super::{TableFile, is_table, profile_of};
+use profkit_testkit::{Rng, mutate};
+
+const FACTS: &[u8] = b"property,value\ninstrumentation,IR\n";
+
+fn open(data: &[u8]) -> TableFile {
+    TableFile::open("table", data).expect("a table")
+}
+
+#[test]
+fn csv_of_other_programs_is_read() {
+    let table = open(b"\"function\",\"hash\",\"index\",\"count\"\r\n\"a, \"\"b\"\"\n\",0x7,0,18446744073709551615\r\n");
+    assert_eq!(table.len(), 1);
+    let imported = profile_of(&[table, open(FACTS)]).unwrap();
+    let function = imported.profile.tables[0].functions().next().unwrap();
+    assert_eq!(function.name(), b"a, \"b\"\n");
+    assert_eq!(function.records().next().unwrap().counts, [u64::MAX]);
+}
+
+#[test]
+fn only_tables_are_tables() {
+    for table in [
+        FACTS,
+        b"function,hash,index,count\n",
+        b"index,\"function\"\n",
+        b" [{\"function\": \"main\"}]",
+        b"{\"function\":\"main\"}\n",
+        b"{\n  \"schema\": \"profkit-table\",\n",
+        b"PAR1",
+        b"ARROW1\0\0",
+    ] {
+        assert!(is_table(table), "{}", table.escape_ascii());
+    }
+    for other in [
+        &b""[..],
+        b"main\n1\n1\n9\n",
+        b":ir\n",
+        b"main:9:1\n 1: 9\n",
+        b"{\"a\": 1}",
+        b"---\n",
+        b"\xfflprofi\x81",
+    ] {
+        assert!(!is_table(other), "{}", other.escape_ascii());
+    }
+}
+
+#[test]
+fn damaged_files_are_errors() {
+    for data in [
+        &b"function,hash,index,count\nmain,1,0,1,5\n"[..],
+        b"function,\xff\n",
+        b"[{\"function\":1},5]",
+        b"[{\"function\":",
+        b"PAR1PAR1",
+        b"ARROW1\0\0rest",
+    ] {
+        let error = TableFile::open("table", data).expect_err("damage");
+        assert_eq!(error.file, "table");
+        assert!(!error.message.is_empty());
+    }
+}
+
+#[test]
+fn a_table_cannot_claim_more_value_sites_than_it_has_rows_for() {
+    let counters = open(b"function,hash,index,count\nmain,7,0,1\n");
+    let mut claims = String::from("function,hash,counters,call_sites\n");
+    for hash in 0..300 {
+        claims += &format!("main,{hash},1,65535\n");
+    }
+    let error = profile_of(&[open(claims.as_bytes()), counters, open(FACTS)]).expect_err("a claim");
+    insta::assert_snapshot!(error, @"table: row 257, column `call_sites`: the profile has more than 16,777,216 value sites");
+    let values = open(b"function,hash,kind,site,value,count\nmain,7,memop_size,65536,8,1\n");
+    let counters = open(b"function,hash,index,count\nmain,7,0,1\n");
+    let error = profile_of(&[values, counters, open(FACTS)]).expect_err("a site");
+    insta::assert_snapshot!(error, @"table: row 1, column `site`: found 65536, a larger number than a value site has");
+}
+
+#[test]
+fn damage_never_panics() {
+    let tables: [&[u8]; 3] = [
+        b"function,hash,index,count\n\"a,b\",7,0,1\r\nmain,0x8,0,5\n",
+        b"[{\"function\":\"main\",\"hash\":7,\"index\":0,\"count\":1},{\"function\":\"f\",\"hash\":8,\"index\":0,\"count\":2}]",
+        b"function,hash,kind,site,value,target,count\nmain,7,memop_size,3,8,,5\n",
+    ];
+    let mut rng = Rng::new(39);
+    for table in tables {
+        for _ in 0..2000 {
+            let mut damaged = table.to_vec();
+            mutate(&mut damaged, tables[0], &mut rng);
+            if let Ok(table) = TableFile::open("table", &damaged) {
+                let _ = profile_of(&[table, open(FACTS), open(tables[0])]);
+            }
+        }
+    }
+}
+
+#[cfg(feature = "arrow")]
+mod arrow {
+    use super::super::{ImportError, TableFile, profile_of};
+    use arrow_array::types::Int8Type;
+    use arrow_array::{
+        ArrayRef, Decimal128Array, DictionaryArray, Float64Array, Int64Array, LargeStringArray,
+        RecordBatch, StringArray, StringViewArray,
+    };
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::Compression;
+    use parquet::file::properties::WriterProperties;
+    use std::sync::Arc;
+
+    fn parquet(columns: &[(&str, ArrayRef)], codec: Compression) -> Vec<u8> {
+        let batch = RecordBatch::try_from_iter(columns.iter().cloned()).unwrap();
+        let properties = WriterProperties::builder().set_compression(codec).build();
+        let mut bytes = Vec::new();
+        let mut writer =
+            ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        bytes
+    }
+
+    fn imported(name: ArrayRef, hash: ArrayRef, count: ArrayRef) -> Result<Vec<u64>, ImportError> {
+        let index: ArrayRef = Arc::new(Int64Array::from(vec![1, 0]));
+        let columns = [
+            ("function", name),
+            ("hash", hash),
+            ("index", index),
+            ("count", count),
+        ];
+        let bytes = parquet(&columns, Compression::SNAPPY);
+        let table = TableFile::open("counters.parquet", &bytes)?;
+        let profile = profile_of(&[table, super::open(super::FACTS)])?.profile;
+        let function = profile.tables[0].functions().next().unwrap();
+        Ok(function.records().next().unwrap().counts.to_vec())
+    }
+
+    #[test]
+    fn the_types_of_engines_are_read() {
+        let names: [ArrayRef; 4] = [
+            Arc::new(StringArray::from(vec!["main", "main"])),
+            Arc::new(LargeStringArray::from(vec!["main", "main"])),
+            Arc::new(StringViewArray::from(vec!["main", "main"])),
+            Arc::new(
+                vec!["main", "main"]
+                    .into_iter()
+                    .collect::<DictionaryArray<Int8Type>>(),
+            ),
+        ];
+        let hashes: [ArrayRef; 2] = [
+            Arc::new(Int64Array::from(vec![7, 7])),
+            Arc::new(StringArray::from(vec!["0x7", "7"])),
+        ];
+        let sum = i128::from(u64::MAX);
+        let decimals = Decimal128Array::from(vec![3, sum]).with_precision_and_scale(38, 0);
+        let decimals: ArrayRef = Arc::new(decimals.unwrap());
+        for name in names {
+            for hash in &hashes {
+                let counts = imported(Arc::clone(&name), Arc::clone(hash), Arc::clone(&decimals));
+                assert_eq!(counts.unwrap(), [u64::MAX, 3]);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_no_counts_are_errors_with_their_place() {
+        let [name, hash]: [ArrayRef; 2] = [
+            Arc::new(StringArray::from(vec!["main", "main"])),
+            Arc::new(Int64Array::from(vec![7, 7])),
+        ];
+        let error = |count: ArrayRef| {
+            let found = imported(Arc::clone(&name), Arc::clone(&hash), count);
+            found.expect_err("no counts").to_string()
+        };
+        insta::assert_snapshot!(error(Arc::new(Int64Array::from(vec![1, -1]))), @"counters.parquet: row 2, column `count`: found `-1`, expected a whole number from 0 to 2^64-1");
+        insta::assert_snapshot!(error(Arc::new(Float64Array::from(vec![1.0, 1e19]))), @"counters.parquet: row 2, column `count`: found 10000000000000000000, a floating-point number that is not exact: cast the column to an unsigned integer of 64 bits (UBIGINT, UInt64)");
+        insta::assert_snapshot!(error(Arc::new(Int64Array::from(vec![None, Some(1)]))), @"counters.parquet: row 1, column `count`: the cell is empty");
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_is_an_error() {
+        let name: ArrayRef = Arc::new(StringArray::from(vec!["main"]));
+        let whole = parquet(&[("function", name)], Compression::SNAPPY);
+        assert!(TableFile::open("table", &whole).is_ok());
+        for cut in 4..whole.len() {
+            assert!(TableFile::open("table", &whole[..cut]).is_err(), "{cut}");
+        }
+    }
+}

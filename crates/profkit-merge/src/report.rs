@@ -648,6 +648,9 @@ pub(crate) struct EventLog {
     limit: u64,
 }
 
+/// Numbers of events.
+type Counts = BTreeMap<Reason, u64>;
+
 impl Default for EventLog {
     fn default() -> Self {
         EventLog {
@@ -735,15 +738,12 @@ impl EventLog {
 
     /// The events that the log keeps, each with its position among those of its input, and the numbers of all events and
     /// of those that are never listed.
-    pub(crate) fn parts(&self) -> (&[(u64, Event)], [&BTreeMap<Reason, u64>; 2]) {
+    pub(crate) fn parts(&self) -> (&[(u64, Event)], [&Counts; 2]) {
         (&self.events, [&self.counts, &self.unlisted])
     }
 
     /// The log with these [`parts`](Self::parts).
-    pub(crate) fn of_parts(
-        events: Vec<(u64, Event)>,
-        [counts, unlisted]: [BTreeMap<Reason, u64>; 2],
-    ) -> Self {
+    pub(crate) fn of_parts(events: Vec<(u64, Event)>, [counts, unlisted]: [Counts; 2]) -> Self {
         EventLog {
             events,
             counts,

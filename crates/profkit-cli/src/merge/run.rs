@@ -85,7 +85,7 @@ impl From<Failure> for NoResult {
 impl From<MergeError> for NoResult {
     fn from(error: MergeError) -> Self {
         let failure = match &error {
-            MergeError::Part(error) if error.is_usage() => Failure::usage(&error),
+            MergeError::Part(error) if error.is_usage() => Failure::usage(error),
             error => Failure::input(error),
         };
         let says_all = !matches!(error, MergeError::NothingLeft(_));

@@ -183,6 +183,10 @@ struct Shape {
     value_sites: [usize; 3],
 }
 
+/// What decides which of the records of a name and hash is kept, if not their order: how many inputs have it, and its
+/// shape.
+type Rank = Reverse<Option<(u64, Shape)>>;
+
 impl Shape {
     fn of(record: &NewRecord<'_>) -> Self {
         Shape {
@@ -571,7 +575,7 @@ impl Accumulator {
         // In the order of inputs, so that a log with a limit keeps the same events for any number of threads.
         let mut conflicts: Vec<(u64, FunctionId, RecordId, RecordId)> = Vec::new();
         let most_seen = self.rules.order_free;
-        let mut same: Vec<(FuncHash, Reverse<Option<(u64, Shape)>>, u64, RecordId)> = Vec::new();
+        let mut same: Vec<(FuncHash, Rank, u64, RecordId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
             let function = FunctionId(function);
             // Nearly all functions have one record.

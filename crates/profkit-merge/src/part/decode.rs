@@ -109,11 +109,14 @@ pub fn examine(data: &[u8]) -> Result<PartFacts> {
     })
 }
 
+/// A section: its offset in the file, and its bytes as they were before compression.
+type Section<'a> = (Tag, u64, Cow<'a, [u8]>);
+
 /// A part whose checksums are right.
 pub(crate) struct Decoded<'a> {
     pub(super) key: Key,
     pub(super) entries: Vec<Entry>,
-    sections: Vec<(Tag, u64, Cow<'a, [u8]>)>,
+    sections: Vec<Section<'a>>,
     totals: Totals,
     families: BTreeMap<Family, Members>,
     generations: Generations,
@@ -212,8 +215,7 @@ impl<'a> Decoded<'a> {
     }
 }
 
-/// The sections, each with its offset in the file and its bytes as they were before compression.
-fn sections(data: &[u8]) -> Result<Vec<(Tag, u64, Cow<'_, [u8]>)>> {
+fn sections(data: &[u8]) -> Result<Vec<Section<'_>>> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let header = |error: Error| error.within(Structure::Header);
     if cursor.array::<8>().map_err(header)? != PART_MAGIC {
@@ -236,7 +238,7 @@ fn sections(data: &[u8]) -> Result<Vec<(Tag, u64, Cow<'_, [u8]>)>> {
     }
     cursor.u8().map_err(header)?;
     let count = cursor.u16().map_err(header)?;
-    let mut sections: Vec<(Tag, u64, Cow<'_, [u8]>)> = Vec::new();
+    let mut sections: Vec<Section<'_>> = Vec::new();
     for _ in 0..count {
         let at = cursor.offset();
         let table = |error: Error| error.within(Structure::SectionTable);

@@ -332,7 +332,7 @@ fn parts_of_every_version_are_read() {
     }
     let expected = whole(whole_pool.finish());
     for version in 1..=profkit_merge::part::VERSION {
-        let part = fixture(&format!("parts/version-{version}.pkpart"));
+        let part = fixture(format!("parts/version-{version}.pkpart"));
         assert_eq!(part[8..12], version.to_le_bytes());
         assert_eq!(
             whole(added(&[&part]).finish()),

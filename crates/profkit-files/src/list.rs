@@ -1,5 +1,10 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
+mod error;
+mod given;
 mod objects;
+
+pub use error::{ListError, MissingInput};
+pub use given::{GivenInput, InputSource};
 
 use crate::archive::ArchiveFile;
 use crate::candidate::{may_be_profile, member_may_be_profile};
@@ -9,9 +14,8 @@ use crate::input::{archive_of, expanded, expanded_slice};
 use crate::note::InputNote;
 use crate::remote::{self, Object, Prefetch};
 use crate::walk::{FileId, Walk, matches_of};
-use crate::{
-    InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into, system_text,
-};
+use crate::{InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into};
+use given::Memory;
 use profkit_data::list::{parse_list, split_weight};
 use profkit_data::stored::{ArchiveFormat, MemberError};
 use profkit_data::{from_printable, path_from_bytes};
@@ -25,10 +29,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-const LINE_HINT: &str =
-    "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";
-const LIST_HINT: &str =
-    "each line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
 /// The maximum number of notes of each kind about repeated or left-out files. Further ones are only counted.
 const MOST_REPEATED: usize = 10;
 
@@ -55,51 +55,6 @@ pub struct InputFile {
     memory: Option<usize>,
     /// For an object in an object store: its content as the list saw it.
     object: Option<Object>,
-}
-
-/// An input that a program names, and not the words of a command line: see [`InputList::of`].
-#[derive(Debug)]
-pub struct GivenInput {
-    /// Where the bytes are.
-    pub source: InputSource,
-    /// The factor that multiplies the counts.
-    pub weight: Weight,
-    /// What identifies the input wherever it is merged ([`Inputs::id`]); `None` for that of the file. The files of a folder
-    /// or an archive have ids of their own.
-    pub id: Option<String>,
-    /// Whether a path without a file is one more input that cannot be read, which the merge reports, and not an error.
-    pub missing_ok: bool,
-}
-
-/// Where the bytes of a [`GivenInput`] are.
-pub enum InputSource {
-    /// In a file, or in the files of a folder or an archive.
-    Path(PathBuf),
-    /// In memory, perhaps compressed.
-    Memory {
-        /// The name of the input in messages.
-        name: String,
-        /// The object that has the bytes.
-        bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
-    },
-}
-
-impl fmt::Debug for InputSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InputSource::Path(path) => path.fmt(f),
-            InputSource::Memory { name, .. } => name.fmt(f),
-        }
-    }
-}
-
-#[derive(Default)]
-struct Memory(Vec<Box<dyn AsRef<[u8]> + Send + Sync>>);
-
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} inputs", self.0.len())
-    }
 }
 
 impl InputFile {
@@ -166,132 +121,6 @@ pub struct InputList {
     others: (Vec<String>, u64),
 }
 
-/// An input that the user named but that does not exist.
-#[derive(Debug)]
-pub struct MissingInput {
-    /// The line of a list file that named the input, as "LIST:7"; `None` if the input was named on the command line.
-    pub at: Option<String>,
-    /// The name of the input.
-    pub name: String,
-    /// The reason why the input cannot be read, usually that it does not exist.
-    pub error: io::Error,
-}
-
-impl fmt::Display for MissingInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(at) = &self.at {
-            write!(f, "{at}: ")?;
-        }
-        write!(
-            f,
-            "{}: cannot be read: {}",
-            self.name,
-            system_text(&self.error)
-        )
-    }
-}
-
-/// The reason why the inputs could not be collected.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ListError {
-    /// The text before the comma of an argument is not a valid weight. The variant holds the message.
-    Weight(String),
-    /// Standard input (`-`) is named twice as an input.
-    StdinTwice,
-    /// A list file cannot be read.
-    List {
-        /// The name of the list file in messages.
-        name: String,
-        /// The reason why the list file cannot be read.
-        error: io::Error,
-    },
-    /// A file that was given as a list is not text.
-    NotAList {
-        /// The name of the file in messages.
-        name: String,
-    },
-    /// A line of a list file is not valid.
-    Line {
-        /// The list file and the line, as "LIST:7".
-        at: String,
-        /// The reason why the line of the list file is not valid.
-        problem: String,
-    },
-    /// A line of a list of ids is not valid.
-    IdLine {
-        /// The list and the line, as "LIST:7".
-        at: String,
-    },
-    /// A folder cannot be read.
-    Folder {
-        /// The path of the folder.
-        path: PathBuf,
-        /// The reason why the folder cannot be read.
-        error: io::Error,
-    },
-    /// Some of the input files that were named do not exist.
-    Missing(Vec<MissingInput>),
-}
-
-impl ListError {
-    /// Whether the error is in the command line; `false` if the error is in a file.
-    pub fn is_usage(&self) -> bool {
-        matches!(self, ListError::Weight(_) | ListError::StdinTwice)
-    }
-
-    /// Returns a suggestion to the user, if there is a step that helps.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            ListError::Weight(_) => Some(LINE_HINT),
-            ListError::StdinTwice => {
-                Some("give `-` only once, either for one profile or for one list")
-            }
-            ListError::Line { .. } => Some(LIST_HINT),
-            ListError::Missing(_) => {
-                Some("nothing was done, because some of the named inputs cannot be read")
-            }
-            ListError::NotAList { .. } => Some("to merge a profile, name it without -f"),
-            ListError::List { .. } | ListError::IdLine { .. } | ListError::Folder { .. } => None,
-        }
-    }
-}
-
-impl fmt::Display for ListError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ListError::Weight(problem) => f.write_str(problem),
-            ListError::StdinTwice => f.write_str("standard input can be read only once"),
-            ListError::List { name, error } => {
-                write!(f, "{name}: the list cannot be read: {}", system_text(error))
-            }
-            ListError::NotAList { name } => write!(
-                f,
-                "{name}: not a list of inputs: found binary data, expected text with a path in each line"
-            ),
-            ListError::Line { at, problem } => write!(f, "{at}: {problem}"),
-            ListError::IdLine { at } => {
-                write!(f, "{at}: expected an id, a tab, and the path of an input")
-            }
-            ListError::Folder { path, error } => write!(
-                f,
-                "{}: the folder cannot be read: {}",
-                profkit_data::path_text(path),
-                system_text(error)
-            ),
-            ListError::Missing(missing) => {
-                for (number, input) in missing.iter().enumerate() {
-                    let separator = if number > 0 { "\n" } else { "" };
-                    write!(f, "{separator}{input}")?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl std::error::Error for ListError {}
-
 type Result<T, E = ListError> = std::result::Result<T, E>;
 
 #[derive(Debug)]
@@ -341,51 +170,6 @@ impl InputList {
         }
         for path in lists {
             list.add_list(path)?;
-        }
-        list.collected()
-    }
-
-    /// Collects inputs as [`collect`](Self::collect) does, but takes each path as it is: a comma in it is a part of its
-    /// name.
-    ///
-    /// ```
-    /// use profkit_files::{GivenInput, InputList, InputSource, Inputs, Weight};
-    ///
-    /// let source = InputSource::Memory { name: "monday".to_owned(), bytes: Box::new(b"main\n1\n1\n5\n") };
-    /// let given = GivenInput { source, weight: Weight::ONE, id: None, missing_ok: false };
-    /// let inputs = InputList::of(vec![given], None)?;
-    /// assert_eq!(inputs.name(0), "monday");
-    /// # Ok::<(), profkit_files::ListError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// An error if a file does not exist, or if a folder cannot be read.
-    pub fn of(given: Vec<GivenInput>, output: Option<&Path>) -> Result<Self> {
-        let mut list = InputList::without(output);
-        for given in given {
-            let GivenInput {
-                source, weight, id, ..
-            } = given;
-            let before = list.files.len();
-            match source {
-                InputSource::Path(path) => {
-                    list.add(InputFile::new(path.clone(), weight), None)?;
-                    if given.missing_ok && list.missing.pop().is_some() {
-                        list.files.push(InputFile::new(path, weight));
-                    }
-                }
-                InputSource::Memory { name, bytes } => {
-                    list.files.push(InputFile {
-                        name,
-                        memory: Some(list.memory.0.len()),
-                        ..InputFile::new(PathBuf::from("-"), weight)
-                    });
-                    list.memory.0.push(bytes);
-                }
-            }
-            if let Some([added]) = list.files.get_mut(before..) {
-                added.id = id;
-            }
         }
         list.collected()
     }

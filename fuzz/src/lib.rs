@@ -19,6 +19,7 @@ mod merge;
 mod mip;
 mod names;
 mod page;
+mod part;
 mod perf;
 mod probes;
 mod profgen;
@@ -60,6 +61,11 @@ pub const TARGETS: &[Target] = &[
         name: "merge",
         run: merge::merge,
         seeds: &["profraw", "profdata", "proftext"],
+    },
+    Target {
+        name: "part",
+        run: part::part,
+        seeds: &["profraw", "profdata", "proftext", "pkpart"],
     },
     Target {
         name: "perf",

@@ -1,7 +1,7 @@
 //! Ranks functions by their numbers, and divides functions into groups.
 use crate::names::{self, Spelling};
-use profkit_data::ids::FuncHash;
-use rustc_hash::FxHashMap;
+use profkit_data::ids::{FuncHash, NameRef};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -101,6 +101,8 @@ pub struct Ranking {
     united: FxHashMap<u64, Instances>,
     /// The keys of the instances that never ran.
     idle: Vec<u64>,
+    /// The instances that never ran, of which only the hints are known, and the hashes of their names.
+    unnamed: Vec<(u64, NameRef)>,
     /// The names of the functions in `united` that may be among the first, by key.
     candidates: FxHashMap<u64, Vec<u8>>,
     /// No function with a smaller number is among the first.
@@ -143,15 +145,62 @@ impl Ranking {
         hash: Option<FuncHash>,
         numbers: FunctionNumbers,
     ) {
+        self.add(name, None, hash, numbers);
+    }
+
+    /// Adds a function of a profile that finds names by their hashes: [`find_instances`](Self::find_instances) must follow
+    /// when all functions were added. This takes less time, because the names of Rust functions that never ran are not read
+    /// to their ends.
+    pub fn offer_found(
+        &mut self,
+        name: &[u8],
+        name_ref: NameRef,
+        hash: FuncHash,
+        numbers: FunctionNumbers,
+    ) {
+        self.add(name, Some(name_ref), Some(hash), numbers);
+    }
+
+    /// Counts the instances that never ran of the functions that may be among the first. `name_of` returns the name with a hash.
+    pub fn find_instances<'n>(&mut self, name_of: impl Fn(NameRef) -> Option<&'n [u8]>) {
+        if self.candidates.len() > self.most {
+            self.drop_candidates();
+        }
+        let names = self.candidates.values();
+        let hints: FxHashSet<u64> = names
+            .filter_map(|name| names::instance_hint(name))
+            .collect();
+        let unnamed = std::mem::take(&mut self.unnamed).into_iter();
+        let possible = unnamed.filter(|(hint, _)| hints.contains(hint));
+        let keys = possible.filter_map(|(_, name)| names::instance_key(name_of(name)?));
+        self.idle.extend(keys);
+    }
+
+    fn add(
+        &mut self,
+        name: &[u8],
+        name_ref: Option<NameRef>,
+        hash: Option<FuncHash>,
+        numbers: FunctionNumbers,
+    ) {
         self.seen += 1;
         if self.most == 0 {
             return;
         }
-        if self.unite
-            && let Some(key) = names::instance_key(name)
-        {
-            self.unite(key, name, hash, numbers);
-            return;
+        if self.unite {
+            let is_idle = numbers == FunctionNumbers::default();
+            if let Some(name_ref) = name_ref
+                && is_idle
+                && self.order != FunctionOrder::Name
+                && let Some(hint) = names::instance_hint(name)
+            {
+                self.unnamed.push((hint, name_ref));
+                return;
+            }
+            if let Some(key) = names::instance_key(name) {
+                self.unite(key, name, hash, numbers);
+                return;
+            }
         }
         // Most functions are colder than every kept function. They are skipped before their names are copied.
         if self.order == FunctionOrder::Sum
@@ -361,27 +410,45 @@ mod tests {
 
     #[test]
     fn the_first_of_many_instances_are_found_in_any_order() {
-        for (step, equal) in [(1u64, 1u64), (7_919, 1), (10_006, 1), (7_919, 10_007)] {
+        let cases = [(1u64, 1u64), (7_919, 1), (10_006, 1), (7_919, 10_007)];
+        for ((step, equal), found) in cases
+            .into_iter()
+            .flat_map(|case| [(case, false), (case, true)])
+        {
             let mut ranking = Ranking::new(FunctionOrder::Sum, 3, true);
+            let mut all = FxHashMap::default();
             for number in 0..10_007u64 {
-                // Each function has one instance that ran, and one that did not.
+                // Each function has one instance that ran, and two that did not.
                 let function = number * step % 10_007;
-                let name = |hash| format!("_ZN5crate8f{function:07}17h{hash:016x}E");
-                ranking.offer(
-                    name(1).as_bytes(),
-                    numbers(u128::from(function / equal + 1), 1, 1),
-                );
-                ranking.offer(name(2).as_bytes(), FunctionNumbers::default());
+                let sum = u128::from(function / equal + 1);
+                let name = match function % 2 {
+                    0 => |function, hash| format!("_ZN5crate8f{function:07}17h{hash:016x}E"),
+                    _ => |function, hash| format!("_RNvNtNtNtCs{hash}_1a1b1c1d8f{function:07}"),
+                };
+                for (hash, numbers) in [
+                    (0, numbers(sum, 1, 1)),
+                    (1, numbers(0, 0, 0)),
+                    (2, numbers(0, 0, 0)),
+                ] {
+                    let name = name(function, hash).into_bytes();
+                    let name_ref = NameRef::of(&name);
+                    match found {
+                        true => ranking.offer_found(&name, name_ref, FuncHash(0), numbers),
+                        false => ranking.offer(&name, numbers),
+                    }
+                    all.insert(name_ref, name);
+                }
             }
+            ranking.find_instances(|name| all.get(&name).map(Vec::as_slice));
             let first = ranking.into_sorted();
-            assert!(first.iter().all(|one| one.instances == 2), "{step}");
+            assert!(first.iter().all(|one| one.instances == 3), "{step} {found}");
             let sums: Vec<u128> = first.iter().map(|one| one.numbers.sum).collect();
             let wanted: [u128; 3] = if equal == 1 {
                 [10_007, 10_006, 10_005]
             } else {
                 [1, 1, 1]
             };
-            assert_eq!(sums, wanted, "{step}");
+            assert_eq!(sums, wanted, "{step} {found}");
         }
     }
 

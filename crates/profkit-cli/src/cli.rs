@@ -1,6 +1,8 @@
 //! The native command line: the list of commands.
 use crate::exit::{Failure, Status};
 use crate::on_demand::OnDemand;
+#[cfg(unix)]
+use crate::pgo;
 use crate::print::OutputArgs;
 use crate::{
     completions, diff, doctor, exit, export, layout, matching, merge, mip, order, overlap, report,
@@ -69,6 +71,9 @@ pub(crate) enum Command {
     Overlap(OnDemand<overlap::OverlapArgs>),
     /// Make a sample profile (AutoFDO) of recordings of Linux perf and the binaries that ran
     Sample(OnDemand<sampling::SampleArgs>),
+    /// Make a build faster: build it with instrumentation, train it, and build it again with the profile
+    #[cfg(unix)]
+    Pgo(OnDemand<pgo::PgoArgs>),
     /// Examine files: what each one is, which LLVM releases can use it, what is wrong with it and what to do next
     Doctor(OnDemand<doctor::DoctorArgs>),
     /// Convert a profile: instrumentation profiles to indexed or text, sample profiles to any encoding, heap profiles to YAML or indexed
@@ -173,6 +178,8 @@ impl Cli {
             Command::Overlap(OnDemand(args)) => overlap::run(&args),
             Command::Sample(OnDemand(args)) => sampling::run(&args),
             Command::Mip(OnDemand(args)) => mip::run(args, matches),
+            #[cfg(unix)]
+            Command::Pgo(OnDemand(args)) => pgo::pgo(&args),
             Command::Doctor(OnDemand(args)) => doctor::run(&args),
             Command::Runtime(OnDemand(args)) => runtime::run(&args),
             Command::Completions(args) => completions::print_script(&args),

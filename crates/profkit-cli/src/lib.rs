@@ -24,6 +24,8 @@ mod mip;
 mod on_demand;
 mod order;
 mod overlap;
+#[cfg(unix)]
+mod pgo;
 mod print;
 mod report;
 mod runtime;

@@ -86,6 +86,19 @@ pub trait Inputs: Sync {
         true
     }
 
+    /// The first bytes of an input: `most`, or all. They are as they are stored: perhaps compressed. An implementer whose
+    /// inputs are files should read no more.
+    ///
+    /// # Errors
+    /// The same as [`open`](Self::open).
+    fn first_bytes(&self, index: usize, most: usize) -> io::Result<Vec<u8>> {
+        let mut front = Vec::new();
+        self.look_at(index, &mut |bytes| {
+            front.extend(bytes.iter().take(most));
+        })?;
+        Ok(front)
+    }
+
     /// Opens an input before the merge and calls `look` with its bytes. The merge will open the same input again. An
     /// implementer whose inputs may be pipes must therefore keep the bytes, as `InputStore` in profkit-merge does.
     ///
@@ -195,6 +208,10 @@ macro_rules! pass_on {
 
         fn can_reopen(&$self, index: usize) -> bool {
             $inner.can_reopen(index)
+        }
+
+        fn first_bytes(&$self, index: usize, most: usize) -> io::Result<Vec<u8>> {
+            $inner.first_bytes(index, most)
         }
 
         fn look_at(&$self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {

@@ -16,6 +16,7 @@ use crate::remote::{self, Object, Prefetch};
 use crate::walk::{FileId, Walk, matches_of};
 use crate::{InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into};
 use given::Memory;
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::list::{parse_list, split_weight};
 use profkit_data::stored::{ArchiveFormat, MemberError};
 use profkit_data::{from_printable, path_from_bytes};
@@ -486,7 +487,10 @@ impl InputList {
 
     /// Makes notes about files that are named more than once, and about files that are left out because of links.
     fn note_repeated(&mut self) {
-        let repeated = || self.counted.iter().filter(|counted| counted.times > 1);
+        let repeated = || {
+            let counted = self.counted.iter();
+            counted.filter(|counted| counted.times > 1 && !is_part(&counted.path))
+        };
         let more = repeated().skip(MOST_REPEATED).count() as u64;
         let named = repeated().take(MOST_REPEATED);
         self.notes.extend(named.map(|counted| InputNote::Repeated {
@@ -545,6 +549,13 @@ impl InputList {
         }
         Ok(())
     }
+}
+
+/// Whether a file is a part of a merge, which counts once however often it is named.
+fn is_part(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
+    read.is_ok() && matches!(detect(&head), FileKind::Part(_))
 }
 
 impl InputList {
@@ -646,6 +657,10 @@ impl Inputs for Subset<'_> {
         self.inputs.can_reopen(self.index(index))
     }
 
+    fn first_bytes(&self, index: usize, most: usize) -> io::Result<Vec<u8>> {
+        self.inputs.first_bytes(self.index(index), most)
+    }
+
     fn look_at(&self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         self.inputs.look_at(self.index(index), look)
     }
@@ -727,6 +742,15 @@ impl Inputs for InputList {
             }
             _ => self.open(index, &mut Vec::new()),
         }
+    }
+
+    fn first_bytes(&self, index: usize, most: usize) -> io::Result<Vec<u8>> {
+        let file = self.files.get(index).ok_or(io::ErrorKind::NotFound)?;
+        if file.member.is_none() && !is_stdio(&file.path) && self.can_reopen(index) {
+            return self.front(index, most as u64);
+        }
+        let whole = self.open(index, &mut Vec::new())?;
+        Ok(whole.as_ref().iter().take(most).copied().collect())
     }
 
     fn can_reopen(&self, index: usize) -> bool {

@@ -46,6 +46,7 @@ pub fn merge(
         run: options.run.clone(),
         remapping: options.remapping.clone(),
         filter: options.filter.clone(),
+        order_free: options.order_free,
         ..SampleMergeOptions::new()
     };
     merge_sample(&opened, &options).map(Merged::Sample)

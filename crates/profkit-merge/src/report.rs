@@ -239,7 +239,8 @@ impl Totals {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// The index of the input in the list of inputs.
+    /// The index of the input in the list of inputs; if their order does not matter
+    /// ([`MergeOptions::order_free`](crate::MergeOptions::order_free)), its place among all inputs sorted by name and id.
     pub input: usize,
     /// The name of the input.
     pub file: String,

@@ -267,8 +267,8 @@ pub mod mip_numbers {
 /// Names of functions as people read them.
 pub mod names {
     pub use profkit_analysis::names::{
-        Spelling, demangle, display, instance_key, is_named, namespace_of, path, spelled,
-        without_hash,
+        Spelling, demangle, display, instance_hint, instance_key, is_named, namespace_of, path,
+        spelled, without_hash,
     };
 }
 

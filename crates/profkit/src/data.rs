@@ -148,7 +148,9 @@ pub mod instr {
 
     /// The text format.
     pub mod text {
-        pub use profkit_data::instr::text::{TextOptions, TextReader, TextWriter, losses, write};
+        pub use profkit_data::instr::text::{
+            Names, TextOptions, TextReader, TextWriter, is_readable, losses, write,
+        };
     }
 }
 

@@ -121,9 +121,9 @@ pub use profkit_merge::{
 /// Inputs and outputs that are files.
 pub mod files {
     pub use profkit_merge::files::{
-        Content, IndexedFile, Input, InputData, InputFile, InputList, InputNote, ListError,
-        MappedFile, MissingInput, Output, OutputError, OutputProblem, Outputs, ReadError,
-        SingleInput, Staged, Subset, check_outputs, write_indexed,
+        Content, IndexedFile, Input, InputData, InputFile, InputList, InputNote, JoinedText,
+        ListError, MappedFile, MissingInput, Output, OutputError, OutputProblem, Outputs,
+        ReadError, SingleInput, Staged, Subset, check_outputs, write_indexed,
     };
 }
 

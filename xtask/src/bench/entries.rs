@@ -215,7 +215,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "sample-merge",
-        row: "`merge` of 40 sample profiles",
+        row: "`merge` of 20 sample profiles",
         folder: "sample",
         prepare: inputs::samples,
         theirs: &["llvm-profdata-22 merge --sample -f few.list -o $OUT"],
@@ -231,9 +231,9 @@ pub const ALL: &[Entry] = &[
     // 25 times as many profiles need no more memory. LLVM's tool keeps a reader of about 12 MB for each.
     Entry {
         name: "sample-many",
-        folder: "sample",
-        prepare: inputs::samples,
-        theirs: &["$PROFKIT merge -q --input-files few.list -o $OUT"],
+        folder: "sample-many",
+        prepare: inputs::many_samples,
+        theirs: &["$PROFKIT merge -q --input-files some.list -o $OUT"],
         ours: &["$PROFKIT merge -q --input-files many.list -o $OUT"],
         faster: 0.03,
         memory: 1.3,
@@ -251,6 +251,21 @@ pub const ALL: &[Entry] = &[
         ],
         check: EQUAL,
         faster: 4.0,
+        memory: 1.0,
+        ..BASE
+    },
+    Entry {
+        name: "sample-to-text",
+        row: "a sample profile as text (`convert`)",
+        folder: "sample",
+        prepare: inputs::sample_text,
+        theirs: &["llvm-profdata-22 merge --sample --text text.extbinary -o $OUT"],
+        ours: &[
+            "$PROFKIT convert -q --to text text.extbinary -o $OUT",
+            "$PROFKIT llvm-profdata merge --sample --text text.extbinary -o $OUT",
+        ],
+        check: EQUAL,
+        faster: 8.0,
         memory: 1.0,
         ..BASE
     },

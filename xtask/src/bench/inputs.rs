@@ -140,40 +140,50 @@ pub fn traces(place: &Place) -> Result<()> {
 }
 
 const NESTED: SampleOptions = SampleOptions {
-    functions: 8_000,
-    pool: 20_000,
+    functions: 20_000,
+    pool: 50_000,
     lines: 8,
     shape: SampleShape::Nested,
     one_program: true,
 };
 
-/// Sample profiles of runs of one program, and lists of few and of many of them.
+/// Sample profiles of runs of one program, and a list of them.
 pub fn samples(place: &Place) -> Result<()> {
-    let (few, many) = (place.size(40, 3), place.size(1000, 6));
     let options = SampleOptions {
         functions: place.size(NESTED.functions, 80),
         pool: place.size(NESTED.pool, 200),
         ..NESTED
     };
-    place.once("many.list", || {
-        for run in 0..many {
-            place.write(
-                "scratch.proftext",
-                profkit_testkit::sample::sample_text(&options, run),
-            )?;
+    sample_runs(place, &options, "few", place.size(20, 3))
+}
+
+/// Many small sample profiles, and lists of some and of all of them.
+pub fn many_samples(place: &Place) -> Result<()> {
+    let options = SampleOptions {
+        functions: place.size(800, 80),
+        pool: place.size(2000, 200),
+        ..NESTED
+    };
+    sample_runs(place, &options, "many", place.size(1000, 6))?;
+    place.run("head -n $(($(wc -l < many.list) / 25 + 1)) many.list > some.list")
+}
+
+fn sample_runs(place: &Place, options: &SampleOptions, name: &str, runs: u64) -> Result<()> {
+    place.once(&format!("{name}.list"), || {
+        for run in 0..runs {
+            let text = profkit_testkit::sample::sample_text(options, run);
+            place.write("scratch.proftext", text)?;
             place.run(&format!(
-                "mkdir -p runs; llvm-profdata-22 merge --sample scratch.proftext -o runs/{run:03}"
+                "mkdir -p {name}; llvm-profdata-22 merge --sample --extbinary scratch.proftext -o {name}/{run:03}"
             ))?;
         }
-        place.run(&format!(
-            "ls runs/* > many.list; head -n {few} many.list > few.list"
-        ))
+        place.run(&format!("ls {name}/* > {name}.list"))
     })
 }
 
 /// A large sample profile, as text and in the extensible binary encoding.
 pub fn sample_text(place: &Place) -> Result<()> {
-    let functions = place.size(400_000, 100);
+    let functions = place.size(200_000, 100);
     let options = SampleOptions {
         functions,
         pool: functions,

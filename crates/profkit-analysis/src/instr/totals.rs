@@ -4,7 +4,7 @@ use crate::doctor::{is_full_site, oldest_for_record};
 use crate::heat::{HeatCounts, HeatLimits};
 use crate::names;
 use crate::ranking::{FunctionNumbers, FunctionOrder, Ranking};
-use profkit_data::ids::FuncHash;
+use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::instr::{InstrKind, Record};
 use profkit_data::releases::Release;
@@ -115,29 +115,31 @@ impl Totals {
             }
             if let Some((func_hash, counts)) = names.plain() {
                 let counts = counts.iter().map(|&bytes| u64::from_le_bytes(bytes));
-                self.add_counters(names.name(), func_hash, counts);
+                self.add_counters(names.name(), Some(names.name_ref()), func_hash, counts);
                 self.oldest_text_reader
                     .get_or_insert_with(|| oldest_for_record(&Record::default()));
                 return true;
             }
             loop {
                 match names.read_record(&mut record) {
-                    Ok(true) => self.add(&record),
+                    Ok(true) => self.add_record(&record, Some(names.name_ref())),
                     Ok(false) => return !names.has_widened_bytes(),
                     Err(_) => return false,
                 }
             }
         });
+        self.ranking.find_instances(|name| profile.name_of(name));
         sound.then_some(())
     }
 
     /// Adds a record.
     pub fn add(&mut self, record: &Record) {
-        self.add_counters(
-            &record.name,
-            record.func_hash,
-            record.counts.iter().copied(),
-        );
+        self.add_record(record, None);
+    }
+
+    fn add_record(&mut self, record: &Record, name_ref: Option<NameRef>) {
+        let counts = record.counts.iter().copied();
+        self.add_counters(&record.name, name_ref, record.func_hash, counts);
         self.oldest_text_reader = self.oldest_text_reader.max(Some(oldest_for_record(record)));
         for ((_, sites), totals) in record.values.kinds().zip(&mut self.values) {
             totals.sites += sites.site_count() as u64;
@@ -156,6 +158,7 @@ impl Totals {
     fn add_counters(
         &mut self,
         name: &[u8],
+        name_ref: Option<NameRef>,
         hash: FuncHash,
         counts: impl ExactSizeIterator<Item = u64> + Clone,
     ) {
@@ -180,7 +183,10 @@ impl Totals {
             max: sums.max(),
             entry: sums.first,
         };
-        self.ranking.offer_with_hash(name, Some(hash), numbers);
+        match name_ref {
+            Some(name_ref) => self.ranking.offer_found(name, name_ref, hash, numbers),
+            None => self.ranking.offer_with_hash(name, Some(hash), numbers),
+        }
     }
 
     /// Returns, for each of [`SHARES`](super::SHARES), how many of the hottest functions together reach this share of

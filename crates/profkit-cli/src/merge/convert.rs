@@ -132,6 +132,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         output: args.output.clone(),
         strict: args.report.strict,
         run: RunOptions::new(),
+        order_free: false,
         remapping: None,
         filter: None,
         only_gcov: None,

@@ -29,6 +29,8 @@ use std::path::{Path, PathBuf};
 
 /// The oldest indexed version that can be written (LLVM 3.8).
 const OLDEST_WRITTEN: u32 = 3;
+/// The indexed version for which the functions of a text are joined.
+const VERSION_OF_TEXT: u32 = 13;
 /// The largest number of inputs that a note names.
 const MOST_NAMED: usize = 5;
 
@@ -169,15 +171,21 @@ impl MergeJob for Job<'_> {
         &mut self,
         inputs: &'i dyn Inputs,
     ) -> std::result::Result<(Merged<'i>, Report), NoResult> {
+        // A text has no version: for joining, any that has all parts will do.
+        let version = match self.form {
+            Form::Indexed(version) => Some(version),
+            Form::Text(None) if !self.sparse => Some(Version::Exact(VERSION_OF_TEXT)),
+            Form::Text(_) | Form::MemProfYaml | Form::Part => None,
+        };
         let mut part = None;
-        let (outcome, joined) = match self.form {
-            Form::Part => {
+        let (outcome, joined) = match version {
+            None if self.form == Form::Part => {
                 let mut merger = Merger::new(self.options.clone())?;
                 merger.add(inputs)?;
                 part = Some(merger.encode()?);
                 (merger.finish()?, None)
             }
-            Form::Indexed(version) if self.keeps_functions(version) => {
+            Some(version) if self.keeps_functions(version) => {
                 let write = |fitting| self.write_options(version, fitting);
                 let merge = merge_indexed(inputs, &self.options, &write)?;
                 (merge.outcome, merge.joined)

@@ -111,11 +111,6 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         ..Run::new(&args.report, notes)
     };
     if are_samples(&opened) {
-        if args.parts.part || args.parts.order_free {
-            return Err(Failure::usage(
-                "--part and --order-free are for instrumentation profiles, and the inputs are sample profiles",
-            ));
-        }
         args.supplement.refuse()?;
         return merge_samples(&args, format, options, &opened, run);
     }
@@ -449,6 +444,7 @@ fn merge_samples(
         output,
         strict: args.report.strict,
         run: options.run,
+        order_free: options.order_free,
         remapping: options.remapping,
         filter: options.filter,
         only_gcov: None,

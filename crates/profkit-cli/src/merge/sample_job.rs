@@ -81,6 +81,7 @@ pub struct SampleJob<'a> {
     pub output: PathBuf,
     pub strict: bool,
     pub run: RunOptions,
+    pub order_free: bool,
     /// The table of new names for functions; `None` if functions are not renamed.
     pub remapping: Option<Remapping>,
     /// The filter that selects functions by name; `None` if all functions are kept.
@@ -165,6 +166,7 @@ impl SampleJob<'_> {
         let mut options = SampleMergeOptions::new();
         options.read = self.args.read_options();
         options.run = self.run.clone();
+        options.order_free = self.order_free;
         options.remapping.clone_from(&self.remapping);
         options.filter.clone_from(&self.filter);
         options.drop_symbols = self.args.drop_symbol_list;

@@ -8,7 +8,7 @@ use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{FunctionRef, InstrProfile};
 use profkit_data::memprof::MemProfile;
 use profkit_data::memprof::yaml::{self};
-use profkit_merge::files::{IndexedFile, Output};
+use profkit_merge::files::{IndexedFile, JoinedText, Output};
 use profkit_merge::{Joined, Threads};
 use profkit_report::merge::{Written, indexed_losses, text_losses};
 
@@ -61,20 +61,37 @@ pub fn write_profile(
     let file = match encoding {
         Encoding::Text(options) => {
             let mut tables = profile.tables.iter();
-            let only_heap = tables.all(|table| table.function_count() == 0);
+            let only_heap = tables.all(|table| table.function_count() == 0)
+                && joined.is_none_or(|joined| joined.function_count() == 0);
             if only_heap && (heap.is_some() || profile.memprof.is_some()) {
                 return Err(Failure::input(format_args!(
                     "{name}: not written: there is only a heap profile, which text cannot represent"
                 ))
                 .with_hint("write it as YAML: `profkit merge --to memprof-yaml`, or `profkit convert --to memprof-yaml`"));
             }
-            let kept = |function: &FunctionRef<'_>| !options.sparse || function.has_run();
-            let functions = profile.tables.iter().flat_map(|table| table.functions());
-            let records = functions.filter(kept).flat_map(|one| one.records());
-            written.functions = records.count() as u64;
-            written.losses = text_losses(profile, heap, options);
+            let mut losses = text::losses(profile, options);
+            let text = match joined {
+                Some(joined) => {
+                    let text = JoinedText::new(joined, profile, options, threads)
+                        .map_err(|error| Failure::file(&name, &error))?;
+                    losses.unreadable_names = text.unreadable_names();
+                    written.functions = text.record_count();
+                    Some(text)
+                }
+                None => {
+                    let kept = |function: &FunctionRef<'_>| !options.sparse || function.has_run();
+                    let functions = profile.tables.iter().flat_map(|table| table.functions());
+                    let records = functions.filter(kept).flat_map(|one| one.records());
+                    written.functions = records.count() as u64;
+                    None
+                }
+            };
+            written.losses = text_losses(profile, heap, options, losses);
             refuse_losses(&name, &written.losses, strict)?;
-            output.stage(|sink| text::write(profile, options, sink).map(|_| ()))?
+            output.stage(|sink| match text {
+                Some(text) => text.write(sink),
+                None => text::write(profile, options, sink).map(|_| ()),
+            })?
         }
         Encoding::MemProfYaml(_) => {
             let Some(section) = &profile.memprof else {

@@ -34,6 +34,7 @@ mod mip_use;
 mod mip_variants;
 mod one_meaning;
 mod personality;
+mod pgo;
 mod pprof_reader;
 mod readme;
 mod recording_messages;

@@ -13,7 +13,7 @@ use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{InstrKind, InstrProfile, RecordRef};
 use profkit_data::releases::Release;
 use profkit_data::remap::Remapping;
-use profkit_merge::files::{Content, IndexedFile};
+use profkit_merge::files::{Content, IndexedFile, JoinedText};
 use profkit_merge::{
     Event, IndexedMerge, Inputs, Joined, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy,
     RecordVisitor, RunOptions, Threads, TraceOptions, merge_indexed, merge_instr,
@@ -71,7 +71,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
             profiles: vec![profkit_merge::MergedProfile::default()],
             ..MergeOutcome::default()
         }))
-    } else if text {
+    } else if text && parsed.flag("sparse") {
         merge_instr(&inputs, &options).map(IndexedMerge::from)
     } else {
         let write = write_options(parsed, session.release());
@@ -337,8 +337,13 @@ pub(super) fn write(
             ..InstrProfile::default()
         };
         let profile = if unnamed { &directives } else { profile };
-        output::write_bytes(session, output, name, |sink| {
-            text::write(profile, &options, sink).map(|_| Ok(()))
+        let joined = joined.map(|joined| JoinedText::new(joined, profile, &options, threads));
+        let joined = joined
+            .transpose()
+            .map_err(|error| Fault::profile(name, &error))?;
+        output::write_bytes(session, output, name, |sink| match joined {
+            Some(text) => text.write(sink).map(Ok),
+            None => text::write(profile, &options, sink).map(|_| Ok(())),
         })?;
         if unnamed {
             let text = "malformed instrumentation profile data: symbol name is empty";

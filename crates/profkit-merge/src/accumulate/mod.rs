@@ -574,6 +574,10 @@ impl Accumulator {
         let mut same: Vec<(FuncHash, Reverse<Option<(u64, Shape)>>, u64, RecordId)> = Vec::new();
         for function in (0..self.table.function_count()).filter_map(|id| u32::try_from(id).ok()) {
             let function = FunctionId(function);
+            // Nearly all functions have one record.
+            if self.table.record_ids(function).nth(1).is_none() {
+                continue;
+            }
             same.clear();
             same.extend(self.table.record_ids(function).filter_map(|id| {
                 let record = self.table.record(id)?;
@@ -581,9 +585,6 @@ impl Accumulator {
                 let rank = most_seen.then(|| (stats.seen, Shape::of(&record.to_new())));
                 Some((record.func_hash, Reverse(rank), record.order, id))
             }));
-            if same.len() < 2 {
-                continue;
-            }
             same.sort_unstable();
             let mut winner = None;
             for &(hash, _, order, id) in &same {

@@ -145,6 +145,13 @@ impl Inputs for InputStore<'_> {
         self.inputs.can_reopen(index)
     }
 
+    fn first_bytes(&self, index: usize, most: usize) -> io::Result<Vec<u8>> {
+        if self.inputs.can_reopen(index) && !self.lock().data.contains_key(&index) {
+            return self.inputs.first_bytes(index, most);
+        }
+        self.peek(index, |bytes| bytes.iter().take(most).copied().collect())
+    }
+
     fn look_at(&self, index: usize, look: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         self.peek(index, look)
     }

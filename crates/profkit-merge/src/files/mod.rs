@@ -2,5 +2,6 @@
 //! writes indexed profiles with several threads.
 mod indexed;
 
+pub use crate::join::JoinedText;
 pub use indexed::{IndexedFile, write_indexed};
 pub use profkit_files::*;

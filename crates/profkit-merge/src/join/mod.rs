@@ -19,6 +19,7 @@
 mod chunk;
 mod measure;
 mod order;
+mod text;
 mod write;
 
 use crate::Weight;
@@ -43,6 +44,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+pub use text::JoinedText;
 pub use write::JoinedPlan;
 
 /// Looks at the records of a result that is not kept in memory.

@@ -236,7 +236,7 @@ impl<'p> JoinedPlan<'p> {
 }
 
 #[cold]
-fn changed() -> Error {
+pub(super) fn changed() -> Error {
     Error::new(
         ErrorKind::WriteFailed,
         "the inputs changed while they were merged",

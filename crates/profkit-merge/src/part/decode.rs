@@ -226,7 +226,7 @@ fn sections(data: &[u8]) -> Result<Vec<(Tag, u64, Cow<'_, [u8]>)>> {
         return Err(error
             .at(8)
             .found(format_args!("version {version}"))
-            .expected(format_args!("version 1 to {VERSION}"))
+            .expected(format_args!("at most version {VERSION}"))
             .with_hint("a newer profkit wrote the part: use that one, or a newer one"));
     }
     let family = cursor.u8().map_err(header)?;
@@ -324,6 +324,15 @@ impl In<'_> {
         self.0.uleb128()
     }
 
+    /// A number that others are added to. It has no more than 56 bits, so that the sums of a hostile part fit 64.
+    fn tally(&mut self) -> Result<u64> {
+        let tally = self.number()?;
+        match tally >> 56 {
+            0 => Ok(tally),
+            _ => Err(self.wrong("a number is too large to be true").found(tally)),
+        }
+    }
+
     /// A number of things of which each takes at least `least` bytes of this section.
     fn count(&mut self, least: usize) -> Result<usize> {
         let count = self.number()?;
@@ -399,7 +408,7 @@ impl In<'_> {
     }
 
     fn members(&mut self, inputs: usize) -> Result<Members> {
-        let number = self.number()?;
+        let number = self.tally()?;
         let count = self.count(1)?;
         let first = (0..count).map(|_| self.input(inputs));
         Ok(Members::of_parts(
@@ -457,7 +466,7 @@ impl In<'_> {
                 .found(count));
         }
         for number in known.into_iter().take(count) {
-            *number = self.number()?;
+            *number = self.tally()?;
         }
         let mut families = BTreeMap::new();
         for _ in 0..self.count(3)? {
@@ -498,7 +507,7 @@ impl In<'_> {
     fn counts(&mut self) -> Result<BTreeMap<Reason, u64>> {
         let count = self.count(2)?;
         (0..count)
-            .map(|_| Ok((self.known(&Reason::ALL)?, self.number()?)))
+            .map(|_| Ok((self.known(&Reason::ALL)?, self.tally()?)))
             .collect()
     }
 
@@ -557,7 +566,7 @@ impl In<'_> {
             if last >= inputs.max(1) {
                 return Err(self.wrong("there is no input with this number").found(last));
             }
-            group.acc.refused = self.number()?;
+            group.acc.refused = self.tally()?;
             functions.push(self.size()?);
             let mut name = Vec::new();
             for _ in 0..self.count(10)? {
@@ -647,7 +656,7 @@ impl Columns<'_> {
         let func_hash = FuncHash(records.0.u64()?);
         let input = records.input(self.inputs)?;
         let order = order_of(input, u64::from(records.small()?));
-        let seen = records.number()?;
+        let seen = records.tally()?;
         let origin = records.small()?;
         let flags = records.number()?;
         if flags > 3 {

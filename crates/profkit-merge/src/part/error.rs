@@ -15,6 +15,8 @@ pub enum PartError {
         /// What is wrong, and where.
         error: Box<Error>,
     },
+    /// The counts of inputs cannot be scaled to the largest sum if some inputs come in parts.
+    Normalize,
     /// A part was made with other options, which change what it holds.
     OtherOptions {
         /// The name of the part.
@@ -35,10 +37,10 @@ pub enum PartError {
     },
     /// Two inputs with the same id have different contents or weights.
     TwoContents {
-        /// The name of the input.
+        /// The name of one of them.
         name: String,
-        /// Where it was found a second time: the name of an input or of a part.
-        again: String,
+        /// The name of the other.
+        other: String,
     },
     /// An input has no id, which it needs to be in a part: another delivery of it would not be recognised.
     NoId {
@@ -69,7 +71,10 @@ impl PartError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            PartError::Options(_) | PartError::NoId { .. } | PartError::Weight { .. }
+            PartError::Options(_)
+                | PartError::Normalize
+                | PartError::NoId { .. }
+                | PartError::Weight { .. }
         )
     }
 
@@ -77,6 +82,7 @@ impl PartError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             PartError::Options(_) => "leave out that option, or --order-free",
+            PartError::Normalize => "leave out --normalize, or merge the inputs themselves",
             PartError::Damaged { .. } => "make the part again from its inputs",
             PartError::OtherOptions { .. } => {
                 "make all parts with the same options, and finish them with these options too"
@@ -102,6 +108,9 @@ impl fmt::Display for PartError {
                 f,
                 "{what} depends on the order of inputs, which parts and --order-free exclude"
             ),
+            PartError::Normalize => {
+                f.write_str("--normalize needs the counts of each input, which parts do not have")
+            }
             PartError::Damaged { name, error } => write!(f, "{name}: {error}"),
             PartError::OtherOptions {
                 name,
@@ -121,16 +130,19 @@ impl fmt::Display for PartError {
                 } else {
                     ""
                 };
-                let inputs = if *shared == 1 { "input" } else { "inputs" };
+                let inputs = match shared {
+                    1 => "1 input of the part is".to_owned(),
+                    _ => format!("{shared} inputs of the part are"),
+                };
                 write!(
                     f,
-                    "{name}: {shared} {inputs} of the part are in the other inputs too, but not all of its inputs, so its counts cannot be added: {}{more}",
+                    "{name}: {inputs} in the other inputs too, but others are not, so its counts cannot be added: {}{more}",
                     first.join(", ")
                 )
             }
-            PartError::TwoContents { name, again } => write!(
+            PartError::TwoContents { name, other } => write!(
                 f,
-                "{name}: one input has two contents or two weights: it is in {again} too, with others"
+                "{name} and {other} have the same id, but different contents or weights"
             ),
             PartError::NoId { name } => {
                 write!(f, "{name}: the input has no id, so it cannot be in a part")

@@ -67,10 +67,10 @@ impl Taken {
         let shared: Vec<&Entry> = entries.iter().filter(there).collect();
         for entry in &shared {
             let other = self.0.get(&entry.id);
-            if other.is_some_and(|other| other.content != entry.content) {
+            if let Some(other) = other.filter(|other| other.content != entry.content) {
                 return Err(PartError::TwoContents {
                     name: entry.name.clone(),
-                    again: name.to_owned(),
+                    other: other.name.clone(),
                 });
             }
         }

@@ -55,7 +55,7 @@ pub use error::PartError;
 pub(crate) use inputs::content_of;
 use inputs::{Entry, Found, Names, Taken, id_of, unite};
 use key::Key;
-use profkit_data::detect::FileKind;
+use profkit_data::detect::{FileKind, detect};
 use profkit_files::{InputData, Inputs, Subset};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -71,7 +71,15 @@ pub(crate) fn is_for(inputs: &InputStore<'_>, options: &MergeOptions) -> bool {
 }
 
 fn is_part(inputs: &InputStore<'_>, index: usize) -> bool {
-    matches!(inputs.kind(index), Ok(FileKind::Part(_)))
+    let Ok(front) = inputs.first_bytes(index, 64) else {
+        return false;
+    };
+    let kind = match detect(&front) {
+        // Compressed.
+        FileKind::Foreign(_) => inputs.kind(index),
+        kind => Ok(kind),
+    };
+    matches!(kind, Ok(FileKind::Part(_)))
 }
 
 /// Merges inputs, among which may be parts.
@@ -190,6 +198,13 @@ fn choose<'a>(
     Ok((kept, repeated))
 }
 
+/// The indexes of inputs, in an order that their contents and names decide.
+pub(crate) fn by_content(inputs: &InputStore<'_>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..inputs.len()).collect();
+    order.sort_by_cached_key(|&index| (content_at(inputs, index), inputs.name(index).into_owned()));
+    order
+}
+
 fn content_at(inputs: &InputStore<'_>, index: usize) -> u64 {
     let weight = inputs.weight(index);
     let content = inputs.peek(index, |bytes| content_of(bytes, weight));
@@ -283,7 +298,7 @@ impl Merger {
         plain: Vec<usize>,
     ) -> Result<(), MergeError> {
         if self.options.normalize && !plain.is_empty() {
-            return Err(PartError::Options("--normalize of inputs that come in parts").into());
+            return Err(PartError::Normalize.into());
         }
         let key = self.key_with(&parts, !plain.is_empty())?;
         let mut candidates = self.identify(inputs, plain);

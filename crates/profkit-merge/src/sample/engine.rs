@@ -3,17 +3,18 @@ use super::options::SampleMergeOptions;
 use super::ordered::OrderedSum;
 use super::strategy::Strategy;
 use super::worker::{Piece, SampleKind};
-use crate::driver::{Driver, ReportPart};
+use crate::driver::{Driver, InputStore, ReportPart};
 use crate::error::MergeError;
 use crate::kinds;
 use crate::options::Policy;
+use crate::part::{PartError, by_content};
 use crate::report::Report;
 use profkit_data::detect::Family;
 use profkit_data::sample::{
     self, AddOutcome, ColdContexts, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten,
     flatten_as_llvm, nest, nest_keeping_bases, trim_cold, unify_hashes,
 };
-use profkit_files::Inputs;
+use profkit_files::{Inputs, Subset};
 
 /// A merged profile, with the report of the merge.
 #[derive(Clone, Debug)]
@@ -54,6 +55,21 @@ pub fn merge_sample(
 }
 
 fn merge(inputs: &dyn Inputs, options: &SampleMergeOptions) -> Result<SampleOutcome, MergeError> {
+    if !options.order_free {
+        return merge_in_order(inputs, options);
+    }
+    if options.policy == Policy::Llvm {
+        return Err(PartError::Options("LLVM's policy").into());
+    }
+    let store = InputStore::new(inputs);
+    let ordered = Subset::new(&store, by_content(&store));
+    merge_in_order(&ordered, options)
+}
+
+fn merge_in_order(
+    inputs: &dyn Inputs,
+    options: &SampleMergeOptions,
+) -> Result<SampleOutcome, MergeError> {
     if inputs.is_empty() {
         return Err(MergeError::NoInputs);
     }

@@ -34,6 +34,9 @@ pub struct SampleMergeOptions {
     pub filter: Option<NameFilter>,
     /// Whether the lists of the programs' symbols are left out of the result.
     pub drop_symbols: bool,
+    /// Whether the result is a function of the set of inputs, whatever their order: they are merged in the order of the
+    /// digests of their contents. Not for [`Policy::Llvm`].
+    pub order_free: bool,
     /// With [`SampleLayout::Nest`]: whether a moved function also stays at the top (`-generate-merged-base-profiles`).
     pub keep_bases: bool,
     /// With [`Policy::Llvm`]: whether a damaged input ends the merge, as it does in LLVM's default failure mode.
@@ -48,6 +51,7 @@ impl SampleMergeOptions {
 
     setters! {
         run: RunOptions,
+        order_free: bool,
     }
 
     /// Sets the number of threads. The default is one per core, but not more than there are inputs.
@@ -68,6 +72,7 @@ impl fmt::Debug for SampleMergeOptions {
             .field("cold", &self.cold)
             .field("layout", &self.layout)
             .field("filter", &self.filter.is_some())
+            .field("order_free", &self.order_free)
             .field("drop_symbols", &self.drop_symbols)
             .field("keep_bases", &self.keep_bases)
             .field("stop_at_fault", &self.stop_at_fault)

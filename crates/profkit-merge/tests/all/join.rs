@@ -9,7 +9,7 @@ use profkit_data::instr::{
     ValueEntry,
 };
 use profkit_data::releases::Release;
-use profkit_merge::files::IndexedFile;
+use profkit_merge::files::{IndexedFile, JoinedText};
 use profkit_merge::{MergeOptions, Policy, ValueWeights, merge_indexed, merge_instr};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
@@ -171,7 +171,29 @@ fn same(files: &Files, options: &MergeOptions, write: &IndexedWriteOptions) -> b
     let other = IndexedFile::new(&merged.outcome.profiles[0].profile, joined, write).unwrap();
     let (one, other) = (written(one), written(other));
     assert!(one.0 == other.0, "the files differ");
+    let one_count = one.1;
     assert_eq!((one.1, one.2), (other.1, other.2));
+    if let Some(joined) = joined
+        && !write.sparse
+    {
+        let (whole, rest) = (
+            &whole.profiles[0].profile,
+            &merged.outcome.profiles[0].profile,
+        );
+        let plain = TextOptions::new();
+        for options in [plain.readable(true), plain.for_llvm(Release::new(15))] {
+            let (mut one, mut other) = (Vec::new(), Vec::new());
+            let losses = text::write(whole, &options, &mut one).unwrap();
+            let text = JoinedText::new(joined, rest, &options, threads).unwrap();
+            text.write(&mut other).unwrap();
+            assert_eq!(
+                String::from_utf8_lossy(&one),
+                String::from_utf8_lossy(&other)
+            );
+            assert_eq!(losses.unreadable_names, text.unreadable_names());
+            assert_eq!(text.record_count(), one_count);
+        }
+    }
     is_joined
 }
 

@@ -8,7 +8,7 @@ use profkit_merge::part::{Merger, PartError};
 use profkit_merge::{
     MergeError, MergeOptions, MergeOutcome, Shard, TraceOptions, Weight, merge_instr,
 };
-use profkit_testkit::fixture;
+use profkit_testkit::{change_part, fixture};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -244,12 +244,12 @@ fn what_cannot_be_added_is_an_error_that_names_it() {
     let bc = merger(&pool[1..3]).encode().unwrap();
     let mut sum = added(&[&ab]);
     let overlap = part_error(sum.add_part("bc.pkpart", &bc));
-    insta::assert_snapshot!(overlap, @"bc.pkpart: 1 input of the part are in the other inputs too, but not all of its inputs, so its counts cannot be added: run-2");
+    insta::assert_snapshot!(overlap, @"bc.pkpart: 1 input of the part is in the other inputs too, but others are not, so its counts cannot be added: run-2");
     // Nothing was added.
     assert!(sum.encode().unwrap() == ab);
     let other = shard("run-2", *b":ir\nf\n1\n1\n7\n");
     let contents = part_error(sum.add(&[other]));
-    insta::assert_snapshot!(contents, @"run-2: one input has two contents or two weights: it is in run-2 too, with others");
+    insta::assert_snapshot!(contents, @"run-2 and run-2 have the same id, but different contents or weights");
     let mut others = Merger::new(threads(1)).unwrap();
     others.add(&pool[..1]).unwrap();
     let options = part_error(others.add_part("ab.pkpart", &ab));
@@ -297,7 +297,7 @@ fn damage_is_found_by_checksums_and_good_inputs_beside_it_are_kept() {
     let mut newer = part.clone();
     newer[8] = 2;
     let error = part_error(added(&[]).add_part("x.pkpart", &newer));
-    insta::assert_snapshot!(error, @"x.pkpart: part of a merge, at offset 0x8: the version of the part is not known: found version 2, expected version 1 to 1");
+    insta::assert_snapshot!(error, @"x.pkpart: part of a merge, at offset 0x8: the version of the part is not known: found version 2, expected at most version 1");
     for len in 0..part.len() {
         let error = part_error(added(&[]).add_part("x.pkpart", &part[..len]));
         assert!(matches!(error, PartError::Damaged { .. }), "{len}");
@@ -319,5 +319,66 @@ fn a_part_is_no_larger_than_the_profile_with_all_its_functions() {
         "{} {}",
         part.len(),
         profile.len()
+    );
+}
+
+/// The file was written by the first version of the format. Every later profkit reads it, and gets what it gets from the
+/// inputs. To write the file of a new version, name its path in `WRITE_PART`.
+#[test]
+fn parts_of_every_version_are_read() {
+    let whole_pool = merger(&pool());
+    if let Some(path) = std::env::var_os("WRITE_PART") {
+        std::fs::write(path, whole_pool.encode().unwrap()).unwrap();
+    }
+    let expected = whole(whole_pool.finish());
+    for version in 1..=profkit_merge::part::VERSION {
+        let part = fixture(&format!("parts/version-{version}.pkpart"));
+        assert_eq!(part[8..12], version.to_le_bytes());
+        assert_eq!(
+            whole(added(&[&part]).finish()),
+            expected,
+            "version {version}"
+        );
+    }
+}
+
+#[test]
+fn sections_that_contradict_themselves_are_errors_with_their_names() {
+    let part = merger(&pool()[..14]).encode().unwrap();
+    let error = |tag: u16, change: &dyn Fn(&mut Vec<u8>)| {
+        let changed = change_part(&part, |other, bytes| {
+            if other == tag {
+                change(bytes);
+            }
+        });
+        part_error(added(&[]).add_part("x", &changed.unwrap())).to_string()
+    };
+    let longer = |bytes: &mut Vec<u8>| bytes.push(0);
+    let shorter = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1);
+    for (tag, name) in (1..).zip([
+        "OPTIONS", "INPUTS", "EVENTS", "GROUPS", "NAMES", "RECORDS", "COUNTS", "VALUES",
+    ]) {
+        let name = format!("section {name} of part of a merge, at offset");
+        let (more, less) = (error(tag, &longer), error(tag, &shorter));
+        assert!(
+            more.contains(&name) && more.contains("more bytes than it needs"),
+            "{more}"
+        );
+        assert!(less.contains(&name), "{less}");
+    }
+    // A number of inputs that the section cannot hold is not believed.
+    let claimed = error(2, &|bytes| {
+        bytes
+            .splice(..1, [0xff, 0xff, 0xff, 0xff, 0x0f])
+            .for_each(drop)
+    });
+    assert!(
+        claimed.contains("a number is greater than the section"),
+        "{claimed}"
+    );
+    let bomb = error(7, &|bytes| bytes.clear());
+    assert!(
+        bomb.contains("a record has more counters than the section"),
+        "{bomb}"
     );
 }

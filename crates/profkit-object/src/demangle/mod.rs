@@ -86,42 +86,66 @@ pub(crate) fn is_rust(symbol: &str) -> bool {
     symbol.starts_with("_R") || symbol.starts_with("_ZN") && hash_at_end() == Some(true)
 }
 
-/// Returns a number that is equal for Rust symbols whose demangled names differ only in a hash, and differs for others.
-/// `None` if the symbol is not a Rust name, or is damaged. Symbols of the older scheme never have the number of one of
-/// the new scheme.
-pub(crate) fn instance_key(symbol: &str) -> Option<u64> {
-    if symbol.starts_with("_R") {
-        return v0::key(symbol);
+/// Returns a number that is equal for Rust symbols whose demangled names differ only in a hash, and differs for others,
+/// unless they begin with the same names, `most` of them. `None` if the symbol is not a Rust name, too long ([`MOST`]), or damaged
+/// as far as it is read. Symbols of the older scheme never have the number of one of the new scheme.
+pub(crate) fn instance_key(symbol: &[u8], most: u32) -> Option<u64> {
+    if symbol.len() > MOST {
+        return None;
     }
+    if symbol.starts_with(b"_R") {
+        return v0::key(symbol, most);
+    }
+    let symbol = std::str::from_utf8(symbol).ok()?;
     let (stem, hash) = symbol.rsplit_once("17h").filter(|_| is_rust(symbol))?;
-    let suffix = hash.get(17..)?;
-    Some(key_of(key_of(1, stem), shown_suffix(suffix)))
+    let suffix = shown_suffix(hash.as_bytes().get(17..)?);
+    Some(mix(mix(1, hash_of(stem.as_bytes())), hash_of(suffix)))
 }
 
 /// What the demangled name shows of the text that follows a mangled name.
-fn shown_suffix(suffix: &str) -> &str {
-    match suffix.find(".llvm.") {
-        Some(end) => suffix.get(..end).unwrap_or_default(),
-        None => suffix,
+fn shown_suffix(suffix: &[u8]) -> &[u8] {
+    match memchr::memmem::find(suffix, b".llvm.") {
+        Some(end) if !suffix.is_empty() => suffix.get(..end).unwrap_or_default(),
+        _ => suffix,
     }
+}
+
+/// The hash of a text that is shown as it is.
+pub(crate) fn text_key(text: &str) -> u64 {
+    mix(2, hash_of(text.as_bytes()))
 }
 
 /// The hash of a text.
-pub(crate) fn text_key(text: &str) -> u64 {
-    key_of(2, text)
+#[inline]
+fn hash_of(text: &[u8]) -> u64 {
+    let long = |word: &[u8; 8]| u64::from_le_bytes(*word);
+    let short = |word: &[u8; 4]| u64::from(u32::from_le_bytes(*word));
+    let mut hash = text.len() as u64;
+    let mut rest = text;
+    while let Some((pair, after)) = rest.split_first_chunk::<16>()
+        && let ([first, second], _) = pair.as_chunks::<8>()
+    {
+        hash = multiply(hash ^ long(first), long(second));
+        rest = after;
+    }
+    // The two words of what is left may overlap.
+    if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
+        multiply(hash ^ long(first), long(last))
+    } else if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
+        multiply(hash ^ short(first), short(last))
+    } else {
+        let last = rest
+            .iter()
+            .fold(0, |last, &byte| last << 8 | u64::from(byte));
+        multiply(hash, last)
+    }
 }
 
-/// Adds a text to a hash.
+/// A number in which each bit depends on all bits of two words.
 #[inline]
-fn key_of(mut key: u64, text: &str) -> u64 {
-    let (words, rest) = text.as_bytes().as_chunks::<8>();
-    for word in words {
-        key = mix(key, u64::from_le_bytes(*word));
-    }
-    let last = rest
-        .iter()
-        .fold(text.len() as u64, |last, &byte| last << 8 | u64::from(byte));
-    mix(key, last)
+fn multiply(one: u64, other: u64) -> u64 {
+    let (low, high) = (one ^ 0x9e37_79b9_7f4a_7c15).carrying_mul(other ^ 0xd6e8_feb8_6659_fd93, 0);
+    low ^ high
 }
 
 /// Adds a number to a hash. Each step is reversible, so that two hashes that differ stay different while the same is
@@ -129,7 +153,7 @@ fn key_of(mut key: u64, text: &str) -> u64 {
 #[inline]
 fn mix(key: u64, what: u64) -> u64 {
     let product = (key ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (product ^ product >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    product ^ product >> 32
 }
 
 /// A text of at most [`MOST`] bytes. Writing more is an error.

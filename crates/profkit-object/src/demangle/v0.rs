@@ -12,40 +12,48 @@ const MOST_STEPS: u32 = 10_000;
 /// method the crate of the trait. `None` if the symbol is of another mangling or damaged.
 pub(crate) fn crate_of(symbol: &str) -> Option<&str> {
     // A digit would be the version of the mangling; none has been used so far.
-    Reader::of(symbol)?.path()
+    std::str::from_utf8(Reader::of(symbol.as_bytes())?.path()?).ok()
 }
 
-/// Returns a number that is equal for symbols whose demangled names without hashes are equal, and differs for others.
-/// `None` if the symbol is of another mangling or damaged.
-pub(super) fn key(symbol: &str) -> Option<u64> {
+/// Returns a number that is equal for symbols whose demangled names without hashes are equal, and differs for others, unless
+/// they begin with the same names, `most` of them. `None` if the symbol is of another mangling, or damaged as far as it is read.
+pub(super) fn key(symbol: &[u8], most: u32) -> Option<u64> {
     let mut reader = Reader::of(symbol)?;
-    reader.path()?;
+    reader.names = most;
+    if reader.path().is_none() {
+        return (reader.names == 0).then_some(reader.key);
+    }
     // The crate that an instance was compiled for is not part of its name.
     if matches!(reader.peek(), Some(b'A'..=b'Z')) {
         reader.hidden += 1;
         reader.path()?;
     }
     let suffix = reader.text.get(reader.at..)?;
-    Some(super::key_of(reader.key, super::shown_suffix(suffix)))
+    let suffix = super::hash_of(super::shown_suffix(suffix));
+    Some(super::mix(reader.key, suffix))
 }
 
 /// Reads the text after `_R`. References count from its beginning.
 struct Reader<'a> {
-    text: &'a str,
+    text: &'a [u8],
     at: usize,
     depth: u32,
     steps: u32,
-    /// The hash of everything that the demangled name shows.
+    /// The hash of everything that the demangled name shows, in an order that does not depend on references: what a path
+    /// begins with, then its names. Other things that contain a path have a mark after it, or a name that follows could
+    /// belong to either.
     key: u64,
     /// How many of the things that are being read are not shown.
     hidden: u32,
+    /// How many names that are shown are read before reading ends, as at a damaged place.
+    names: u32,
 }
 
 impl<'a> Reader<'a> {
-    fn of(symbol: &'a str) -> Option<Self> {
+    fn of(symbol: &'a [u8]) -> Option<Self> {
         let rest = symbol
-            .strip_prefix("__R")
-            .or_else(|| symbol.strip_prefix("_R"));
+            .strip_prefix(b"__R")
+            .or_else(|| symbol.strip_prefix(b"_R"));
         Some(Reader {
             text: rest?,
             at: 0,
@@ -53,18 +61,13 @@ impl<'a> Reader<'a> {
             steps: 0,
             key: 0,
             hidden: 0,
+            names: u32::MAX,
         })
     }
 
     fn shows(&mut self, what: u64) {
         if self.hidden == 0 {
             self.key = super::mix(self.key, what);
-        }
-    }
-
-    fn shows_text(&mut self, text: &str) {
-        if self.hidden == 0 {
-            self.key = super::key_of(self.key, text);
         }
     }
 
@@ -76,7 +79,7 @@ impl<'a> Reader<'a> {
     }
 
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.get(self.at).copied()
     }
 
     fn next(&mut self) -> Option<u8> {
@@ -129,15 +132,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A name with its length before it. `numbered` says whether its disambiguator is shown.
-    fn identifier(&mut self, numbered: bool) -> Option<&'a str> {
+    /// A name with its length before it. `space` is a letter that says what has the name; a capital letter shows the
+    /// disambiguator too.
+    fn identifier(&mut self, space: u8) -> Option<&'a [u8]> {
         let number = self.disambiguator()?;
-        if numbered {
-            self.shows(number);
+        if space.is_ascii_uppercase() {
+            self.shows(number << 8 | u64::from(space));
         }
         // Names with letters outside of ASCII are in Punycode; crates have none.
         let punycode = self.eat(b'u');
-        self.shows(punycode.into());
         let mut len = usize::from(self.next()?.checked_sub(b'0').filter(|&it| it <= 9)?);
         if len != 0 {
             while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -149,9 +152,16 @@ impl<'a> Reader<'a> {
         }
         // The underscore separates a name that begins with a digit or an underscore from its length.
         self.eat(b'_');
-        let name = self.text.get(self.at..self.at.checked_add(len)?)?;
+        let name = self.text.get(self.at..)?.get(..len)?;
         self.at += len;
-        self.shows_text(name);
+        if self.hidden == 0 {
+            let what = u64::from(punycode) << 8 | u64::from(space);
+            self.key = super::mix(self.key, super::hash_of(name).wrapping_add(what));
+            self.names -= 1;
+            if self.names == 0 {
+                return None;
+            }
+        }
         Some(name)
     }
 
@@ -171,42 +181,41 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a path, and returns its crate.
-    fn path(&mut self) -> Option<&'a str> {
-        self.deeper(|reader| match reader.next()? {
-            b'C' => {
-                reader.shows(b'C'.into());
-                reader.identifier(false)
-            }
+    fn path(&mut self) -> Option<&'a [u8]> {
+        // Modules, types and functions within each other.
+        let mut within = 0u32;
+        while let Some([b'N', b'a'..=b'z']) = self.text.get(self.at..).and_then(<[u8]>::first_chunk)
+        {
+            self.next()?;
+            self.next()?;
+            within += 1;
+        }
+        let of = self.deeper(|reader| match reader.next()? {
+            b'C' => reader.identifier(b'c'),
             b'N' => {
                 // Closures and shims have a capital letter, and are shown with their numbers.
-                let space = reader.next()?;
-                let numbered = space.is_ascii_uppercase();
-                reader.shows(if numbered { space } else { b'N' }.into());
+                let space = reader.next().filter(u8::is_ascii_uppercase)?;
                 let of = reader.path()?;
-                reader.identifier(numbered)?;
+                reader.identifier(space)?;
                 Some(of)
             }
             b'M' => {
                 reader.shows(b'M'.into());
                 let of = reader.place_of_impl()?;
                 reader.kind()?;
+                reader.shows(b'E'.into());
                 Some(of)
             }
             b'X' => {
-                reader.shows(b'Y'.into());
                 let of = reader.place_of_impl()?;
-                reader.kind()?;
-                reader.path()?;
+                reader.type_and_trait()?;
                 Some(of)
             }
-            b'Y' => {
-                reader.shows(b'Y'.into());
-                reader.kind()?;
-                reader.path()
-            }
+            b'Y' => reader.type_and_trait(),
             b'I' => {
                 reader.shows(b'I'.into());
                 let of = reader.path()?;
+                reader.shows(b'I'.into());
                 while !reader.eat(b'E') {
                     reader.argument()?;
                 }
@@ -215,11 +224,25 @@ impl<'a> Reader<'a> {
             }
             b'B' => reader.reference(Self::path),
             _ => None,
-        })
+        })?;
+        for _ in 0..within {
+            self.identifier(b'n')?;
+        }
+        Some(of)
+    }
+
+    /// A type and a trait that it implements. Returns the crate of the trait.
+    fn type_and_trait(&mut self) -> Option<&'a [u8]> {
+        self.shows(b'Y'.into());
+        self.kind()?;
+        self.shows(b'A'.into());
+        let of = self.path()?;
+        self.shows(b'E'.into());
+        Some(of)
     }
 
     /// The path of an `impl`, which is not shown.
-    fn place_of_impl(&mut self) -> Option<&'a str> {
+    fn place_of_impl(&mut self) -> Option<&'a [u8]> {
         self.hidden += 1;
         self.disambiguator()?;
         let of = self.path()?;
@@ -295,7 +318,7 @@ impl<'a> Reader<'a> {
         if self.eat(b'K') {
             self.shows(b'K'.into());
             if !self.eat(b'C') {
-                self.identifier(false)?;
+                self.identifier(b'n')?;
             }
         }
         while !self.eat(b'E') {
@@ -311,7 +334,7 @@ impl<'a> Reader<'a> {
             self.path()?;
             while self.eat(b'p') {
                 self.shows(b'p'.into());
-                self.identifier(false)?;
+                self.identifier(b'n')?;
                 self.kind()?;
             }
         }
@@ -351,7 +374,7 @@ impl<'a> Reader<'a> {
                         }
                         b'S' => {
                             while !reader.eat(b'E') {
-                                reader.identifier(false)?;
+                                reader.identifier(b'n')?;
                                 reader.constant()?;
                             }
                             Some(())
@@ -367,7 +390,7 @@ impl<'a> Reader<'a> {
                         reader.next().filter(u8::is_ascii_hexdigit)?;
                     }
                     let digits = reader.text.get(start..reader.at)?;
-                    reader.shows_text(digits);
+                    reader.shows(super::hash_of(digits));
                     Some(())
                 }
                 _ => None,

@@ -1,7 +1,7 @@
 //! Messages about data that a format cannot represent.
 use crate::{grouped, numbered, percent, plural};
 use profkit_analysis::instr::Fitted;
-use profkit_data::instr::text::{self, TextOptions};
+use profkit_data::instr::text::TextOptions;
 use profkit_data::instr::{HeapSection, InstrKind, InstrProfile, Losses};
 use profkit_data::memprof::MemProfile;
 use profkit_data::releases::Release;
@@ -34,11 +34,13 @@ fn parts_left_out(losses: &Losses, why: &str) -> Vec<String> {
 }
 
 /// Says what text cannot represent of a profile and of `heap`, a heap profile outside its MemProf section; but not of
-/// build ids, which no text has.
+/// build ids, which no text has. `losses` are those of [`losses`](profkit_data::instr::text::losses), with those of functions that are
+/// not in the tables of the profile.
 pub fn text_losses(
     profile: &InstrProfile,
     heap: Option<&MemProfile>,
     options: &TextOptions,
+    mut losses: Losses,
 ) -> Vec<String> {
     let heap = heap.map(|heap| {
         let functions = plural(heap.records().len() as u64, "function");
@@ -49,7 +51,6 @@ pub fn text_losses(
         let bytes = plural(section.bytes.len() as u64, "byte");
         format!("left out the MemProf section ({bytes}), which text cannot represent")
     });
-    let mut losses = text::losses(profile, options);
     let entries = InstrKind::FUNCTION_ENTRY_ONLY;
     let flags = losses.flags.contains(entries).then(|| {
         "left out the function-entry flag of the profile, which text cannot represent".to_owned()

@@ -23,7 +23,7 @@ mod writer;
 
 pub use index::{IndexedRecord, TextIndex};
 pub use reader::TextReader;
-pub use writer::{TextOptions, TextWriter, losses, write};
+pub use writer::{Names, TextOptions, TextWriter, is_readable, losses, sort_by_name, write};
 
 /// The name that is written for a value target whose hash is 0. Hash 0 means that the target (a called function or a
 /// vtable) is not in the program.

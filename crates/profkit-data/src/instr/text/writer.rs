@@ -4,7 +4,10 @@ use crate::Result;
 use crate::bytes::Sink;
 use crate::ids::{FuncHash, NameRef};
 use crate::instr::indexed::{has_vtable_sites, known_flags, known_values};
-use crate::instr::{InstrKind, InstrProfile, Losses, TemporalTraces, ValueData};
+use crate::instr::{
+    FunctionRef, FunctionTable, InstrKind, InstrProfile, Losses, RecordRef, TemporalTraces,
+    ValueData,
+};
 use crate::releases::{Release, TextPart};
 use profkit_abi::{value_kind, variant};
 use rustc_hash::FxHashMap;
@@ -40,37 +43,21 @@ impl TextOptions {
         self
     }
 
-    /// Returns the parts of a profile that the text can hold: those that the LLVM release in the options can read, or
-    /// all parts if no release is set.
-    fn limits(&self) -> Limits {
+    /// Whether the LLVM release in the options can read a part; `true` if no release is set.
+    fn has(&self, part: TextPart) -> bool {
+        self.release.is_none_or(|release| part.since() <= release)
+    }
+
+    /// The flags of the profile's kind for which the text can have a header line.
+    fn flags(&self) -> u64 {
         let Some(release) = self.release else {
-            return Limits {
-                flags: u64::MAX,
-                traces: true,
-                bitmaps: true,
-                vtables: true,
-            };
+            return u64::MAX;
         };
-        let reads = |part: TextPart| part.since() <= release;
-        let mut flags = known_flags(release);
-        if !reads(TextPart::SingleByteCoverage) {
-            flags &= !variant::BYTE_COVERAGE;
-        }
-        Limits {
-            flags,
-            traces: reads(TextPart::Traces),
-            bitmaps: reads(TextPart::Bitmap),
-            vtables: reads(TextPart::VTables),
+        match self.has(TextPart::SingleByteCoverage) {
+            true => known_flags(release),
+            false => known_flags(release) & !variant::BYTE_COVERAGE,
         }
     }
-}
-
-struct Limits {
-    /// The flags of the profile's kind for which the text can have a header line.
-    flags: u64,
-    traces: bool,
-    bitmaps: bool,
-    vtables: bool,
 }
 
 /// Writes a whole profile. Functions are sorted by name and function hash. The bytes are those of `llvm-profdata merge
@@ -88,18 +75,21 @@ struct Limits {
 /// # Ok::<(), profkit_data::Error>(())
 /// ```
 pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink) -> Result<Losses> {
-    let mut functions: Vec<_> = profile
-        .tables
-        .iter()
-        .flat_map(|table| table.functions())
-        .filter(|function| !options.sparse || function.has_run())
-        .filter(|function| !options.readable || is_readable(function.name()))
-        .collect();
-    functions.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+    let tables = profile.tables.iter();
+    let mut functions = Vec::with_capacity(tables.clone().map(FunctionTable::function_count).sum());
+    for table in tables {
+        let kept = |function: &FunctionRef<'_>| {
+            (!options.sparse || function.has_run())
+                && (!options.readable || is_readable(function.name()))
+        };
+        functions.extend(table.functions().filter(kept).map(|function| (0, function)));
+    }
+    sort_by_name(&mut functions, |function| function.name());
+    let functions = functions.into_iter().map(|(_, function)| function);
     let mut known = FxHashMap::default();
     if spells_names(profile) {
         known.reserve(functions.len() + profile.vtable_names.len());
-        known.extend(functions.iter().map(|one| (one.name_ref(), one.name())));
+        known.extend(functions.clone().map(|one| (one.name_ref(), one.name())));
         for name in &profile.vtable_names {
             known.entry(NameRef::of(name)).or_insert(name.as_slice());
         }
@@ -113,33 +103,10 @@ pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink)
         })
     };
 
-    let limits = options.limits();
     let mut writer = TextWriter::new(sink);
-    let lost = profile.kind.version_flags() & !limits.flags;
-    writer.header(profile.kind.without(InstrKind::from_version_word(lost)))?;
-    let has_traces =
-        profile.kind.contains(InstrKind::TEMPORAL) || !profile.traces.traces.is_empty();
-    if has_traces && limits.traces {
-        writer.traces(&profile.traces, &names)?;
-    }
-    let mut records = Vec::new();
+    writer.head(profile, options, &names)?;
     for function in functions {
-        records.clear();
-        records.extend(function.records());
-        records.sort_by_key(|record| record.func_hash);
-        for record in &records {
-            writer.record(
-                function.name(),
-                record.func_hash,
-                record.counts,
-                if limits.bitmaps { record.bitmap } else { &[] },
-                record
-                    .values
-                    .map(|values| known_values(values, limits.vtables))
-                    .as_deref(),
-                &names,
-            )?;
-        }
+        writer.function(function.name(), function.records(), options, &names)?;
     }
     writer.finish()?;
     Ok(losses(profile, options))
@@ -147,10 +114,13 @@ pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink)
 
 /// Counts the parts of a profile that a text with these options cannot hold.
 pub fn losses(profile: &InstrProfile, options: &TextOptions) -> Losses {
-    let limits = options.limits();
+    let (bitmaps, vtables) = (
+        options.has(TextPart::Bitmap),
+        options.has(TextPart::VTables),
+    );
     let sections = InstrKind::MEMPROF | InstrKind::TEMPORAL | InstrKind::FRONT_END;
     let flags = profile.kind.without(sections).version_flags();
-    let flags = flags & (variant::FUNCTION_ENTRY_ONLY | !limits.flags);
+    let flags = flags & (variant::FUNCTION_ENTRY_ONLY | !options.flags());
     let mut losses = Losses {
         flags: InstrKind::from_version_word(flags).without(InstrKind::FRONT_END),
         uniformity: profile.uniformity_count() as u64,
@@ -158,10 +128,10 @@ pub fn losses(profile: &InstrProfile, options: &TextOptions) -> Losses {
         memprof: profile.memprof.is_some(),
         ..Losses::default()
     };
-    if !limits.traces {
+    if !options.has(TextPart::Traces) {
         losses.traces = profile.traces.traces.len() as u64;
     }
-    if limits.bitmaps && limits.vtables && !options.readable {
+    if bitmaps && vtables && !options.readable {
         return losses;
     }
     let tables = profile.tables.iter();
@@ -173,10 +143,13 @@ pub fn losses(profile: &InstrProfile, options: &TextOptions) -> Losses {
             losses.unreadable_names += 1;
             continue;
         }
+        if bitmaps && vtables {
+            continue;
+        }
         for record in function.records() {
-            losses.bitmaps += u64::from(!limits.bitmaps && !record.bitmap.is_empty());
+            losses.bitmaps += u64::from(!bitmaps && !record.bitmap.is_empty());
             let sites = record.values.is_some_and(has_vtable_sites);
-            losses.vtable_sites += u64::from(!limits.vtables && sites);
+            losses.vtable_sites += u64::from(!vtables && sites);
         }
     }
     losses
@@ -184,10 +157,52 @@ pub fn losses(profile: &InstrProfile, options: &TextOptions) -> Losses {
 
 /// Whether a reader of the text finds this name again. A line that begins with `#` is a comment, one that begins with `:`
 /// may belong to the header, and an empty line is skipped.
-fn is_readable(name: &[u8]) -> bool {
+pub fn is_readable(name: &[u8]) -> bool {
     let first = name.first();
     first.is_some_and(|first| !b"#:".contains(first))
-        && !name.iter().any(|byte| b"\n\r\0".contains(byte))
+        && memchr::memchr3(b'\n', b'\r', 0, name).is_none()
+}
+
+/// Sorts by name. The numbers are room for the part of a name that is compared at once.
+pub fn sort_by_name<'n, T>(items: &mut [(u128, T)], name: impl Fn(&T) -> &'n [u8] + Copy) {
+    sort_from(items, 0, name);
+}
+
+/// Sorts names that begin with the same `depth` bytes.
+fn sort_from<'n, T>(items: &mut [(u128, T)], depth: usize, name: impl Fn(&T) -> &'n [u8] + Copy) {
+    /// Comparing whole names is faster for fewer of them.
+    const FEW: usize = 16;
+    /// Recursion ends at this length.
+    const DEEPEST: usize = 1 << 10;
+    const PART: usize = size_of::<u128>();
+    if items.len() <= FEW || depth >= DEEPEST {
+        items.sort_unstable_by(|(_, one), (_, other)| name(one).cmp(name(other)));
+        return;
+    }
+    let mut longer = false;
+    for (part, item) in &mut *items {
+        let rest = name(item).get(depth..).unwrap_or_default();
+        *part = match rest.first_chunk::<PART>() {
+            Some(bytes) => u128::from_be_bytes(*bytes),
+            None => {
+                let mut bytes = [0; PART];
+                bytes
+                    .iter_mut()
+                    .zip(rest)
+                    .for_each(|(to, from)| *to = *from);
+                u128::from_be_bytes(bytes)
+            }
+        };
+        longer |= rest.len() > PART;
+    }
+    items.sort_unstable_by_key(|(part, _)| *part);
+    // Names that differ only in zero bytes at their ends have equal parts.
+    let depth = if longer { depth + PART } else { DEEPEST };
+    for same in items.chunk_by_mut(|(one, _), (other, _)| one == other) {
+        if same.len() > 1 {
+            sort_from(same, depth, name);
+        }
+    }
 }
 
 /// Writes a text profile in parts: the header, the temporal traces, then the function records in the order in which the
@@ -195,6 +210,8 @@ fn is_readable(name: &[u8]) -> bool {
 pub struct TextWriter<'sink> {
     sink: &'sink mut dyn Sink,
     buffer: Vec<u8>,
+    /// The number of bytes that the sink has.
+    written: u64,
 }
 
 impl std::fmt::Debug for TextWriter<'_> {
@@ -215,7 +232,81 @@ impl<'sink> TextWriter<'sink> {
         TextWriter {
             sink,
             buffer: Vec::with_capacity(FLUSH_AT + FLUSH_AT / 4),
+            written: 0,
         }
+    }
+
+    /// The number of bytes of the text so far.
+    pub fn position(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Writes what comes before the functions of a profile, as far as a text with these options can have it: the header
+    /// lines and the temporal traces.
+    pub fn head(
+        &mut self,
+        profile: &InstrProfile,
+        options: &TextOptions,
+        names: &Names<'_>,
+    ) -> Result<()> {
+        let lost = profile.kind.version_flags() & !options.flags();
+        self.header(profile.kind.without(InstrKind::from_version_word(lost)))?;
+        let has_traces =
+            profile.kind.contains(InstrKind::TEMPORAL) || !profile.traces.traces.is_empty();
+        match has_traces && options.has(TextPart::Traces) {
+            true => self.traces(&profile.traces, names),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the records of a function, sorted by function hash, without what a text with these options cannot have.
+    pub fn function<'r>(
+        &mut self,
+        name: &[u8],
+        mut records: impl Iterator<Item = RecordRef<'r>>,
+        options: &TextOptions,
+        names: &Names<'_>,
+    ) -> Result<()> {
+        let Some(first) = records.next() else {
+            return Ok(());
+        };
+        let Some(second) = records.next() else {
+            return self.fitting(name, &first, options, names);
+        };
+        let mut all: Vec<RecordRef<'_>> = [first, second].into_iter().chain(records).collect();
+        all.sort_by_key(|record| record.func_hash);
+        all.iter()
+            .try_for_each(|record| self.fitting(name, record, options, names))
+    }
+
+    fn fitting(
+        &mut self,
+        name: &[u8],
+        record: &RecordRef<'_>,
+        options: &TextOptions,
+        names: &Names<'_>,
+    ) -> Result<()> {
+        let values = record.values;
+        self.record(
+            name,
+            record.func_hash,
+            record.counts,
+            if options.has(TextPart::Bitmap) {
+                record.bitmap
+            } else {
+                &[]
+            },
+            values
+                .map(|values| known_values(values, options.has(TextPart::VTables)))
+                .as_deref(),
+            names,
+        )
+    }
+
+    /// Appends text that another writer has made.
+    pub fn append(&mut self, text: &[u8]) -> Result<()> {
+        self.text(text);
+        self.flush_if_full()
     }
 
     /// Writes the header lines for a kind of profile, each after a comment. A front-end profile has no header lines.
@@ -386,6 +477,7 @@ impl<'sink> TextWriter<'sink> {
 
     fn flush(&mut self) -> Result<()> {
         self.sink.put(&self.buffer)?;
+        self.written += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
@@ -405,4 +497,25 @@ fn spells_names(profile: &InstrProfile) -> bool {
             .flat_map(|table| table.functions())
             .flat_map(|function| function.records())
             .any(|record| record.values.is_some_and(has_targets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_as_bytes() {
+        let mut names: Vec<Vec<u8>> = vec![b"".to_vec(), vec![0; 40], vec![b'a'; 3000]];
+        for number in 0..5000u32 {
+            let word = ["Nt", "a", "\0", "zz"][number as usize % 4];
+            let times = (number / 7 % 30) as usize;
+            let end = if number % 3 == 0 { "\0\0" } else { "" };
+            names.push(format!("{}{}{end}", word.repeat(times), number % 11).into_bytes());
+        }
+        let mut found: Vec<(u128, &[u8])> = names.iter().map(|name| (0, &name[..])).collect();
+        sort_by_name(&mut found, |name| name);
+        let mut wanted: Vec<&[u8]> = names.iter().map(|name| &name[..]).collect();
+        wanted.sort();
+        assert!(found.into_iter().map(|(_, name)| name).eq(wanted));
+    }
 }

@@ -1,0 +1,169 @@
+//! `profkit pgo`: from a build to a faster build.
+use crate::choice::choice;
+use crate::exit::{self, Failure, Status};
+use crate::print::{self, FORMATS, Format};
+use clap::Args;
+use profkit_data::Weight;
+use profkit_pgo::{Error, Event, Plan, Settings, Training, run};
+use profkit_report::quoted;
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+The build is made with instrumentation, each training command is run, the profile is merged for the
+compiler that will read it, and the build is made again with it. Each command is printed before it
+runs; --dry-run prints all of them as a script that needs no profkit.
+
+The build must take its compiler from CC and CXX or call it by name (cc, gcc, clang, c++, …): folders
+with programs of these names come first in PATH, and they are clang. Cargo gets CARGO_ENCODED_RUSTFLAGS,
+to which the flags of its configuration are added. make, ninja and cmake --build are cleaned between the
+builds; for other programs --clean says how. Nothing else in the folder is changed: the last build is what
+BUILD left there. Configure a folder of CMake as a part of BUILD.
+
+Examples:
+  profkit pgo --train './lua bench.lua' -- make -j8 linux
+  profkit pgo --train 'target/release/rg -n fn src' --bench 'target/release/rg -c e src' -- cargo build --release
+  profkit pgo --train 'out/app small' --train '3,out/app large' --clean 'rm -rf out' -- ./build.sh
+  profkit pgo --train 'build/tests' -- sh -c 'cmake --fresh -B build -G Ninja && ninja -C build'
+  profkit pgo --dry-run --train ./app -- make";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PgoArgs {
+    /// Train with this command of the shell; CMD or WEIGHT,CMD, where the weight multiplies the counts; may be repeated
+    #[arg(long, value_name = "CMD", required = true)]
+    train: Vec<OsString>,
+
+    /// Compile everything again after this command of the shell
+    #[arg(long, value_name = "CMD")]
+    clean: Option<OsString>,
+
+    /// The clang that compiles C and C++; by default that of CC, clang, or the newest clang-N
+    #[arg(long, value_name = "CLANG")]
+    compiler: Option<OsString>,
+
+    /// 2 collects a second profile from a program that was optimised with the first one (clang only)
+    #[arg(long, value_name = "N", default_value = "1", value_parser = ["1", "2"])]
+    stages: String,
+
+    /// Measure this command of the shell with the build without a profile and with it, in turn
+    #[arg(long, value_name = "CMD")]
+    bench: Option<OsString>,
+
+    /// How often the benchmark is run with each build
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    runs: usize,
+
+    /// Keep the profiles in this folder: merged.profdata, and those of the runs
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+
+    /// Print the commands as a script, and run none
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Output format; docs/guide/json.md describes the JSON
+    #[arg(long, value_parser = choice(FORMATS), default_value = "text", value_name = "FORMAT")]
+    format: Format,
+
+    /// The build: a program and its arguments
+    #[arg(value_name = "BUILD", last = true, required = true)]
+    build: Vec<OsString>,
+}
+
+fn training(text: &OsString) -> Training {
+    let weighted = text.to_str().and_then(|text| {
+        let (weight, command) = text.split_once(',')?;
+        Some(Training {
+            weight: weight.parse::<Weight>().ok()?,
+            command: command.into(),
+        })
+    });
+    weighted.unwrap_or_else(|| Training {
+        weight: Weight::ONE,
+        command: text.clone(),
+    })
+}
+
+pub fn pgo(args: &PgoArgs) -> exit::Result {
+    let scratch = match (&args.keep, args.dry_run) {
+        (None, false) => Some(
+            tempfile::Builder::new()
+                .prefix("profkit-pgo-")
+                .tempdir()
+                .map_err(|error| {
+                    Failure::io("cannot be made", "a folder for temporary files", &error)
+                })?,
+        ),
+        _ => None,
+    };
+    let work = match (&args.keep, &scratch) {
+        (Some(folder), _) => std::path::absolute(folder)
+            .map_err(|error| Failure::io("cannot be found", folder.display(), &error))?,
+        (None, Some(scratch)) => scratch.path().to_owned(),
+        (None, None) => std::env::temp_dir().join("profkit-pgo"),
+    };
+    let settings = Settings {
+        build: args.build.clone(),
+        training: args.train.iter().map(training).collect(),
+        clean: args.clean.clone(),
+        compiler: args.compiler.clone(),
+        two_stages: args.stages == "2",
+        benchmark: args.bench.clone(),
+        runs: args.runs.max(1),
+        work,
+    };
+    let plan = Plan::new(settings).map_err(|error| failure(&error))?;
+    if args.dry_run {
+        let mut out = print::stdout();
+        let printed = out
+            .write_all(plan.script().as_bytes())
+            .and_then(|()| out.flush());
+        return printed
+            .map(|()| Status::Done)
+            .map_err(|error| Failure::print(&error));
+    }
+    print::say(format_args!("note: compiled by {}", plan.compilers()));
+    let mut left_out = 0;
+    let outcome = run(&plan, &mut |event| match event {
+        Event::Command(line) => print::say(format_args!("$ {line}")),
+        Event::TrainingFailed(command, status) => {
+            left_out += 1;
+            print::say(format_args!(
+                "warning: the training {} ended with {status}: what it did not write is not in the profile",
+                quoted(&command)
+            ));
+        }
+        Event::Merged(profile) => print::say(format_args!(
+            "merged {} of {} raw profiles for LLVM {}",
+            profile.merged, profile.inputs, profile.release
+        )),
+        Event::Dropped(text) => print::say(format_args!("warning: {text}")),
+        _ => {}
+    });
+    let outcome = outcome.map_err(|error| failure(&error))?;
+    print::answer(&outcome, args.format)?;
+    match &args.keep {
+        Some(_) => print::say(format_args!(
+            "the profile is {}",
+            outcome.profile.path.display()
+        )),
+        None => print::say(
+            "the programs are in place; the next build without profkit pgo is one without the profile, unless --keep keeps it",
+        ),
+    }
+    Ok(if left_out == 0 {
+        Status::Done
+    } else {
+        Status::InputBad
+    })
+}
+
+fn failure(error: &Error) -> Failure {
+    let failure = match error {
+        Error::NoCompiler(Some(_)) | Error::NoSecondStage => Failure::usage(error),
+        _ => Failure::input(error),
+    };
+    failure.with_hints(error.hint())
+}

@@ -1,0 +1,324 @@
+//! `profkit pgo`, from a build to a faster build, with make and with cargo.
+use profkit_testkit::{Llvm, on_path, require_or_skip, skip};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const MAIN: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+static int classify(int x) { return x % 97 == 0 ? 1 : x % 5 == 0 ? 2 : 0; }
+int never(int x) { return x + 1; }
+int main(int c, char **v) {
+  long n = 0;
+  if (c > 2) return never(c);
+  for (int i = 0; i < atoi(v[1]); i++) n += classify(i);
+  printf("%ld\n", n);
+  return 0;
+}
+"#;
+
+const MAKEFILE: &str = "\
+CC = gcc -std=gnu99
+all: app
+app: main.o
+\t$(CC) -o app main.o
+main.o: main.c
+\t$(CC) -O2 -c main.c
+clean:
+\trm -f main.o app
+";
+
+/// A folder with a program in C and its makefile, which names gcc.
+fn in_c() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("main.c"), MAIN).unwrap();
+    fs::write(folder.path().join("Makefile"), MAKEFILE).unwrap();
+    folder
+}
+
+fn pgo(folder: &Path, llvm: &Llvm, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_profkit"))
+        .args(["pgo", "--compiler"])
+        .arg(llvm.clang())
+        .args(arguments)
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .env_remove("CC")
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn has_counters(program: &Path) -> bool {
+    fs::read(program)
+        .unwrap()
+        .windows(15)
+        .any(|bytes| bytes == b"__llvm_prf_cnts")
+}
+
+#[test]
+fn a_makefile_that_names_gcc_is_compiled_by_clang_with_its_profile() {
+    let llvm = require_or_skip!(22);
+    let folder = in_c();
+    let dir = folder.path();
+    let output = pgo(
+        dir,
+        &llvm,
+        &[
+            "--train",
+            "./app 1000",
+            "--train",
+            "3,./app 10",
+            "--keep",
+            "kept",
+            "--bench",
+            "./app 1000",
+            "--runs",
+            "2",
+            "--",
+            "make",
+        ],
+    );
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for words in [
+        "merged 2 of 2 raw profiles for LLVM 22",
+        "share of all counts       100.0%",
+        "times as fast",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!has_counters(&dir.join("app")));
+    // 1000 times with weight 1 and 10 times with weight 3.
+    let show = Command::new(llvm.profdata())
+        .args([
+            "show",
+            "--all-functions",
+            "--counts",
+            "kept/merged.profdata",
+        ])
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    let show = String::from_utf8(show.stdout).unwrap();
+    assert!(show.contains("1030"), "{show}");
+    // What the build left is all that is new.
+    let mut names: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        ["Makefile", "app", "cache", "kept", "main.c", "main.o"]
+    );
+}
+
+#[test]
+fn the_script_does_the_same_without_profkit() {
+    let llvm = require_or_skip!(22);
+    let folder = in_c();
+    let dir = folder.path();
+    let arguments = [
+        "--train",
+        "./app 1000",
+        "--train",
+        "3,./app 10",
+        "--keep",
+        "kept",
+        "--dry-run",
+        "--",
+        "make",
+    ];
+    let printed = pgo(dir, &llvm, &arguments);
+    assert_eq!(printed.status.code(), Some(0), "{}", said(&printed));
+    assert!(!dir.join("app").exists());
+    fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
+    let ran = Command::new("sh")
+        .arg("job.sh")
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", said(&ran));
+    assert!(!has_counters(&dir.join("app")));
+    let script = fs::read(dir.join("kept/merged.profdata")).unwrap();
+    let output = pgo(
+        dir,
+        &llvm,
+        &[
+            "--train",
+            "./app 1000",
+            "--train",
+            "3,./app 10",
+            "--keep",
+            "kept",
+            "--",
+            "make",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(script == fs::read(dir.join("kept/merged.profdata")).unwrap());
+}
+
+#[test]
+fn a_second_stage_collects_behind_the_inliner() {
+    let llvm = require_or_skip!(22);
+    let folder = in_c();
+    let output = pgo(
+        folder.path(),
+        &llvm,
+        &[
+            "--stages",
+            "2",
+            "--train",
+            "./app 1000",
+            "--keep",
+            "kept",
+            "--",
+            "make",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let mut show = Command::new(llvm.profdata());
+    show.args([
+        "show",
+        "--showcs",
+        "--all-functions",
+        "kept/merged.profdata",
+    ])
+    .current_dir(folder.path());
+    let show = String::from_utf8(show.output().unwrap().stdout).unwrap();
+    assert!(show.contains("main"), "{show}");
+}
+
+#[test]
+fn what_goes_wrong_is_said_with_the_next_step() {
+    let llvm = require_or_skip!(22);
+    let folder = in_c();
+    let dir = folder.path();
+    // A build that has nothing to do.
+    assert!(
+        Command::new("make")
+            .current_dir(dir)
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    for (arguments, code, words) in [
+        (
+            &["--train", "./app 5", "--clean", "true", "--", "make"][..],
+            1,
+            "the training wrote no profile\nhint: the build did not compile",
+        ),
+        (
+            &["--train", "true", "--", "make"][..],
+            1,
+            "the training wrote no profile; instrumented are ",
+        ),
+        (
+            &["--train", "./app 5", "--clean", "true", "--", "make"],
+            1,
+            "left instrumented programs: ",
+        ),
+        (
+            &[
+                "--train",
+                "./app 5",
+                "--",
+                "sh",
+                "-c",
+                "rm -f main.o; make; touch -d tomorrow main.o app",
+            ],
+            1,
+            "left instrumented programs: ",
+        ),
+        (
+            &["--train", "./app 5", "--", "make", "missing"],
+            1,
+            "the build ended with exit status: 2",
+        ),
+        (
+            &["--train", "./app 5", "--train", "kill -9 $$", "--", "make"],
+            1,
+            "ended with signal: 9",
+        ),
+        (
+            &["--train", "x", "--stages", "2", "--", "cargo", "build"],
+            2,
+            "no second stage",
+        ),
+    ] {
+        let output = pgo(dir, &llvm, arguments);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+    // The runs that ended well are used.
+    assert!(!has_counters(&dir.join("app")));
+    let no_clang = Command::new(env!("CARGO_BIN_EXE_profkit"))
+        .args(["pgo", "--compiler", "true", "--train", "x", "--", "make"])
+        .output()
+        .unwrap();
+    assert_eq!(no_clang.status.code(), Some(2), "{}", said(&no_clang));
+}
+
+#[test]
+fn cargo_keeps_the_flags_of_its_configuration() {
+    let llvm = require_or_skip!(22);
+    if on_path("cargo").is_none() {
+        skip("no cargo");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path();
+    fs::create_dir_all(dir.join(".cargo")).unwrap();
+    fs::create_dir_all(dir.join("src")).unwrap();
+    fs::write(
+        dir.join("Cargo.toml"),
+        "[package]\nname = \"hot\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
+    )
+    .unwrap();
+    fs::write(
+        dir.join(".cargo/config.toml"),
+        "[build]\nrustflags = [\"--cfg\", \"mine\", \"-Aunexpected_cfgs\"]\n",
+    )
+    .unwrap();
+    fs::write(
+        dir.join("src/main.rs"),
+        "fn main() { assert!(cfg!(mine)); println!(\"{}\", std::env::args().count()); }\n",
+    )
+    .unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_profkit"))
+        .args([
+            "pgo",
+            "--train",
+            "target/release/hot",
+            "--format",
+            "json",
+            "--compiler",
+        ])
+        .arg(llvm.clang())
+        .args(["--", "cargo", "build", "--release"])
+        .current_dir(dir)
+        .env("XDG_CACHE_HOME", dir.join("cache"))
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\"counts_share\": 1.0"), "{text}");
+    assert!(text.contains("target/release/hot\""), "{text}");
+    assert!(!has_counters(&dir.join("target/release/hot")));
+}

@@ -1,0 +1,110 @@
+//! Why a job cannot go on.
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+/// Why a job cannot go on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Neither clang nor rustc is installed, or the named one is neither.
+    NoCompiler(Option<String>),
+    /// The compiler cannot instrument a program: its profile runtime is missing. The text is what it says.
+    NoRuntime(String, String),
+    /// A second stage was asked for, which stable rustc does not have.
+    NoSecondStage,
+    /// A program cannot be started.
+    Start(String, io::Error),
+    /// A step ended with a failure.
+    Failed(String, ExitStatus),
+    /// All training commands ran, and none wrote a profile. The first list is of programs that the build made.
+    NothingTrained(Vec<PathBuf>),
+    /// The last build left these programs instrumented: it did not compile again.
+    NotRebuilt(Vec<PathBuf>),
+    /// No profile could be read.
+    Merge(String),
+    /// A file or folder cannot be read or written.
+    Io(PathBuf, io::Error),
+    /// Cargo's configuration cannot be read.
+    CargoConfig(String),
+}
+
+/// A result whose error ends the job.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Error::NoCompiler(None) => {
+                "install clang (13 to 23) or Rust, or name one with --compiler"
+            }
+            Error::NoCompiler(Some(_)) => "--compiler wants a clang: --compiler clang-22",
+            Error::NoRuntime(..) => "install its runtime: Debian's package is libclang-rt-N-dev",
+            Error::NoSecondStage => "leave out --stages 2 for programs of cargo",
+            Error::NothingTrained(programs) if programs.is_empty() => {
+                "the build did not compile with instrumentation: it had nothing to do (give --clean CMD), or it does not take the compiler from CC, CXX and PATH (a folder that CMake configured before keeps its compiler: configure in BUILD)"
+            }
+            Error::NothingTrained(_) => {
+                "the build is instrumented, so the training ran another program, or one that does not end by returning from main or exit"
+            }
+            Error::NotRebuilt(_) => {
+                "give --clean CMD, with what makes the build compile everything again"
+            }
+            Error::Merge(_) => {
+                "--keep DIR keeps the files; `profkit doctor DIR` says what is wrong with them"
+            }
+            _ => return None,
+        })
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let shown: Vec<String> = paths
+        .iter()
+        .take(3)
+        .map(|path| path.display().to_string())
+        .collect();
+    match paths.len() {
+        0..=3 => shown.join(", "),
+        all => format!("{} and {} more", shown.join(", "), all - 3),
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoCompiler(None) => write!(f, "neither clang nor rustc was found"),
+            Error::NoCompiler(Some(name)) => write!(f, "{name}: this is no clang"),
+            Error::NoRuntime(name, said) => write!(f, "{name} cannot instrument a program: {said}"),
+            Error::NoSecondStage => {
+                write!(f, "stable rustc has no second stage of instrumentation")
+            }
+            Error::Start(name, error) => write!(f, "{name}: cannot be started: {error}"),
+            Error::Failed(what, status) => write!(f, "{what} ended with {status}"),
+            Error::NothingTrained(programs) => {
+                write!(f, "the training wrote no profile")?;
+                if !programs.is_empty() {
+                    write!(f, "; instrumented are {}", list(programs))?;
+                }
+                Ok(())
+            }
+            Error::NotRebuilt(programs) => {
+                write!(
+                    f,
+                    "the build with the profile left instrumented programs: {}",
+                    list(programs)
+                )
+            }
+            Error::Merge(text) => write!(f, "no profile of the training can be used: {text}"),
+            Error::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            Error::CargoConfig(text) => {
+                write!(f, "the configuration of cargo cannot be read: {text}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,35 @@
+//! Internal to profkit, without a promise of stability.
+//!
+//! Profile-guided optimisation of a build that is a command line: the build is made with instrumentation, the program is
+//! trained, the profile is merged for the compiler that will read it and compared with the build, and the build is made
+//! with it. [`Plan`] is all that as data; [`run`] carries it out, and [`Plan::script`] prints it as a script of the shell.
+//!
+//! | file | content |
+//! |---|---|
+//! | `tools.rs` | the compilers: clang and rustc, and the releases of their LLVM |
+//! | `plan.rs` | the steps, and what each sets in the environment |
+//! | `script.rs` | the steps as a script |
+//! | `wrappers.rs` | the programs that take the place of compilers in a build |
+//! | `outputs.rs` | the programs and libraries that a build wrote |
+//! | `run.rs` | carries out the steps |
+//! | `timing.rs` | runs a benchmark with both builds in turn |
+//! | `answer.rs` | what came of it, for people and as JSON |
+//! | `error.rs` | why it cannot go on |
+#![cfg(unix)]
+#![deny(missing_docs)]
+
+mod answer;
+mod error;
+mod outputs;
+mod plan;
+mod run;
+mod script;
+mod timing;
+mod tools;
+mod wrappers;
+
+pub use error::{Error, Result};
+pub use plan::{Plan, Settings, Step, Training};
+pub use run::{Event, Outcome, Profile, Shares, Sizes, run};
+pub use timing::Times;
+pub use tools::{Clang, Tools};

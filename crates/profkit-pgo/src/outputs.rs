@@ -1,0 +1,82 @@
+//! The programs and libraries that a build wrote.
+use object::{Object, ObjectKind, ObjectSection};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The maximum depth of folders in which outputs are looked for.
+const DEPTH: usize = 12;
+
+/// A program or a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Output {
+    pub path: PathBuf,
+    /// The size in bytes.
+    pub size: u64,
+    /// Whether it has counters of LLVM's instrumentation.
+    pub instrumented: bool,
+}
+
+/// The outputs in these folders that were written since a time, sorted by path. Each file is there once, however many
+/// names it has.
+pub(crate) fn written_since(folders: &[PathBuf], since: SystemTime) -> Vec<Output> {
+    let mut found = Vec::new();
+    for folder in folders {
+        walk(folder, since, 0, &mut found);
+    }
+    found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    found.dedup_by(|a, b| a.path == b.path);
+    found
+}
+
+fn walk(folder: &Path, since: SystemTime, depth: usize, found: &mut Vec<Output>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        if metadata.is_dir() {
+            // What cargo keeps for itself has the same files under other names, and CMake keeps programs that it tried.
+            let own = ["deps", "build", ".fingerprint", "incremental"]
+                .iter()
+                .any(|name| path.ends_with(name));
+            let of_cargo = own && folder.join(".fingerprint").is_dir();
+            if depth < DEPTH
+                && !of_cargo
+                && !path.ends_with(".git")
+                && !path.ends_with("CMakeFiles")
+            {
+                walk(&path, since, depth + 1, found);
+            }
+        } else if metadata.is_file() && metadata.modified().is_ok_and(|time| time >= since) {
+            found.extend(read(path));
+        }
+    }
+}
+
+/// `None` if the file is no program and no shared library.
+pub(crate) fn read(path: PathBuf) -> Option<Output> {
+    let mut magic = [0; 4];
+    File::open(&path).ok()?.read_exact(&mut magic).ok()?;
+    if !matches!(&magic, b"\x7fELF" | b"\xcf\xfa\xed\xfe") {
+        return None;
+    }
+    let bytes = fs::read(&path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    if !matches!(file.kind(), ObjectKind::Executable | ObjectKind::Dynamic) {
+        return None;
+    }
+    let counters = |name: &str| name.starts_with("__llvm_prf_c");
+    let instrumented = file
+        .sections()
+        .any(|section| section.name().is_ok_and(counters));
+    Some(Output {
+        size: bytes.len() as u64,
+        instrumented,
+        path,
+    })
+}

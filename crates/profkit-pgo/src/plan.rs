@@ -1,0 +1,519 @@
+//! The steps of a job.
+use crate::error::{Error, Result};
+use crate::tools::{Tools, on_path};
+use crate::wrappers::{self, FLAGS};
+use profkit_data::Weight;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// What the user wants.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The build: a program and its arguments.
+    pub build: Vec<OsString>,
+    /// What the instrumented program is run with, as commands of the shell.
+    pub training: Vec<Training>,
+    /// A command of the shell that makes the next build compile everything; `None`: what this kind of build has for that.
+    pub clean: Option<OsString>,
+    /// The clang to use; `None`: the one that is found.
+    pub compiler: Option<OsString>,
+    /// Whether a second profile is collected from a program that was optimised with the first one.
+    pub two_stages: bool,
+    /// A command of the shell whose time is measured with the build as it is and with the profile.
+    pub benchmark: Option<OsString>,
+    /// How often the benchmark is run with each build.
+    pub runs: usize,
+    /// The clang or rustc writes and reads profiles in this folder.
+    pub work: PathBuf,
+}
+
+/// A command that trains the program.
+#[derive(Clone, Debug)]
+pub struct Training {
+    /// A factor of the counts of its runs.
+    pub weight: Weight,
+    /// The command of the shell.
+    pub command: OsString,
+}
+
+/// Which build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The build as it is, to compare with.
+    Plain,
+    /// With counters.
+    Instrumented,
+    /// With the first profile, and with counters behind the inliner.
+    Second,
+    /// With the profile.
+    Optimised,
+}
+
+/// The variable whose value in an [`Environment`] is a folder that comes before those that it has.
+pub(crate) const PATH: &str = "PATH";
+
+/// Variables of the environment. The value of `PATH` is a folder that comes before the others.
+pub type Environment = Vec<(&'static str, OsString)>;
+
+/// A step of a job.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Step {
+    /// Makes the next build compile everything.
+    Clean {
+        /// The program and its arguments.
+        command: Vec<OsString>,
+        /// Whether the job goes on if it fails: before the first build there may be nothing to clean.
+        may_fail: bool,
+    },
+    /// Builds.
+    Build {
+        /// Which build.
+        stage: Stage,
+        /// The program and its arguments.
+        command: Vec<OsString>,
+        /// What is set for it.
+        environment: Environment,
+    },
+    /// Keeps copies of what the last build wrote, for the benchmark.
+    Copy,
+    /// Runs a training command.
+    Train {
+        /// The command of the shell.
+        command: OsString,
+        /// What is set for it.
+        environment: Environment,
+    },
+    /// Merges the profiles of the training.
+    Merge {
+        /// The folders of the profiles, with their weights.
+        runs: Vec<(Weight, PathBuf)>,
+        /// The profile of the stage before.
+        first: Option<PathBuf>,
+        /// The merged profile.
+        output: PathBuf,
+    },
+    /// Runs the benchmark with both builds.
+    Benchmark,
+}
+
+/// A job as data.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// The compilers.
+    pub tools: Tools,
+    /// The settings that it was made of.
+    pub settings: Settings,
+    /// The folder of the programs that take the place of compilers.
+    pub(crate) wrappers: Option<PathBuf>,
+}
+
+/// What a build is started by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Cargo, or what runs cargo.
+    Cargo,
+    Make,
+    Ninja,
+    Cmake,
+    Other,
+}
+
+impl Kind {
+    fn of(build: &[OsString]) -> Self {
+        let name = build
+            .first()
+            .and_then(|program| Path::new(program).file_stem()?.to_str());
+        match name {
+            Some("cargo" | "cross" | "maturin") => Kind::Cargo,
+            Some("make" | "gmake") => Kind::Make,
+            Some("ninja") => Kind::Ninja,
+            Some("cmake") if build.get(1).is_some_and(|word| word == "--build") => Kind::Cmake,
+            _ => Kind::Other,
+        }
+    }
+
+    /// The command after which such a build compiles everything. Cargo needs none: it sees that its flags are others.
+    fn clean(self, build: &[OsString]) -> Option<Vec<OsString>> {
+        match self {
+            Kind::Cargo | Kind::Other => None,
+            Kind::Make => Some(kept(
+                build,
+                &["-C", "-f", "-I", "--directory", "--file", "--makefile"],
+                &["clean"],
+            )),
+            Kind::Ninja => Some(kept(build, &["-C", "-f"], &["-t", "clean"])),
+            Kind::Cmake => {
+                let folder = build.get(..3)?.iter().cloned();
+                Some(folder.chain(["--target".into(), "clean".into()]).collect())
+            }
+        }
+    }
+}
+
+/// The program with those of its options that say where and how, followed by other words.
+fn kept(build: &[OsString], with_value: &[&str], more: &[&str]) -> Vec<OsString> {
+    let mut words = build.iter();
+    let mut all: Vec<OsString> = words.next().cloned().into_iter().collect();
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        let joined = with_value
+            .iter()
+            .any(|option| text.starts_with(option) && text.len() > option.len());
+        if with_value.contains(&&*text) {
+            all.push(word.clone());
+            all.extend(words.next().cloned());
+        } else if joined || text.contains('=') && !text.starts_with('-') {
+            all.push(word.clone());
+        }
+    }
+    all.extend(more.iter().map(OsString::from));
+    all
+}
+
+fn joined<'a>(words: impl IntoIterator<Item = &'a OsString>, separator: &str) -> OsString {
+    let words: Vec<&OsStr> = words.into_iter().map(OsString::as_os_str).collect();
+    words.join(OsStr::new(separator))
+}
+
+fn option(name: &str, path: &Path) -> OsString {
+    let mut word = OsString::from(name);
+    word.push(path);
+    word
+}
+
+impl Plan {
+    /// Plans a job.
+    ///
+    /// # Errors
+    /// If a compiler is missing, cargo's configuration cannot be read, or rustc lacks what is wanted.
+    pub fn new(settings: Settings) -> Result<Self> {
+        let tools = Tools::find(settings.compiler.as_deref())?;
+        let kind = Kind::of(&settings.build);
+        if kind == Kind::Cargo && tools.rustc.is_none()
+            || kind != Kind::Cargo && tools.clang.is_none()
+        {
+            return Err(Error::NoCompiler(None));
+        }
+        if settings.two_stages && kind == Kind::Cargo {
+            return Err(Error::NoSecondStage);
+        }
+        let mut planner = Planner {
+            rustflags: match tools.rustc {
+                Some(_) if kind == Kind::Cargo || tools.can_mix() => {
+                    Some(rustflags(&settings.build)?)
+                }
+                _ => None,
+            },
+            wrappers: tools
+                .clang
+                .as_ref()
+                .filter(|_| kind != Kind::Cargo || tools.can_mix())
+                .and_then(wrappers::folder),
+            kind,
+            settings: &settings,
+            steps: Vec::new(),
+        };
+        planner.plan();
+        let (steps, wrappers) = (planner.steps, planner.wrappers);
+        Ok(Plan {
+            steps,
+            tools,
+            wrappers,
+            settings,
+        })
+    }
+
+    /// What the job is about, for people: the compilers.
+    #[must_use]
+    pub fn compilers(&self) -> String {
+        let clang = self
+            .tools
+            .clang
+            .as_ref()
+            .filter(|_| self.wrappers.is_some());
+        let clang = clang.map(|clang| format!("{} (LLVM {})", clang.c.display(), clang.release));
+        let has_rust = Kind::of(&self.settings.build) == Kind::Cargo;
+        let rustc = self
+            .tools
+            .rustc
+            .filter(|_| has_rust)
+            .map(|release| format!("rustc (LLVM {release})"));
+        clang
+            .into_iter()
+            .chain(rustc)
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+struct Planner<'s> {
+    settings: &'s Settings,
+    kind: Kind,
+    /// The flags that cargo would give rustc; `None` if crates are compiled as always.
+    rustflags: Option<Vec<OsString>>,
+    wrappers: Option<PathBuf>,
+    steps: Vec<Step>,
+}
+
+impl Planner<'_> {
+    fn plan(&mut self) {
+        let settings = self.settings;
+        let work = &settings.work;
+        let (first, last) = (work.join("first.profdata"), work.join("merged.profdata"));
+        if settings.benchmark.is_some() {
+            self.build(Stage::Plain, None);
+            self.steps.push(Step::Copy);
+        }
+        self.build(Stage::Instrumented, None);
+        let runs = self.train("train");
+        let output = if settings.two_stages { &first } else { &last };
+        self.merge(runs, None, output);
+        if settings.two_stages {
+            self.build(Stage::Second, Some(&first));
+            let runs = self.train("second");
+            self.merge(runs, Some(first), &last);
+        }
+        self.build(Stage::Optimised, Some(&last));
+        if settings.benchmark.is_some() {
+            self.steps.push(Step::Benchmark);
+        }
+    }
+
+    fn build(&mut self, stage: Stage, profile: Option<&Path>) {
+        let build = &self.settings.build;
+        let is_first = self.steps.is_empty();
+        match &self.settings.clean {
+            Some(command) => self.steps.push(Step::Clean {
+                command: vec!["sh".into(), "-c".into(), command.clone()],
+                may_fail: is_first,
+            }),
+            None => self
+                .steps
+                .extend(self.kind.clean(build).map(|command| Step::Clean {
+                    command,
+                    may_fail: is_first,
+                })),
+        }
+        let environment = self.environment(stage, profile);
+        self.steps.push(Step::Build {
+            stage,
+            command: build.clone(),
+            environment,
+        });
+    }
+
+    fn environment(&self, stage: Stage, profile: Option<&Path>) -> Environment {
+        let built = self.settings.work.join("build");
+        // Programs that the build itself runs may be instrumented. Their profiles are not of the training.
+        let mut environment: Environment =
+            vec![("LLVM_PROFILE_FILE", built.join("%p.profraw").into())];
+        let used = profile.map(|profile| option("-fprofile-use=", profile));
+        let generated = match stage {
+            Stage::Instrumented => Some(option("-fprofile-generate=", &built)),
+            Stage::Second => Some(option("-fcs-profile-generate=", &built)),
+            Stage::Plain | Stage::Optimised => None,
+        };
+        let mut c: Vec<OsString> = used.into_iter().chain(generated).collect();
+        if profile.is_some() {
+            // A profile that does not fit everywhere must not end a build that takes warnings for errors.
+            let words = [
+                "-Wno-error=profile-instr-out-of-date",
+                "-Wno-error=profile-instr-unprofiled",
+                "-Wno-error=backend-plugin",
+            ];
+            c.extend(words.map(OsString::from));
+        }
+        if let Some(flags) = &self.rustflags {
+            let more = match stage {
+                Stage::Instrumented => Some(option("-Cprofile-generate=", &built)),
+                Stage::Optimised => profile.map(|profile| option("-Cprofile-use=", profile)),
+                Stage::Plain | Stage::Second => None,
+            };
+            environment.push((
+                "CARGO_ENCODED_RUSTFLAGS",
+                joined(flags.iter().chain(&more), "\u{1f}"),
+            ));
+        }
+        let Some(folder) = &self.wrappers else {
+            return environment;
+        };
+        environment.push(("CC", folder.join("clang").into()));
+        environment.push(("CXX", folder.join("clang++").into()));
+        if self.kind == Kind::Cargo {
+            // Build scripts see that these variables have changed, and compile C and C++ again.
+            for name in ["CFLAGS", "CXXFLAGS"] {
+                let own = std::env::var_os(name).filter(|value| !value.is_empty());
+                environment.push((name, joined(own.iter().chain(&c), " ")));
+            }
+        } else {
+            environment.push((FLAGS, joined(&c, "\n")));
+            environment.push((PATH, folder.into()));
+        }
+        environment
+    }
+
+    fn train(&mut self, name: &str) -> Vec<(Weight, PathBuf)> {
+        let mut runs = Vec::new();
+        for (number, training) in self.settings.training.iter().enumerate() {
+            let folder = self.settings.work.join(format!("{name}-{}", number + 1));
+            self.steps.push(Step::Train {
+                command: training.command.clone(),
+                environment: vec![("LLVM_PROFILE_FILE", folder.join("%m-%p.profraw").into())],
+            });
+            runs.push((training.weight, folder));
+        }
+        runs
+    }
+
+    fn merge(&mut self, runs: Vec<(Weight, PathBuf)>, first: Option<PathBuf>, output: &Path) {
+        let output = output.to_owned();
+        self.steps.push(Step::Merge {
+            runs,
+            first,
+            output,
+        });
+    }
+}
+
+/// The flags that cargo would give rustc here, from the environment and its files of configuration.
+fn rustflags(build: &[OsString]) -> Result<Vec<OsString>> {
+    let failed = |error: cargo_config2::Error| Error::CargoConfig(error.to_string());
+    if on_path(OsStr::new("cargo")).is_none() {
+        return Ok(Vec::new());
+    }
+    let config = cargo_config2::Config::load().map_err(failed)?;
+    let mut words = build.iter().map(|word| word.to_string_lossy());
+    let target = match words.find(|word| word.starts_with("--target")) {
+        Some(word) => match word.split_once('=') {
+            Some((_, target)) => target.to_owned(),
+            None => words.next().unwrap_or_default().into_owned(),
+        },
+        None => config.host_triple().map_err(failed)?.to_owned(),
+    };
+    let flags = config.rustflags(target.as_str()).map_err(failed)?;
+    Ok(flags.map_or_else(Vec::new, |flags| {
+        flags.flags.into_iter().map(OsString::from).collect()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn each_kind_of_build_has_its_way_to_compile_everything() {
+        for (build, clean) in [
+            ("make", "make clean"),
+            ("make -j8 linux", "make clean"),
+            (
+                "make -C src -f Makefile.old CFLAGS=-O3 all",
+                "make -C src -f Makefile.old CFLAGS=-O3 clean",
+            ),
+            ("gmake -Csrc all", "gmake -Csrc clean"),
+            (
+                "/usr/bin/ninja -C out app",
+                "/usr/bin/ninja -C out -t clean",
+            ),
+            (
+                "cmake --build b -j8 --target app",
+                "cmake --build b --target clean",
+            ),
+            ("cmake -B b", ""),
+            ("cargo build --release", ""),
+            ("./build.sh make", ""),
+        ] {
+            let build = words(build);
+            let found = Kind::of(&build).clean(&build).unwrap_or_default();
+            assert_eq!(found, words(clean), "{build:?}");
+        }
+    }
+
+    fn steps(two_stages: bool, benchmark: bool) -> Vec<String> {
+        let settings = Settings {
+            build: words("make"),
+            training: vec![Training {
+                weight: Weight::ONE,
+                command: "./app".into(),
+            }],
+            two_stages,
+            benchmark: benchmark.then(|| "./app".into()),
+            work: "/work".into(),
+            ..Settings::default()
+        };
+        let mut planner = Planner {
+            rustflags: None,
+            wrappers: Some("/wrappers".into()),
+            kind: Kind::Make,
+            settings: &settings,
+            steps: Vec::new(),
+        };
+        planner.plan();
+        let name = |step: &Step| match step {
+            Step::Build {
+                stage, environment, ..
+            } => {
+                let flags = environment.iter().find(|(name, _)| *name == FLAGS);
+                let flags = flags
+                    .map(|(_, value)| value.to_string_lossy().into_owned())
+                    .unwrap_or_default();
+                let first: Vec<&str> = flags
+                    .lines()
+                    .filter(|flag| !flag.starts_with("-W"))
+                    .collect();
+                format!("{stage:?} {}", first.join(" "))
+            }
+            Step::Merge { first, output, .. } => format!("merge {first:?} {}", output.display()),
+            Step::Train { environment, .. } => {
+                format!("train {}", environment[0].1.to_string_lossy())
+            }
+            Step::Clean { may_fail, .. } => format!("clean {may_fail}"),
+            other => format!("{other:?}"),
+        };
+        planner.steps.iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_job_builds_trains_merges_and_builds_again() {
+        assert_eq!(
+            steps(false, false),
+            [
+                "clean true",
+                "Instrumented -fprofile-generate=/work/build",
+                "train /work/train-1/%m-%p.profraw",
+                "merge None /work/merged.profdata",
+                "clean false",
+                "Optimised -fprofile-use=/work/merged.profdata",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_second_stage_and_a_benchmark_have_builds_of_their_own() {
+        assert_eq!(
+            steps(true, true),
+            [
+                "clean true",
+                "Plain ",
+                "Copy",
+                "clean false",
+                "Instrumented -fprofile-generate=/work/build",
+                "train /work/train-1/%m-%p.profraw",
+                "merge None /work/first.profdata",
+                "clean false",
+                "Second -fprofile-use=/work/first.profdata -fcs-profile-generate=/work/build",
+                "train /work/second-1/%m-%p.profraw",
+                "merge Some(\"/work/first.profdata\") /work/merged.profdata",
+                "clean false",
+                "Optimised -fprofile-use=/work/merged.profdata",
+                "Benchmark",
+            ]
+        );
+    }
+}

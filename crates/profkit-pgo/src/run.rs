@@ -1,0 +1,439 @@
+//! Carries out the steps of a job.
+use crate::error::{Error, Result};
+use crate::outputs::{self, Output};
+use crate::plan::{Environment, PATH, Plan, Stage, Step};
+use crate::script::line;
+use crate::timing::{Copies, Times, measure};
+use crate::wrappers;
+use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
+use profkit_data::Weight;
+use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
+use profkit_data::releases::Release;
+use profkit_merge::files::{Content, Input, InputList, Output as File, write_indexed};
+use profkit_merge::{MergeOptions, merge_instr};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, SystemTime};
+
+/// What happens in a job, as it happens.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A command is started.
+    Command(String),
+    /// A command failed and the job goes on: the profile lacks what this run would have given.
+    TrainingFailed(String, ExitStatus),
+    /// Profiles were merged.
+    Merged(Profile),
+    /// An input of the merge was left out, or only its sound part was used.
+    Dropped(String),
+}
+
+/// A merged profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How many raw profiles the training wrote.
+    pub inputs: u64,
+    /// How many of them could be read.
+    pub merged: u64,
+    /// The number of functions.
+    pub functions: u64,
+    /// The number of functions with a count above 0.
+    pub ran: u64,
+    /// The release of LLVM that it is written for: the oldest one that reads it.
+    pub release: u32,
+}
+
+/// How much of a profile the build uses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shares {
+    /// The functions of the instrumented build.
+    pub functions: u64,
+    /// Those of them that the profile has.
+    pub profiled: u64,
+    /// The share of all counts that the build can use, from 0 to 1; `None` if all counts are 0.
+    pub counts: Option<f64>,
+}
+
+/// The sizes in bytes of all programs and libraries together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Without the profile; `None` if this build was not made.
+    pub before: Option<u64>,
+    /// With it.
+    pub after: u64,
+}
+
+/// What a job gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The profile that the build was made with.
+    pub profile: Profile,
+    /// How much of it the build uses; `None` if no instrumented program was found.
+    pub shares: Option<Shares>,
+    /// The programs and libraries of the last build.
+    pub programs: Vec<PathBuf>,
+    /// Their sizes.
+    pub sizes: Sizes,
+    /// The times of the benchmark.
+    pub times: Option<Times>,
+}
+
+/// Carries out a job. `say` hears what happens.
+///
+/// # Errors
+/// If a build fails, no training wrote a profile, or the last build did not compile.
+pub fn run(plan: &Plan, say: &mut dyn FnMut(Event)) -> Result<Outcome> {
+    let mut folders = vec![std::env::current_dir().map_err(|error| Error::Io(".".into(), error))?];
+    folders.extend(std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from));
+    let work = &plan.settings.work;
+    // What an earlier job left here is not of this training.
+    for name in ["build", "plain", "optimised"] {
+        remove(&work.join(name))?;
+    }
+    make(&work.join("build"))?;
+    if let (Some(folder), Some(clang)) = (&plan.wrappers, &plan.tools.clang) {
+        wrappers::write(folder, clang)?;
+        check_runtime(plan, work)?;
+    }
+    let mut job = Job {
+        plan,
+        say,
+        folders,
+        built: Vec::new(),
+        instrumented: Vec::new(),
+        plain: None,
+        profile: None,
+        shares: None,
+        times: None,
+    };
+    for step in &plan.steps {
+        job.step(step)?;
+    }
+    let Some(profile) = job.profile else {
+        return Err(Error::NothingTrained(Vec::new()));
+    };
+    let sizes = Sizes {
+        before: job.plain.map(|(_, size)| size),
+        after: job.built.iter().map(|output| output.size).sum(),
+    };
+    Ok(Outcome {
+        profile,
+        shares: job.shares,
+        programs: job.built.into_iter().map(|output| output.path).collect(),
+        sizes,
+        times: job.times,
+    })
+}
+
+struct Job<'a> {
+    plan: &'a Plan,
+    say: &'a mut dyn FnMut(Event),
+    folders: Vec<PathBuf>,
+    /// What the last build wrote.
+    built: Vec<Output>,
+    /// What the last instrumented build wrote.
+    instrumented: Vec<PathBuf>,
+    /// Copies of what the build without a profile wrote, and the size of it all.
+    plain: Option<(Copies, u64)>,
+    profile: Option<Profile>,
+    shares: Option<Shares>,
+    times: Option<Times>,
+}
+
+impl Job<'_> {
+    fn step(&mut self, step: &Step) -> Result<()> {
+        match step {
+            Step::Clean { command, may_fail } => {
+                (self.say)(Event::Command(line(&Vec::new(), command)));
+                let status = start(command, &[])?;
+                if !status.success() && !may_fail {
+                    return Err(Error::Failed(
+                        format!("`{}`", line(&Vec::new(), command)),
+                        status,
+                    ));
+                }
+                Ok(())
+            }
+            Step::Build {
+                stage,
+                command,
+                environment,
+            } => self.build(*stage, command, environment),
+            Step::Copy => {
+                let copies = Copies::make(&self.built, &self.plan.settings.work.join("plain"))?;
+                let size = self.built.iter().map(|output| output.size).sum();
+                self.plain = Some((copies, size));
+                Ok(())
+            }
+            Step::Train {
+                command,
+                environment,
+            } => self.train(command, environment),
+            Step::Merge {
+                runs,
+                first,
+                output,
+            } => self.merge(runs, first.as_deref(), output),
+            Step::Benchmark => self.benchmark(),
+        }
+    }
+
+    fn written_since(&self, time: SystemTime) -> Vec<Output> {
+        let mut found = outputs::written_since(&self.folders, time);
+        found.retain(|output| !output.path.starts_with(&self.plan.settings.work));
+        found
+    }
+
+    fn build(
+        &mut self,
+        stage: Stage,
+        command: &[OsString],
+        environment: &Environment,
+    ) -> Result<()> {
+        (self.say)(Event::Command(line(environment, command)));
+        // File systems keep times less exactly than the clock has them.
+        let since = SystemTime::now() - Duration::from_millis(20);
+        let status = start(command, environment)?;
+        if !status.success() {
+            return Err(Error::Failed("the build".to_owned(), status));
+        }
+        self.built = self.written_since(since);
+        match stage {
+            Stage::Plain => {}
+            Stage::Instrumented | Stage::Second => {
+                let with_counters = |built: Vec<Output>| -> Vec<PathBuf> {
+                    let built = built.into_iter().filter(|output| output.instrumented);
+                    built.map(|output| output.path).collect()
+                };
+                self.instrumented = with_counters(self.built.clone());
+                // A build that had nothing to do may have been left by an earlier job.
+                if self.instrumented.is_empty() {
+                    self.instrumented = with_counters(self.written_since(SystemTime::UNIX_EPOCH));
+                }
+            }
+            Stage::Optimised => {
+                // Scripts of a build, which are instrumented as well, may be left as they were.
+                let left = self.instrumented.iter().filter(|path| {
+                    outputs::read((*path).clone()).is_some_and(|output| output.instrumented)
+                });
+                let left: Vec<PathBuf> = left.cloned().collect();
+                if !left.is_empty() {
+                    return Err(Error::NotRebuilt(left));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn train(&mut self, command: &OsString, environment: &Environment) -> Result<()> {
+        for (_, file) in environment {
+            if let Some(folder) = Path::new(file).parent() {
+                remove(folder)?;
+                make(folder)?;
+            }
+        }
+        let words = ["sh".into(), "-c".into(), command.clone()];
+        let mut shown = environment.clone();
+        shown.retain(|(name, _)| *name == "LLVM_PROFILE_FILE");
+        (self.say)(Event::Command(format!(
+            "{} {}",
+            line(&shown, &[]),
+            command.to_string_lossy()
+        )));
+        let status = start(&words, environment)?;
+        if !status.success() {
+            let command = command.to_string_lossy().into_owned();
+            (self.say)(Event::TrainingFailed(command, status));
+        }
+        Ok(())
+    }
+
+    fn merge(
+        &mut self,
+        runs: &[(Weight, PathBuf)],
+        first: Option<&Path>,
+        output: &Path,
+    ) -> Result<()> {
+        let mut named: Vec<OsString> = Vec::new();
+        for (weight, folder) in runs {
+            let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+            if !is_empty {
+                let mut word = OsString::from(format!("{weight},"));
+                word.push(folder);
+                named.push(word);
+            }
+        }
+        if named.is_empty() {
+            return Err(Error::NothingTrained(self.instrumented.clone()));
+        }
+        named.extend(first.map(|path| path.as_os_str().to_owned()));
+        let inputs = InputList::collect(&named, &[], None)
+            .map_err(|error| Error::Merge(error.to_string()))?;
+        let merged = merge_instr(&inputs, &MergeOptions::new())
+            .map_err(|error| Error::Merge(error.to_string()))?;
+        for event in &merged.report.events {
+            (self.say)(Event::Dropped(event.to_string()));
+        }
+        let Some(profile) = merged.profiles.first().map(|one| &one.profile) else {
+            return Err(Error::Merge("it is empty".to_owned()));
+        };
+        let functions = || profile.tables.iter().flat_map(|table| table.functions());
+        let release = self.release(functions().any(|function| is_rust(function.name())));
+        let plan = IndexedPlan::new(
+            profile,
+            &IndexedWriteOptions::for_llvm(Release::new(u8::try_from(release).unwrap_or(u8::MAX))),
+        )
+        .map_err(|error| Error::Merge(error.to_string()))?;
+        let file =
+            File::new(output, Content::Binary).map_err(|error| Error::Merge(error.to_string()))?;
+        file.write(|sink| write_indexed(&plan, &MergeOptions::new().run.threads, sink))
+            .map_err(|error| Error::Merge(error.to_string()))?;
+        let totals = &merged.report.totals;
+        let found = Profile {
+            path: output.to_owned(),
+            inputs: inputs.files.len() as u64 - u64::from(first.is_some()),
+            merged: (totals.files_kept + totals.files_repaired)
+                .saturating_sub(u64::from(first.is_some())),
+            functions: profile.record_count() as u64,
+            ran: functions()
+                .flat_map(|function| function.records())
+                .filter(|record| record.counts.iter().any(|&count| count > 0))
+                .count() as u64,
+            release,
+        };
+        (self.say)(Event::Merged(found.clone()));
+        self.profile = Some(found);
+        // Behind the inliner functions have other hashes, which no program shows.
+        if first.is_none() {
+            self.shares = self.compare(output);
+        }
+        Ok(())
+    }
+
+    /// The oldest of the releases that will read the profile.
+    fn release(&self, has_rust: bool) -> u32 {
+        let tools = &self.plan.tools;
+        let clang = tools
+            .clang
+            .as_ref()
+            .filter(|_| self.plan.wrappers.is_some())
+            .map(|clang| clang.release);
+        let rustc = tools.rustc.filter(|_| has_rust || clang.is_none());
+        [clang, rustc]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or_default()
+    }
+
+    fn compare(&self, profile: &Path) -> Option<Shares> {
+        let input = Input::open(profile).ok()?;
+        let profile = ProfileFunctions::parse(&input).ok()?;
+        let mut build = BinaryFunctions::for_profile(&profile);
+        for path in &self.instrumented {
+            // A program that cannot be read is not compared: what is said is of those that can.
+            let _ = build.open(path);
+        }
+        if build.binaries.is_empty() {
+            return None;
+        }
+        let shares = MatchShares::new(&profile, &build);
+        Some(Shares {
+            functions: shares.functions.total,
+            profiled: shares.functions.matched,
+            counts: shares
+                .counts
+                .matched_percent()
+                .map(|percent| percent / 100.0),
+        })
+    }
+
+    fn benchmark(&mut self) -> Result<()> {
+        let settings = &self.plan.settings;
+        let (Some((before, _)), Some(command)) = (&self.plain, &settings.benchmark) else {
+            return Ok(());
+        };
+        (self.say)(Event::Command(command.to_string_lossy().into_owned()));
+        let after = Copies::make(&self.built, &settings.work.join("optimised"))?;
+        self.times = Some(measure(command, settings.runs, before, &after)?);
+        Ok(())
+    }
+}
+
+fn is_rust(name: &[u8]) -> bool {
+    let hashed = |name: &[u8]| {
+        name.len() > 20
+            && name
+                .get(name.len() - 20..)
+                .is_some_and(|end| end.starts_with(b"17h") && end.ends_with(b"E"))
+    };
+    name.starts_with(b"_R") || name.starts_with(b"_ZN") && hashed(name)
+}
+
+fn start(command: &[OsString], environment: &[(&'static str, OsString)]) -> Result<ExitStatus> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Error::Start(
+            String::new(),
+            std::io::ErrorKind::NotFound.into(),
+        ));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    for (name, value) in environment {
+        let mut value = value.clone();
+        if *name == PATH
+            && let Some(rest) = std::env::var_os(PATH)
+        {
+            value.push(":");
+            value.push(rest);
+        }
+        command.env(name, value);
+    }
+    command
+        .status()
+        .map_err(|error| Error::Start(program.to_string_lossy().into_owned(), error))
+}
+
+fn make(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|error| Error::Io(folder.to_owned(), error))
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Io(folder.to_owned(), error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Compiles and links a program with counters, so that a missing runtime is said before a build that takes minutes.
+fn check_runtime(plan: &Plan, work: &Path) -> Result<()> {
+    let Some(clang) = &plan.tools.clang else {
+        return Ok(());
+    };
+    let (source, program) = (work.join("build/check.c"), work.join("build/check"));
+    fs::write(&source, "int main(void) { return 0; }\n")
+        .map_err(|error| Error::Io(source.clone(), error))?;
+    let output = Command::new(&clang.c)
+        .arg("-fprofile-generate")
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .output();
+    let name = clang.c.display().to_string();
+    let output = output.map_err(|error| Error::Start(name.clone(), error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::NoRuntime(
+        name,
+        said.lines().next().unwrap_or_default().to_owned(),
+    ))
+}

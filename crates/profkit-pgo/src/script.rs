@@ -1,0 +1,123 @@
+//! A job as a script of the shell that works without profkit: profiles are merged by LLVM's own tool.
+use crate::plan::{Environment, PATH, Plan, Step};
+use crate::tools::on_path;
+use crate::wrappers::{quoted, scripts};
+use profkit_data::Weight;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+
+impl Plan {
+    /// The job as a script of the shell.
+    #[must_use]
+    pub fn script(&self) -> String {
+        let mut text = String::from("#!/bin/sh\nset -e\n");
+        let work = quoted(self.settings.work.as_os_str());
+        let _ = writeln!(text, "mkdir -p {work}/build");
+        if let (Some(folder), Some(clang)) = (&self.wrappers, &self.tools.clang) {
+            text += "\n# Programs that take the place of compilers.\n";
+            let _ = writeln!(text, "mkdir -p {}", quoted(folder.as_os_str()));
+            for (name, script) in scripts(clang) {
+                let path = quoted(folder.join(name).as_os_str());
+                let _ = writeln!(text, "cat >{path} <<'END'\n{script}END\nchmod +x {path}");
+            }
+        }
+        for step in &self.steps {
+            text.push('\n');
+            self.step(&mut text, step);
+        }
+        text
+    }
+
+    fn step(&self, text: &mut String, step: &Step) {
+        match step {
+            Step::Clean { command, may_fail } => {
+                let _ = writeln!(
+                    text,
+                    "{}{}",
+                    line(&Vec::new(), command),
+                    if *may_fail { " || true" } else { "" }
+                );
+            }
+            Step::Build {
+                command,
+                environment,
+                ..
+            } => {
+                let _ = writeln!(text, "{}", line(environment, command));
+            }
+            Step::Copy => *text += "# profkit keeps copies of the programs here.\n",
+            Step::Train {
+                command,
+                environment,
+            } => {
+                let command = ["sh".into(), "-c".into(), command.clone()];
+                let _ = writeln!(
+                    text,
+                    "{} || echo 'training failed' >&2",
+                    line(environment, &command)
+                );
+            }
+            Step::Merge {
+                runs,
+                first,
+                output,
+            } => {
+                *text += "set --\n";
+                for (weight, folder) in runs {
+                    let file = if *weight == Weight::ONE {
+                        "\"$f\"".to_owned()
+                    } else {
+                        format!("-weighted-input={weight},\"$f\"")
+                    };
+                    let _ = writeln!(
+                        text,
+                        "for f in {}/*.profraw; do set -- \"$@\" {file}; done",
+                        quoted(folder.as_os_str())
+                    );
+                }
+                let first = first.as_ref().map_or(String::new(), |path| {
+                    format!("{} ", quoted(path.as_os_str()))
+                });
+                let _ = writeln!(
+                    text,
+                    "{} merge -failure-mode=all {first}\"$@\" -o {}",
+                    self.profdata(),
+                    quoted(output.as_os_str())
+                );
+            }
+            Step::Benchmark => {
+                let command = self.settings.benchmark.clone().unwrap_or_default();
+                let _ = writeln!(
+                    text,
+                    "# profkit runs this with both builds in turn, {} times each:\n# {}",
+                    self.settings.runs,
+                    command.to_string_lossy()
+                );
+            }
+        }
+    }
+
+    /// LLVM's tool of the release that reads the profile.
+    fn profdata(&self) -> String {
+        let release = self
+            .tools
+            .clang
+            .as_ref()
+            .map(|clang| clang.release)
+            .or(self.tools.rustc);
+        let numbered = release.map(|release| format!("llvm-profdata-{release}"));
+        numbered
+            .filter(|name| on_path(OsStr::new(name)).is_some())
+            .unwrap_or_else(|| "llvm-profdata".to_owned())
+    }
+}
+
+/// A command as the shell reads it, with what is set for it.
+pub(crate) fn line(environment: &Environment, command: &[OsString]) -> String {
+    let set = environment.iter().map(|(name, value)| match *name {
+        PATH => format!("{name}={}:\"$PATH\"", quoted(value)),
+        _ => format!("{name}={}", quoted(value)),
+    });
+    let words = command.iter().map(|word| quoted(word));
+    set.chain(words).collect::<Vec<_>>().join(" ")
+}

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -331,6 +332,15 @@ def test_the_command(tmp_path):
     assert piped.returncode == 0
     whole = subprocess.run([COMMAND, "merge", "-q", README, "-o", "-"], capture_output=True, check=True).stdout
     assert whole == profkit.merge([README]).bytes
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc")
+@pytest.mark.parametrize("words", [[COMMAND], [sys.executable, "-m", "profkit"]], ids=["script", "module"])
+def test_compilers_come_back_to_the_command(words, tmp_path):
+    source = write(tmp_path / "a.c", b"int main(void) { return 0; }\n")
+    subprocess.run([*words, "mip", "cc", "--", "gcc", source, "-o", "a"], check=True, cwd=tmp_path)
+    subprocess.run([tmp_path / "a"], check=True, cwd=tmp_path)
+    assert (tmp_path / "default.mipraw").exists()
 
 
 def test_ctrl_c_ends_the_command(tmp_path):

@@ -115,6 +115,7 @@ def test_the_page_runs(spark, shards, tmp_path, monkeypatch):
     for path in sorted(shards.iterdir())[:12]:
         shutil.copy(path, tmp_path / "raw")
     monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page"}
     for block in blocks:
-        exec(compile(block, str(page), "exec"), {"__name__": "page"})
+        exec(compile(block, str(page), "exec"), names)
     assert profkit.read(tmp_path / "all.profdata").kind == "instrumentation"

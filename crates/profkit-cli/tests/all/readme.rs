@@ -9,6 +9,7 @@
 //! | <code>```c file=NAME</code> | the block is the file NAME |
 //! | `<!-- setup`, commands, `-->` | commands that are run and not shown |
 //! | `<!-- prints: COMMAND -->` | the command prints the message in the heading above; `…` in it stands for any text |
+//! | <code>```python</code> | nothing is run here: the tests of crates/profkit-py run it |
 //! | <code>```text</code> | nothing is run |
 #![allow(
     clippy::expect_used,
@@ -230,7 +231,7 @@ fn steps(text: &str) -> Vec<Step> {
                 commands(&block, &mut steps);
             } else {
                 assert!(
-                    ["text", "c", "rust", "toml", "yaml"].contains(&kind),
+                    ["text", "c", "python", "rust", "toml", "yaml"].contains(&kind),
                     "line {number}: {kind}"
                 );
             }

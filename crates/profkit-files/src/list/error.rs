@@ -1,8 +1,7 @@
-//! Why the inputs of a merge could not be collected.
+//! The reasons why inputs could not be collected.
 use crate::system_text;
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 const LINE_HINT: &str =
     "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";

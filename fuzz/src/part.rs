@@ -70,12 +70,12 @@ fn shard((number, bytes): (usize, Vec<u8>)) -> Shard<Vec<u8>> {
     }
 }
 
-/// `None` if an input has a heap profile.
+/// `None` if an input has a heap profile, or is a part that cannot be added to the others.
 fn made_of(shards: &[Shard<Vec<u8>>]) -> Option<Vec<u8>> {
     let mut merger = merger();
     match merger.add(shards) {
         Ok(()) => Some(merger.encode().expect("all have ids")),
-        Err(MergeError::Part(error)) if matches!(*error, PartError::Heap { .. }) => None,
+        Err(MergeError::Part(error)) if !matches!(*error, PartError::NoId { .. }) => None,
         Err(error) => panic!("{error}"),
     }
 }

@@ -45,9 +45,7 @@ impl Answer for Outcome {
         ]);
         if let Some(shares) = &self.shares {
             document.section("The build uses");
-            let counts = shares
-                .counts
-                .map_or_else(String::new, |share| share_percent(share));
+            let counts = shares.counts.map_or_else(String::new, share_percent);
             document.facts([
                 (
                     "functions with a profile",

@@ -11,7 +11,7 @@ pub type Given = (Vec<u8>, Option<PyBackedBytes>, String, Option<String>);
 
 /// # Errors
 /// If a weight is no positive number.
-pub fn inputs_of(given: Vec<Given>, missing_ok: bool) -> Result<Vec<GivenInput>, Fault> {
+pub fn inputs_of(given: Vec<Given>, missing_ok: bool) -> Result<Vec<GivenInput>, Box<Fault>> {
     let inputs = given.into_iter().map(|(name, bytes, weight, id)| {
         let weight = weight.parse::<Weight>();
         Ok(GivenInput {
@@ -22,7 +22,7 @@ pub fn inputs_of(given: Vec<Given>, missing_ok: bool) -> Result<Vec<GivenInput>,
                 },
                 None => InputSource::Path(OsString::from_vec(name).into()),
             },
-            weight: weight.map_err(|error| Fault::new("usage", error))?,
+            weight: weight.map_err(|error| Box::new(Fault::new("usage", error)))?,
             id,
             missing_ok,
         })

@@ -41,20 +41,23 @@ impl Merger {
     fn add(&self, py: Python<'_>, inputs: Vec<Given>, missing_ok: bool) -> PyResult<()> {
         let given = inputs_of(inputs, missing_ok).map_err(|fault| fault.raise(py))?;
         self.with(py, |sum| {
-            let list = InputList::of(given, None).map_err(|error| Fault::list(&error))?;
-            sum.add(&list).map_err(|error| Fault::merge(&error))
+            let list = InputList::of(given, None).map_err(|error| Box::new(Fault::list(&error)))?;
+            sum.add(&list)
+                .map_err(|error| Box::new(Fault::merge(&error)))
         })
     }
 
     fn add_part(&self, py: Python<'_>, name: &str, bytes: PyBackedBytes) -> PyResult<()> {
         self.with(py, |sum| {
             let added = sum.add_part(name, &bytes);
-            added.map_err(|error| Fault::merge(&error))
+            added.map_err(|error| Box::new(Fault::merge(&error)))
         })
     }
 
     fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.with(py, |sum| sum.encode().map_err(|error| Fault::merge(&error)))?;
+        let bytes = self.with(py, |sum| {
+            sum.encode().map_err(|error| Box::new(Fault::merge(&error)))
+        })?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -72,7 +75,7 @@ impl Merger {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut part::Merger) -> Result<T, Fault> + Send,
+        work: impl FnOnce(&mut part::Merger) -> Result<T, Box<Fault>> + Send,
     ) -> PyResult<T> {
         let result = on_threads(py, &self.cancel, || {
             let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);

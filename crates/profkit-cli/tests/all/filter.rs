@@ -66,6 +66,10 @@ fn llvm_reads_what_is_left() {
             skip(&format!("{name}: LLVM {release} is not installed"));
             continue;
         };
+        // LLVM 13 has another form of contexts in the extensible encoding, which profkit reads and does not write.
+        if name.starts_with("llvm-13-contexts-ext") {
+            continue;
+        }
         let is_sample = name.ends_with("sampleprof");
         let option = if is_sample { "--sample" } else { "--instr" };
         for cut in [

@@ -44,6 +44,24 @@ fn the_definitions_contradict_nothing() {
     Cli::command().debug_assert();
 }
 
+/// The words that a shell makes of a line. Quotes hold blanks together.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quote = None;
+    for character in line.chars() {
+        match quote {
+            Some(end) if character == end => quote = None,
+            None if matches!(character, '\'' | '"') => quote = Some(character),
+            None if character == ' ' => words.push(std::mem::take(&mut word)),
+            _ => word.push(character),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 #[test]
 fn examples_parse() {
     walk(&mut Cli::command(), "profkit", &mut |_, command| {
@@ -55,7 +73,7 @@ fn examples_parse() {
         for line in examples.lines() {
             // A pipe or a redirection ends a command, so each part of the line is parsed by itself.
             for part in line.split(['|', '>']).map(str::trim) {
-                let words = part.split_whitespace();
+                let words = words_of(part);
                 if !part.starts_with("profkit ") || part.starts_with("profkit llvm-profdata") {
                     continue;
                 }

@@ -11,7 +11,7 @@ pub struct GivenInput {
     pub source: InputSource,
     /// The factor that multiplies the counts.
     pub weight: Weight,
-    /// What identifies the input wherever it is merged ([`Inputs::id`]); `None` for that of the file. The files of a folder
+    /// What identifies the input wherever it is merged ([`crate::Inputs::id`]); `None` for that of the file. The files of a folder
     /// or an archive have ids of their own.
     pub id: Option<String>,
     /// Whether a path without a file is one more input that cannot be read, which the merge reports, and not an error.

@@ -5,7 +5,7 @@ use super::key::Key;
 use crate::accumulate::{Accumulator, input_of};
 use crate::engine::{Collected, Group, TraceSample};
 use crate::error::Members;
-use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
+use crate::report::{Action, Event, EventLog, LlvmCode, Reason, Totals};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use profkit_abi::value_kind;
@@ -145,7 +145,12 @@ fn options(key: &Key, sum: &Collected) -> Out {
     out.number(key.traces.max_length);
     out.flag(key.separate);
     out.fixed(key.remapping);
-    let totals = sum.report.totals.numbers();
+    // How the inputs were distributed decides which of them were added without being parsed.
+    let totals = Totals {
+        fast_profiles: 0,
+        ..sum.report.totals
+    };
+    let totals = totals.numbers();
     out.count(totals.len());
     totals.iter().for_each(|&number| out.number(number));
     out.count(sum.report.families.len());

@@ -296,7 +296,9 @@ print(profkit.merge([b":ir\\nmain\\n1\\n1\\n5\\n"]).report["totals"]["files_kept
 def test_ctrl_c_ends_a_merge():
     # Inputs enough for a minute; each is parsed anew, because texts have no fast path.
     script = f"""
-import sys
+import signal, sys
+# A job in the background of a shell ignores this signal, and Python then has no handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
 import profkit, test_profkit
 data = test_profkit.many(2000)

@@ -23,8 +23,15 @@ pub struct Settings {
     pub benchmark: Option<OsString>,
     /// How often the benchmark is run with each build.
     pub runs: usize,
-    /// The clang or rustc writes and reads profiles in this folder.
+    /// The folder for merged profiles. All else that a job writes is in a folder of its own in it.
     pub work: PathBuf,
+}
+
+impl Settings {
+    /// The folder that belongs to the job alone: it is emptied. The user's folder may hold anything.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.work.join("profkit-pgo-runs")
+    }
 }
 
 /// A command that trains the program.
@@ -43,7 +50,7 @@ pub enum Stage {
     Plain,
     /// With counters.
     Instrumented,
-    /// With the first profile, and with counters behind the inliner.
+    /// With the first profile, and with counters after inlining.
     Second,
     /// With the profile.
     Optimised,
@@ -306,7 +313,7 @@ impl Planner<'_> {
     }
 
     fn environment(&self, stage: Stage, profile: Option<&Path>) -> Environment {
-        let built = self.settings.work.join("build");
+        let built = self.settings.scratch().join("build");
         // Programs that the build itself runs may be instrumented. Their profiles are not of the training.
         let mut environment: Environment =
             vec![("LLVM_PROFILE_FILE", built.join("%p.profraw").into())];
@@ -358,7 +365,10 @@ impl Planner<'_> {
     fn train(&mut self, name: &str) -> Vec<(Weight, PathBuf)> {
         let mut runs = Vec::new();
         for (number, training) in self.settings.training.iter().enumerate() {
-            let folder = self.settings.work.join(format!("{name}-{}", number + 1));
+            let folder = self
+                .settings
+                .scratch()
+                .join(format!("{name}-{}", number + 1));
             self.steps.push(Step::Train {
                 command: training.command.clone(),
                 environment: vec![("LLVM_PROFILE_FILE", folder.join("%m-%p.profraw").into())],
@@ -485,8 +495,8 @@ mod tests {
             steps(false, false),
             [
                 "clean true",
-                "Instrumented -fprofile-generate=/work/build",
-                "train /work/train-1/%m-%p.profraw",
+                "Instrumented -fprofile-generate=/work/profkit-pgo-runs/build",
+                "train /work/profkit-pgo-runs/train-1/%m-%p.profraw",
                 "merge None /work/merged.profdata",
                 "clean false",
                 "Optimised -fprofile-use=/work/merged.profdata",
@@ -503,12 +513,12 @@ mod tests {
                 "Plain ",
                 "Copy",
                 "clean false",
-                "Instrumented -fprofile-generate=/work/build",
-                "train /work/train-1/%m-%p.profraw",
+                "Instrumented -fprofile-generate=/work/profkit-pgo-runs/build",
+                "train /work/profkit-pgo-runs/train-1/%m-%p.profraw",
                 "merge None /work/first.profdata",
                 "clean false",
-                "Second -fprofile-use=/work/first.profdata -fcs-profile-generate=/work/build",
-                "train /work/second-1/%m-%p.profraw",
+                "Second -fprofile-use=/work/first.profdata -fcs-profile-generate=/work/profkit-pgo-runs/build",
+                "train /work/profkit-pgo-runs/second-1/%m-%p.profraw",
                 "merge Some(\"/work/first.profdata\") /work/merged.profdata",
                 "clean false",
                 "Optimised -fprofile-use=/work/merged.profdata",

@@ -90,7 +90,7 @@ pub struct Outcome {
 pub fn run(plan: &Plan, say: &mut dyn FnMut(Event)) -> Result<Outcome> {
     let mut folders = vec![std::env::current_dir().map_err(|error| Error::Io(".".into(), error))?];
     folders.extend(std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from));
-    let work = &plan.settings.work;
+    let work = &plan.settings.scratch();
     // What an earlier job left here is not of this training.
     for name in ["build", "plain", "optimised"] {
         remove(&work.join(name))?;
@@ -165,7 +165,8 @@ impl Job<'_> {
                 environment,
             } => self.build(*stage, command, environment),
             Step::Copy => {
-                let copies = Copies::make(&self.built, &self.plan.settings.work.join("plain"))?;
+                let copies =
+                    Copies::make(&self.built, &self.plan.settings.scratch().join("plain"))?;
                 let size = self.built.iter().map(|output| output.size).sum();
                 self.plain = Some((copies, size));
                 Ok(())
@@ -185,7 +186,7 @@ impl Job<'_> {
 
     fn written_since(&self, time: SystemTime) -> Vec<Output> {
         let mut found = outputs::written_since(&self.folders, time);
-        found.retain(|output| !output.path.starts_with(&self.plan.settings.work));
+        found.retain(|output| !output.path.starts_with(self.plan.settings.scratch()));
         found
     }
 
@@ -359,7 +360,7 @@ impl Job<'_> {
             return Ok(());
         };
         (self.say)(Event::Command(command.to_string_lossy().into_owned()));
-        let after = Copies::make(&self.built, &settings.work.join("optimised"))?;
+        let after = Copies::make(&self.built, &settings.scratch().join("optimised"))?;
         self.times = Some(measure(command, settings.runs, before, &after)?);
         Ok(())
     }

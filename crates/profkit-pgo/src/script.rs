@@ -11,7 +11,7 @@ impl Plan {
     #[must_use]
     pub fn script(&self) -> String {
         let mut text = String::from("#!/bin/sh\nset -e\n");
-        let work = quoted(self.settings.work.as_os_str());
+        let work = quoted(self.settings.scratch().as_os_str());
         let _ = writeln!(text, "mkdir -p {work}/build");
         if let (Some(folder), Some(clang)) = (&self.wrappers, &self.tools.clang) {
             text += "\n# Programs that take the place of compilers.\n";

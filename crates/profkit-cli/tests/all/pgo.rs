@@ -169,6 +169,31 @@ fn the_script_does_the_same_without_profkit() {
     assert!(script == fs::read(dir.join("kept/merged.profdata")).unwrap());
 }
 
+/// The folder that keeps the profiles may be the user's own, with folders of any name.
+#[test]
+fn nothing_of_the_user_is_removed() {
+    let llvm = require_or_skip!(22);
+    let folder = in_c();
+    let dir = folder.path();
+    for name in ["build", "plain", "optimised", "train-1"] {
+        fs::create_dir(dir.join(name)).unwrap();
+        fs::write(dir.join(name).join("mine"), "mine").unwrap();
+    }
+    let output = pgo(
+        dir,
+        &llvm,
+        &[
+            "--train", "./app 5", "--keep", ".", "--bench", "./app 5", "--runs", "1", "--", "make",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("share of all counts       100.0%"));
+    for name in ["build", "plain", "optimised", "train-1"] {
+        assert!(dir.join(name).join("mine").exists(), "{name}");
+    }
+    assert!(dir.join("merged.profdata").exists());
+}
+
 #[test]
 fn a_second_stage_collects_behind_the_inliner() {
     let llvm = require_or_skip!(22);

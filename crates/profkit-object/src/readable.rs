@@ -138,7 +138,7 @@ pub fn instance_key(name: &[u8]) -> Option<u64> {
 }
 
 /// Returns a number that all instances of a Rust function share, and few other functions have. It is found in less time than
-/// [`instance_key`], because only the beginning of the name is read. If the name is damaged behind it, it has no instance key.
+/// [`instance_key`], because only the beginning of the name is read. If the name is damaged after that, it has no instance key.
 pub fn instance_hint(name: &[u8]) -> Option<u64> {
     key(name, 6)
 }

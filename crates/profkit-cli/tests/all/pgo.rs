@@ -195,7 +195,7 @@ fn nothing_of_the_user_is_removed() {
 }
 
 #[test]
-fn a_second_stage_collects_behind_the_inliner() {
+fn a_second_stage_collects_after_inlining() {
     let llvm = require_or_skip!(22);
     let folder = in_c();
     let output = pgo(

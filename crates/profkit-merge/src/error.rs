@@ -36,7 +36,7 @@ pub enum MergeError {
     Damaged(usize, Box<profkit_data::Error>),
     /// A sample profile that cannot be read ends the merge under [`Policy::Llvm`](crate::Policy::Llvm).
     Unreadable(usize, Arc<std::io::Error>),
-    /// The inputs cannot be added up whatever their order: see [`part`](crate::part).
+    /// The inputs cannot be added up whatever their order: see the module `part` of profkit-merge.
     Part(Box<PartError>),
     /// The merge was cancelled.
     Cancelled,

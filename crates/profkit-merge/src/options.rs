@@ -87,7 +87,7 @@ pub struct MergeOptions {
     /// Whether there is one result for each set of build ids.
     pub separate_by_build_id: bool,
     /// Whether the bytes of the result and of the report are a function of the set of inputs, whatever their order and
-    /// however they were distributed before ([`part`](crate::part)). Rules of LLVM that depend on the order are then
+    /// however they were distributed before (the module `part` of profkit-merge). Rules of LLVM that depend on the order are then
     /// replaced: the table in docs/formats/part.md lists them. Not for [`Policy::Llvm`] and [`ValueWeights::AsLlvm`].
     pub order_free: bool,
     /// Whether contexts that a heap profile has several times with the same call stack stay apart, as llvm-profdata

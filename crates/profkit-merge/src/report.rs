@@ -75,7 +75,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,
     /// The names of inputs and parts that were left out, because other inputs of the merge hold their counts. Only merges
-    /// that do not depend on the order of inputs have them ([`part`](crate::part)).
+    /// that do not depend on the order of inputs have them (the module `part` of profkit-merge).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repeated: Vec<String>,
     /// What cancelled the merge, and after how many inputs. A cancelled merge has no result.

@@ -77,10 +77,10 @@ struct Point {
 /// Measures all works at all sizes, and writes the table and the picture.
 pub fn run(arguments: &Arguments, place: &Place) -> Result<()> {
     fs::create_dir_all(&place.folder)?;
-    let functions: Vec<u64> = (3..=place.size(6, 4))
+    let functions: Vec<u64> = (3..=place.size(7, 4))
         .map(|power| 10u64.pow(power))
         .collect();
-    let files: Vec<u64> = (1..=place.size(4, 2))
+    let files: Vec<u64> = (1..=place.size(5, 2))
         .map(|power| 10u64.pow(power))
         .collect();
     let mut text = String::new();

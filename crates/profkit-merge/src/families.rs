@@ -1,7 +1,7 @@
 //! Finds out the family of each input of a merge, before the inputs are merged.
 use crate::files::{InputList, is_stdio};
 use crate::sample::{SampleMergeOptions, SampleOutcome, merge_sample};
-use crate::{InputStore, Inputs, MergeError, MergeOptions, MergeOutcome, merge_instr};
+use crate::{InputStore, Inputs, MergeError, MergeOptions, MergeOutcome, Report, merge_instr};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::{InstrKind, InstrReader, InstrSource};
 use profkit_data::{Weight, sound_family};
@@ -15,6 +15,23 @@ pub enum Merged {
     Instr(MergeOutcome),
     /// Sample profiles were merged.
     Sample(SampleOutcome),
+}
+
+impl Merged {
+    /// The report of the merge.
+    pub fn report(&self) -> &Report {
+        match self {
+            Merged::Instr(outcome) => &outcome.report,
+            Merged::Sample(outcome) => &outcome.report,
+        }
+    }
+
+    pub(crate) fn report_mut(&mut self) -> &mut Report {
+        match self {
+            Merged::Instr(outcome) => &mut outcome.report,
+            Merged::Sample(outcome) => &mut outcome.report,
+        }
+    }
 }
 
 /// Merges profiles of any family but MIP ([`merge_mip`](crate::mip::merge_mip) needs the maps of the programs too). The
@@ -41,15 +58,7 @@ pub fn merge(
     if !are_samples(&opened) {
         return merge_instr(&opened, options).map(Merged::Instr);
     }
-    let options = SampleMergeOptions {
-        policy: options.policy,
-        run: options.run.clone(),
-        remapping: options.remapping.clone(),
-        filter: options.filter.clone(),
-        order_free: options.order_free,
-        ..SampleMergeOptions::new()
-    };
-    merge_sample(&opened, &options).map(Merged::Sample)
+    merge_sample(&opened, &SampleMergeOptions::like(options)).map(Merged::Sample)
 }
 
 /// Whether the first sound input is a sample profile, or the first input of any family if none is sound. Inputs that

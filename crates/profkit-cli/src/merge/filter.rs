@@ -196,6 +196,7 @@ fn filter_sample(args: &FilterArgs, cut: Cut, input: &Input) -> Result {
         filter: None,
         only_gcov: None,
         order_free: false,
+        part: false,
         cut: Some(cut),
     };
     let replaced = convert::replaced(&args.input, &args.output);

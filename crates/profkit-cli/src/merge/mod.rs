@@ -442,6 +442,7 @@ fn merge_samples(
         strict: args.report.strict,
         run: options.run,
         order_free: options.order_free,
+        part: args.parts.part,
         remapping: options.remapping,
         filter: options.filter,
         only_gcov: None,

@@ -1,5 +1,6 @@
 //! Why inputs cannot be put together whatever their order.
 use profkit_data::Error;
+use profkit_data::detect::Family;
 use std::fmt;
 
 /// Why parts, or inputs of a merge that does not depend on their order, cannot be added up.
@@ -25,6 +26,15 @@ pub enum PartError {
         found: String,
         /// The options of the other inputs.
         expected: String,
+    },
+    /// A part is of profiles of another family than the other inputs.
+    OtherFamily {
+        /// The name of the part.
+        name: String,
+        /// The family of its profiles.
+        found: Family,
+        /// The family of the other inputs.
+        expected: Family,
     },
     /// Some inputs of a part are also in the other inputs, and some are not. Sums cannot be taken apart.
     Overlap {
@@ -87,6 +97,7 @@ impl PartError {
             PartError::OtherOptions { .. } => {
                 "make all parts with the same options, and finish them with these options too"
             }
+            PartError::OtherFamily { .. } => "merge the files of each family separately",
             PartError::Overlap { .. } => {
                 "leave out one of the overlapping parts, or make parts again of which no two hold the same input"
             }
@@ -119,6 +130,16 @@ impl fmt::Display for PartError {
             } => write!(
                 f,
                 "{name}: the part was made with other options than the other inputs: found {found}, expected {expected}"
+            ),
+            PartError::OtherFamily {
+                name,
+                found,
+                expected,
+            } => write!(
+                f,
+                "{name}: the part is one of {}s, and the other inputs are {}s",
+                found.profile(),
+                expected.profile()
             ),
             PartError::Overlap {
                 name,

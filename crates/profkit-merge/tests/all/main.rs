@@ -12,5 +12,6 @@ mod fixtures;
 mod join;
 mod oracle;
 mod parts;
+mod sample_parts;
 mod schedules;
 mod traces;

@@ -1,5 +1,6 @@
 //! Finds out the family of each input of a merge, before the inputs are merged.
 use crate::files::{InputList, is_stdio};
+use crate::mip::MipOutcome;
 use crate::sample::{SampleMergeOptions, SampleOutcome, merge_sample};
 use crate::{InputStore, Inputs, MergeError, MergeOptions, MergeOutcome, Report, merge_instr};
 use profkit_data::detect::{Family, FileKind, detect};
@@ -15,6 +16,8 @@ pub enum Merged {
     Instr(MergeOutcome),
     /// Sample profiles were merged.
     Sample(SampleOutcome),
+    /// MIP files were merged. Only parts of merges give this.
+    Mip(MipOutcome),
 }
 
 impl Merged {
@@ -23,6 +26,7 @@ impl Merged {
         match self {
             Merged::Instr(outcome) => &outcome.report,
             Merged::Sample(outcome) => &outcome.report,
+            Merged::Mip(outcome) => &outcome.report,
         }
     }
 
@@ -30,6 +34,7 @@ impl Merged {
         match self {
             Merged::Instr(outcome) => &mut outcome.report,
             Merged::Sample(outcome) => &mut outcome.report,
+            Merged::Mip(outcome) => &mut outcome.report,
         }
     }
 }
@@ -64,11 +69,22 @@ pub fn merge(
 /// Whether the first sound input is a sample profile, or the first input of any family if none is sound. Inputs that
 /// cannot be read are skipped: the merge reports them.
 pub fn are_samples(inputs: &InputStore<'_>) -> bool {
+    first_family(inputs) == Some(Family::Sample)
+}
+
+fn first_family(inputs: &InputStore<'_>) -> Option<Family> {
     let first = |family: &dyn Fn(&[u8]) -> Option<Family>| {
         (0..inputs.len()).find_map(|index| inputs.peek(index, family).ok().flatten())
     };
-    let first = first(&sound_family).or_else(|| first(&|bytes| detect(bytes).family()));
-    first == Some(Family::Sample)
+    first(&sound_family).or_else(|| first(&|bytes| detect(bytes).family()))
+}
+
+/// The family whose merge takes these inputs. Heap profiles are merged with instrumentation profiles.
+pub(crate) fn family_of(inputs: &InputStore<'_>) -> Family {
+    match first_family(inputs) {
+        Some(family @ (Family::Sample | Family::Mip)) => family,
+        _ => Family::Instr,
+    }
 }
 
 /// Leaves out the profiles of other families than `wanted`. Returns their number. The merge reports other files.

@@ -11,7 +11,7 @@ pub mod run;
 mod sample_args;
 pub mod sample_job;
 mod supplement;
-mod write;
+pub mod write;
 
 pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};

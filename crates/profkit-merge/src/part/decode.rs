@@ -4,7 +4,7 @@ use super::bytes::In;
 use super::inputs::Entry;
 use super::key::{Key, SampleKey};
 use super::sum::Sum;
-use super::{instr, samples};
+use super::{instr, mip, samples};
 use crate::driver::ReportPart;
 use crate::engine::Generations;
 use crate::error::Members;
@@ -49,10 +49,11 @@ pub(super) enum Tag {
     Counts = 7,
     Values = 8,
     Samples = 9,
+    Mip = 10,
 }
 
 impl Tag {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Tag::Options,
         Tag::Inputs,
         Tag::Events,
@@ -62,6 +63,7 @@ impl Tag {
         Tag::Counts,
         Tag::Values,
         Tag::Samples,
+        Tag::Mip,
     ];
 
     pub(super) fn structure(self) -> Structure {
@@ -75,6 +77,7 @@ impl Tag {
             Tag::Counts => "COUNTS",
             Tag::Values => "VALUES",
             Tag::Samples => "SAMPLES",
+            Tag::Mip => "MIP",
         };
         Structure::Named(format!("section {name}"))
     }
@@ -173,6 +176,9 @@ impl<'a> Decoded<'a> {
             Family::Sample => Sum::Sample(self.read(Tag::Samples, |source| {
                 samples::decode(source, inputs, report)
             })?),
+            Family::Mip => {
+                Sum::Mip(self.read(Tag::Mip, |source| mip::decode(source, inputs, report))?)
+            }
             _ => Sum::Instr(instr::decode(self, report, generations)?),
         })
     }
@@ -216,7 +222,7 @@ fn sections(data: &[u8]) -> Result<(Family, Vec<Section<'_>>)> {
     }
     let code = cursor.u8().map_err(header)?;
     let family = Family::ALL.get(usize::from(code)).copied();
-    let Some(family @ (Family::Instr | Family::Sample)) = family else {
+    let Some(family @ (Family::Instr | Family::Sample | Family::Mip)) = family else {
         let error = ErrorKind::Unsupported.error("there are no parts of profiles of this family");
         return Err(error.at(12).found(code));
     };

@@ -4,23 +4,25 @@ use super::decode::{FLAG_DEFLATE, HEADER_LEN, INFLATE_RATIO, TABLE_ENTRY_LEN, Ta
 use super::inputs::Entry;
 use super::key::Key;
 use super::sum::Sum;
-use super::{instr, samples};
+use super::{instr, mip, samples};
 use crate::driver::ReportPart;
 use crate::engine::Generations;
 use crate::report::{Action, Event, EventLog, LlvmCode, Reason, Totals};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use profkit_data::Result;
 use profkit_data::detect::{Family, PART_MAGIC};
 use profkit_data::sample::FsPass;
 use std::collections::BTreeMap;
 use std::io::Write;
 use twox_hash::XxHash3_64;
 
-pub(super) fn encode(key: &Key, entries: &[Entry], sum: &Sum) -> Vec<u8> {
+pub(super) fn encode(key: &Key, entries: &[Entry], sum: &Sum) -> Result<Vec<u8>> {
     let none = Generations::default();
     let (generations, content) = match sum {
         Sum::Instr(sum) => (&sum.generations, instr::encode(sum)),
         Sum::Sample(sum) => (&none, vec![(Tag::Samples, samples::encode(sum))]),
+        Sum::Mip(sum) => (&none, vec![(Tag::Mip, mip::encode(sum)?)]),
     };
     let report = sum.report();
     let mut sections = vec![
@@ -29,7 +31,7 @@ pub(super) fn encode(key: &Key, entries: &[Entry], sum: &Sum) -> Vec<u8> {
         (Tag::Events, events(&report.log)),
     ];
     sections.extend(content);
-    write(sum.family(), &sections)
+    Ok(write(sum.family(), &sections))
 }
 
 fn write(family: Family, sections: &[(Tag, Out)]) -> Vec<u8> {

@@ -52,6 +52,11 @@ pub enum PartError {
         /// The name of the other.
         other: String,
     },
+    /// Two MIP profiles of one build have different functions under one name, so their sum depends on the order.
+    Contradiction {
+        /// The build.
+        build: String,
+    },
     /// An input has no id, which it needs to be in a part: another delivery of it would not be recognised.
     NoId {
         /// The name of the input.
@@ -104,6 +109,7 @@ impl PartError {
             PartError::TwoContents { .. } => {
                 "give an id to one content only: a file that is written again needs a new one"
             }
+            PartError::Contradiction { .. } => "leave out the profile that is not of this build",
             PartError::NoId { .. } => "name a file, or give the input an id with --input-ids",
             PartError::Heap { .. } => "merge heap profiles without parts",
             PartError::Weight { .. } => "give the weights to the inputs when the part is made",
@@ -164,6 +170,10 @@ impl fmt::Display for PartError {
             PartError::TwoContents { name, other } => write!(
                 f,
                 "{name} and {other} have the same id, but different contents or weights"
+            ),
+            PartError::Contradiction { build } => write!(
+                f,
+                "{build}: two profiles of this build have functions with one name and different code"
             ),
             PartError::NoId { name } => {
                 write!(f, "{name}: the input has no id, so it cannot be in a part")

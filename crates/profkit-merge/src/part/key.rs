@@ -38,6 +38,10 @@ impl Key {
         }
     }
 
+    pub(crate) fn of_mip() -> Self {
+        Key::default()
+    }
+
     pub(crate) fn of_samples(options: &SampleMergeOptions) -> Self {
         Key {
             remapping: digest(options.remapping.as_ref()),

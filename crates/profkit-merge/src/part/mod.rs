@@ -44,6 +44,7 @@ mod error;
 mod inputs;
 mod instr;
 mod key;
+mod mip;
 mod samples;
 mod sum;
 
@@ -51,7 +52,8 @@ use crate::MergeOutcome;
 use crate::driver::InputStore;
 use crate::engine;
 use crate::error::MergeError;
-use crate::families::{Merged, are_samples};
+use crate::families::{Merged, family_of};
+use crate::mip::{self as mip_engine, MipMergeOptions, MipOutcome, MipTarget};
 use crate::options::{MergeOptions, Policy, ValueWeights};
 use crate::sample::{self, SampleMergeOptions, SampleOutcome};
 use decode::Decoded;
@@ -134,6 +136,8 @@ pub(crate) fn merge(
 pub struct Merger {
     options: MergeOptions,
     samples: SampleMergeOptions,
+    targets: Vec<MipTarget>,
+    mip: MipMergeOptions,
     /// The family of the profiles; `None` if the first sound input decides it.
     family: Option<Family>,
     /// The options that decide the content of a part. `None` as long as nothing was added.
@@ -240,6 +244,10 @@ impl Merger {
         }
         Ok(Merger {
             samples: SampleMergeOptions::like(&options),
+            targets: Vec::new(),
+            mip: MipMergeOptions::new()
+                .run(options.run.clone())
+                .take_profiles(true),
             family: None,
             options: options.order_free(true),
             key: None,
@@ -274,6 +282,23 @@ impl Merger {
         })
     }
 
+    /// Makes a sum of nothing, for MIP files only. `targets` are the profiles of their builds; the counts that they have are
+    /// not part of the sum, and [`finish_mip`](Self::finish_mip) adds the sum to them.
+    pub fn of_mip(targets: Vec<MipTarget>, options: MipMergeOptions) -> Self {
+        Merger {
+            family: Some(Family::Mip),
+            targets,
+            mip: options,
+            options: MergeOptions::new().order_free(true),
+            samples: SampleMergeOptions::new(),
+            key: None,
+            entries: Vec::new(),
+            sum: None,
+            repeated: Vec::new(),
+            unnamed: None,
+        }
+    }
+
     /// The number of inputs that were added, those of parts among them.
     pub fn inputs(&self) -> usize {
         self.entries.len()
@@ -287,11 +312,7 @@ impl Merger {
     /// error: the report of the result has it.
     pub fn add(&mut self, inputs: &(impl Inputs + ?Sized)) -> Result<(), MergeError> {
         let store = InputStore::new(&inputs);
-        let family = match self.known_family() {
-            Some(family) => family,
-            None if are_samples(&store) => Family::Sample,
-            None => Family::Instr,
-        };
+        let family = self.known_family().unwrap_or_else(|| family_of(&store));
         self.add_as(family, &store)
     }
 
@@ -428,6 +449,12 @@ impl Merger {
             sum.renumber(&|input| numbers.get(input).copied().unwrap_or(input));
             all.absorb(sum, &key);
         }
+        if let Sum::Mip(sum) = &mut all
+            && let Some(build) = sum.contradiction.take()
+        {
+            let build = build.to_string();
+            return Err(PartError::Contradiction { build }.into());
+        }
         self.entries = united;
         self.sum = Some(all);
         self.key = Some(key);
@@ -440,6 +467,9 @@ impl Merger {
     fn collect(&self, family: Family, inputs: &dyn Inputs) -> Result<Sum, MergeError> {
         if family == Family::Sample {
             return sample::collect(inputs, &self.samples).map(Sum::Sample);
+        }
+        if family == Family::Mip {
+            return mip_engine::collect(&self.targets, inputs, &self.mip).map(Sum::Mip);
         }
         match engine::collect(inputs, &self.options)? {
             Ok(sum) => Ok(Sum::Instr(sum)),
@@ -454,6 +484,7 @@ impl Merger {
     fn own_key(&self, family: Family) -> [Key; 2] {
         match family {
             Family::Sample => [&self.samples, &SampleMergeOptions::new()].map(Key::of_samples),
+            Family::Mip => [Key::of_mip(), Key::of_mip()],
             _ => [&self.options, &MergeOptions::new()].map(Key::of_instr),
         }
     }
@@ -535,13 +566,20 @@ impl Merger {
         let key = self.key.clone().unwrap_or(own);
         let none = Sum::of(Family::Instr);
         let sum = self.sum.as_ref().unwrap_or(&none);
-        Ok(encode::encode(&key, &self.entries, sum))
+        encode::encode(&key, &self.entries, sum).map_err(|error| {
+            PartError::Damaged {
+                name: "the sum".to_owned(),
+                error: Box::new(error),
+            }
+            .into()
+        })
     }
 
     /// Finishes the merge.
     ///
     /// # Errors
-    /// Those of [`merge_instr`](crate::merge_instr) or [`merge_sample`](crate::sample::merge_sample).
+    /// Those of [`merge_instr`](crate::merge_instr), [`merge_sample`](crate::sample::merge_sample) or
+    /// [`merge_mip`](crate::mip::merge_mip).
     pub fn finish(self) -> Result<Merged, MergeError> {
         let Some(sum) = self.sum.filter(|_| !self.entries.is_empty()) else {
             return Err(MergeError::NoInputs);
@@ -563,6 +601,7 @@ impl Merger {
                 Merged::Instr(outcome)
             }
             Sum::Sample(sum) => Merged::Sample(sum.finish(&names, &self.samples)?),
+            Sum::Mip(sum) => Merged::Mip(sum.finish(self.targets, &names, &self.mip)),
         };
         merged.report_mut().repeated = self.repeated;
         Ok(merged)
@@ -575,7 +614,7 @@ impl Merger {
     pub fn finish_instr(self) -> Result<MergeOutcome, MergeError> {
         match self.finish()? {
             Merged::Instr(outcome) => Ok(outcome),
-            Merged::Sample(_) => Err(MergeError::NoInputs),
+            _ => Err(MergeError::NoInputs),
         }
     }
 
@@ -586,7 +625,18 @@ impl Merger {
     pub fn finish_samples(self) -> Result<SampleOutcome, MergeError> {
         match self.finish()? {
             Merged::Sample(outcome) => Ok(outcome),
-            Merged::Instr(_) => Err(MergeError::NoInputs),
+            _ => Err(MergeError::NoInputs),
+        }
+    }
+
+    /// Finishes a merge of MIP files.
+    ///
+    /// # Errors
+    /// [`MergeError::NoInputs`] if the inputs are others, or none.
+    pub fn finish_mip(self) -> Result<MipOutcome, MergeError> {
+        match self.finish()? {
+            Merged::Mip(outcome) => Ok(outcome),
+            _ => Err(MergeError::NoInputs),
         }
     }
 

@@ -2,9 +2,11 @@
 use super::key::Key;
 use crate::driver::ReportPart;
 use crate::engine::{Collected, Group};
+use crate::mip::MipSum;
 use crate::sample::SampleSum;
 use profkit_data::detect::Family;
 use profkit_data::ids::BuildId;
+use profkit_data::mip::Identity;
 use std::collections::BTreeSet;
 
 /// What is known of inputs when they were read and nothing was decided yet.
@@ -15,12 +17,14 @@ use std::collections::BTreeSet;
 pub(crate) enum Sum {
     Instr(Collected),
     Sample(SampleSum),
+    Mip(MipSum),
 }
 
 impl Sum {
     pub(crate) fn of(family: Family) -> Self {
         match family {
             Family::Sample => Sum::Sample(SampleSum::default()),
+            Family::Mip => Sum::Mip(MipSum::default()),
             _ => Sum::Instr(Collected::default()),
         }
     }
@@ -45,6 +49,7 @@ impl Sum {
         match self {
             Sum::Instr(_) => Family::Instr,
             Sum::Sample(_) => Family::Sample,
+            Sum::Mip(_) => Family::Mip,
         }
     }
 
@@ -52,6 +57,7 @@ impl Sum {
         match self {
             Sum::Instr(sum) => &sum.report,
             Sum::Sample(sum) => &sum.report,
+            Sum::Mip(sum) => &sum.report,
         }
     }
 
@@ -59,6 +65,7 @@ impl Sum {
         match self {
             Sum::Instr(sum) => &mut sum.report,
             Sum::Sample(sum) => &mut sum.report,
+            Sum::Mip(sum) => &mut sum.report,
         }
     }
 
@@ -67,6 +74,7 @@ impl Sum {
         match self {
             Sum::Instr(sum) => &sum.contents,
             Sum::Sample(sum) => &sum.contents,
+            Sum::Mip(sum) => &sum.contents,
         }
     }
 
@@ -81,6 +89,15 @@ impl Sum {
                 (functions.sum(), ids.into_iter().collect())
             }
             Sum::Sample(sum) => (sum.profile.functions().len() as u64, Vec::new()),
+            Sum::Mip(sum) => {
+                let profiles = || sum.profiles.values().map(|(_, profile)| profile);
+                let ids = profiles().filter_map(|profile| match &profile.identity {
+                    Identity::BuildId(id) => Some(id.clone()),
+                    Identity::ModuleHash(_) => None,
+                });
+                let functions = profiles().map(|profile| profile.function_counts().0);
+                (functions.sum(), ids.collect())
+            }
         }
     }
 
@@ -89,6 +106,7 @@ impl Sum {
         match self {
             Sum::Instr(sum) => sum.renumber(new),
             Sum::Sample(sum) => sum.renumber(new),
+            Sum::Mip(sum) => sum.renumber(new),
         }
         let report = self.report_mut();
         for members in report.families.values_mut() {
@@ -108,8 +126,9 @@ impl Sum {
                     sum.report.log.push(*event);
                 }
             }
+            (Sum::Mip(sum), Sum::Mip(other)) => sum.absorb(other),
             // The caller keeps families apart.
-            (Sum::Instr(_), Sum::Sample(_)) | (Sum::Sample(_), Sum::Instr(_)) => {}
+            (Sum::Instr(_) | Sum::Sample(_) | Sum::Mip(_), _) => {}
         }
         self.report_mut().log.settle();
     }

@@ -10,6 +10,7 @@ mod common;
 mod driver;
 mod fixtures;
 mod join;
+mod mip_parts;
 mod oracle;
 mod parts;
 mod sample_parts;

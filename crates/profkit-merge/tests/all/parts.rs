@@ -78,6 +78,39 @@ fn pool() -> Vec<Shard<Vec<u8>>> {
     pool
 }
 
+/// The pool, with virtual tables; or profiles with bitmaps, which only the front end makes.
+fn pool_with(bitmaps: bool) -> Vec<Shard<Vec<u8>>> {
+    if !bitmaps {
+        let vtables = fixture("raw/clang-22-vtables-shapes.profraw");
+        let mut pool = pool();
+        pool.push(shard("vtables", vtables.clone()));
+        pool.push(shard("vtables-again", vtables));
+        let indexed = fixture("indexed/clang-22-vtables-shapes.profdata");
+        pool.push(shard("vtables-indexed", indexed));
+        return pool;
+    }
+    let run = fixture("raw/clang-22-mcdc-shapes.profraw");
+    let text = |bits: &str| format!(":fe\nf\n1\n1\n5\n$1\n{bits}\n");
+    vec![
+        shard("run-1", run.clone()),
+        shard("run-2", run.clone()),
+        shard("cut", &run[..run.len() * 2 / 3]),
+        shard(
+            "conditions",
+            fixture("raw/clang-22-mcdc-conditions.profraw"),
+        ),
+        shard("indexed", fixture("indexed/clang-22-mcdc-shapes.profdata")),
+        shard("bits-1", text("0x1")),
+        shard("bits-4", text("0x4")),
+        shard("two-bytes", ":fe\nf\n1\n1\n5\n$2\n0x1\n0x2\n"),
+        shard("junk", *b"\x7fELF junk that is no profile"),
+        Shard {
+            weight: Weight::integer(3),
+            ..shard("weighted", run)
+        },
+    ]
+}
+
 fn options() -> MergeOptions {
     let traces = TraceOptions {
         reservoir_size: 4,
@@ -144,8 +177,9 @@ proptest! {
         order in Just((0..30).collect::<Vec<usize>>()).prop_shuffle(),
         taken in proptest::collection::vec(proptest::bool::weighted(0.6), 30),
         more_threads in 1usize..4,
+        bitmaps in proptest::bool::weighted(0.3),
     ) {
-        let pool = pool();
+        let pool = pool_with(bitmaps);
         let chosen: Vec<usize> = order.into_iter().filter(|&at| at < pool.len() && taken[at]).collect();
         prop_assume!(!chosen.is_empty());
         let inputs: Vec<_> = chosen.iter().map(|&at| pool[at].clone()).collect();

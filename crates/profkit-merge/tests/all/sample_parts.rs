@@ -1,5 +1,5 @@
 //! The laws of parts of sample profiles, on encoded bytes.
-use crate::parts::{shard, tree_of};
+use crate::parts::{part_error, shard, tree_of};
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovVersion};
 use profkit_data::sample::{
@@ -8,8 +8,8 @@ use profkit_data::sample::{
 use profkit_merge::part::Merger;
 use profkit_merge::sample::{SampleMergeOptions, SampleOutcome, merge_sample};
 use profkit_merge::{MergeError, RunOptions, Shard, Threads, Weight};
-use profkit_testkit::fixture;
 use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
+use profkit_testkit::{change_part, fixture};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 
@@ -172,5 +172,112 @@ proptest! {
         let parts: Vec<_> = parts.into_iter().map(|part| ("part", part)).collect();
         options.order_free = false;
         prop_assert_eq!(&whole(merge_sample(&parts, &options)), &expected);
+    }
+}
+
+#[test]
+fn what_cannot_be_added_is_an_error_that_names_it() {
+    let probes = [shard("probes", "f:5:1\n 1: 5\n !CFGChecksum: 1\n")];
+    let plain = [shard("plain", "f:5:1\n 1: 5\n")];
+    let (one, two) = (merger(&probes).unwrap(), merger(&plain).unwrap());
+    let parts = [one, two].map(|merger| merger.encode().unwrap());
+    let mixed = added(&[&parts[1], &parts[0]]).finish_samples();
+    insta::assert_snapshot!(mixed.unwrap_err(), @"sample profiles with and without pseudo probes cannot be merged: probes has them, plain has none");
+    let mut without_symbols = options();
+    without_symbols.drop_symbols = true;
+    let mut others = Merger::of_samples(without_symbols).unwrap();
+    others.add(&plain).unwrap();
+    let other = part_error(others.add_part("x.pkpart", &parts[0]));
+    insta::assert_snapshot!(other, @"x.pkpart: the part was made with other options than the other inputs: found samples with symbol lists, expected samples without symbol lists");
+    let instr = [shard("instr", ":ir\nf\n1\n1\n5\n")];
+    let mut sum = Merger::new(crate::common::threads(1)).unwrap();
+    sum.add(&instr).unwrap();
+    let family = part_error(sum.add_part("x.pkpart", &parts[0]));
+    insta::assert_snapshot!(family, @"x.pkpart: the part is one of sample profiles, and the other inputs are instrumentation profiles");
+    // A part without a sound input fits each family.
+    let mut junk = Merger::new(crate::common::threads(1)).unwrap();
+    junk.add(&[shard("junk", *b"\x7fELF junk")]).unwrap();
+    let junk = junk.encode().unwrap();
+    sum.add_part("junk", &junk).unwrap();
+    let outcome = added(&[&junk, &parts[0]]).finish_samples().unwrap();
+    assert_eq!(
+        (
+            outcome.report.totals.files_kept,
+            outcome.report.totals.files_dropped
+        ),
+        (1, 1)
+    );
+}
+
+#[test]
+fn sections_that_contradict_themselves_are_errors() {
+    let inputs = pool(SampleShape::Probes);
+    let part = merger(&inputs[..8]).unwrap().encode().unwrap();
+    let error = |change: &dyn Fn(&mut Vec<u8>)| {
+        let changed = change_part(&part, |tag, bytes| {
+            if tag == 9 {
+                change(bytes);
+            }
+        });
+        let mut merger = Merger::of_samples(options()).unwrap();
+        part_error(merger.add_part("x", &changed.unwrap())).to_string()
+    };
+    let at = "section SAMPLES of part of a merge, at offset";
+    let more = error(&|bytes| bytes.push(0));
+    assert!(
+        more.contains(at) && more.contains("more bytes than it needs"),
+        "{more}"
+    );
+    assert!(error(&|bytes| bytes.truncate(bytes.len() - 1)).contains(at));
+    let kind = error(&|bytes| drop(bytes.splice(..1, [0xff, 0x7f])));
+    assert!(kind.contains(at), "{kind}");
+    // Every byte that is changed is an error, or gives a part that can be encoded and read.
+    let mut len = 0;
+    change_part(&part, |tag, bytes| {
+        if tag == 9 {
+            len = bytes.len();
+        }
+    });
+    for place in (0..len).step_by(profkit_testkit::short_or_whole(17, 1)) {
+        let changed = change_part(&part, |tag, bytes| {
+            if tag == 9 {
+                bytes[place] ^= 1 << (place % 8);
+            }
+        });
+        let mut merger = Merger::of_samples(options()).unwrap();
+        if merger.add_part("x", &changed.unwrap()).is_ok() {
+            let again = merger.encode().unwrap();
+            assert!(added(&[&again]).encode().unwrap() == again, "{place}");
+            let _ = merger.finish_samples();
+        }
+    }
+}
+
+#[test]
+fn a_part_is_no_larger_than_the_profile() {
+    for (shape, form) in SampleShape::ALL.into_iter().zip([SampleForm::ExtBinary; 4]) {
+        let inputs = [1, 2].map(|seed| {
+            let options = SampleOptions {
+                functions: 600,
+                pool: 800,
+                lines: 8,
+                shape,
+                one_program: true,
+            };
+            shard(&format!("{seed}"), sample_text(&options, seed))
+        });
+        let part = merger(&inputs).unwrap().encode().unwrap();
+        let profile = merge_sample(&inputs, &SampleMergeOptions::new())
+            .unwrap()
+            .profile;
+        let mut bytes = Vec::new();
+        form.write(&profile, &FormOptions::for_profile(&profile), &mut bytes)
+            .unwrap();
+        assert!(
+            part.len() * 10 <= bytes.len() * 13,
+            "{shape:?}: {} {}",
+            part.len(),
+            bytes.len()
+        );
     }
 }

@@ -40,7 +40,7 @@ pub fn run() -> Result<()> {
                 .env("LLVM_PROFILE_FILE", runs.join("%p.profraw")),
         )?;
         let profile = folder.join(format!("{name}.profdata"));
-        merge(&profkit, &[runs.clone()], &profile)?;
+        merge(&profkit, std::slice::from_ref(&runs), &profile)?;
         let files = report(&program, &profile)?;
         writeln!(text, "{}", row(&name, &files))?;
         println!("{}", row(&name, &files));

@@ -43,7 +43,7 @@ enum Task {
     },
     /// The documentation of all crates, warnings denied, and its links
     Doc,
-    /// The libraries, checked for Windows and WebAssembly
+    /// The command, checked for Windows and macOS, and the libraries for WebAssembly
     Targets,
     /// Sanitizers, long fuzzing and real programs, by parts; CI runs one at a time
     Thorough(thorough::Arguments),

@@ -169,7 +169,10 @@ impl DiffArgs {
         let reason = self.fail_over.and_then(|most| gate(moved, most, unit));
         self.annotate
             .gate("profkit diff: --fail-over", reason.as_deref());
-        Ok(exit::gate(self.format, reason)?.unwrap_or(Status::Done))
+        Ok(
+            exit::gate(self.format, ("--fail-over", self.fail_over), reason)?
+                .unwrap_or(Status::Done),
+        )
     }
 }
 

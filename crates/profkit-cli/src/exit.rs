@@ -306,22 +306,30 @@ pub fn done_unless(failure: Failure) -> Result {
     }
 }
 
-/// Prints the bounds that are not met. Returns [`Status::GateFailed`] if there are any. An answer in Markdown is read
-/// without standard error, so it has them too.
+/// Prints the bounds that are not met. Returns [`Status::GateFailed`] if there are any. `bound` is the option that sets
+/// the bound, with its value in percent. An answer in Markdown is read without standard error, so it says too whether the
+/// bound is met.
 pub fn gate(
     format: Format,
+    (option, bound): (&str, Option<f64>),
     reasons: impl IntoIterator<Item = impl fmt::Display>,
 ) -> Result<Option<Status>> {
-    let mut answer = Document::default();
-    let mut status = None;
+    let mut lines = Vec::new();
     for reason in reasons {
         let line = format!("gate: {reason}");
         print::say(&line);
-        answer.section("Gate");
-        answer.line(line);
-        status = Some(Status::GateFailed);
+        lines.push(line);
     }
-    if format == Format::Markdown && status.is_some() {
+    let status = (!lines.is_empty()).then_some(Status::GateFailed);
+    if status.is_none()
+        && let Some(bound) = bound
+    {
+        lines.push(format!("gate: passed: {option} {bound}"));
+    }
+    if format == Format::Markdown && !lines.is_empty() {
+        let mut answer = Document::default();
+        answer.section("Gate");
+        lines.into_iter().for_each(|line| answer.line(line));
         let mut out = print::stdout_for(format);
         writeln!(out)
             .and_then(|()| answer.print(&mut out))

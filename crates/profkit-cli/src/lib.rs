@@ -61,11 +61,13 @@ pub fn exit_code(args: Vec<OsString>) -> u8 {
     {
         return mip::mipdata::run(&args);
     }
+    #[cfg(unix)]
     if let Some(program) = args.first()
         && mip::cc::is_assembler(program)
     {
         return mip::cc::run_assembler(args);
     }
+    #[cfg(unix)]
     if let Some(call) = profkit_mip_driver::cargo::Call::of_process(&args) {
         return exit::finish(mip::cargo::run_call(&call));
     }

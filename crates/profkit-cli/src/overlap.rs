@@ -132,9 +132,11 @@ fn compare(args: &OverlapArgs) -> exit::Result {
         .gate("profkit overlap: --fail-under", reason.as_deref());
     let is_damaged = report.is_damaged() || opened.iter().any(|it| it.status != Status::Done);
     Ok(
-        exit::gate(args.format, reason)?.unwrap_or(match is_damaged {
-            true => Status::InputBad,
-            false => Status::Done,
-        }),
+        exit::gate(args.format, ("--fail-under", args.fail_under), reason)?.unwrap_or(
+            match is_damaged {
+                true => Status::InputBad,
+                false => Status::Done,
+            },
+        ),
     )
 }

@@ -253,7 +253,12 @@ fn make_profiles(args: &SampleArgs, counts: &Counts, output: &Outputs) -> exit::
         .and_then(|least| gate(&outcome, least));
     args.annotate
         .gate("profkit sample: --fail-under-density", reason.as_deref());
-    Ok(exit::gate(print::Format::Text, reason)?.unwrap_or(Status::Done))
+    Ok(exit::gate(
+        print::Format::Text,
+        ("--fail-under-density", args.fail_under_density),
+        reason,
+    )?
+    .unwrap_or(Status::Done))
 }
 
 /// A profile and its file.

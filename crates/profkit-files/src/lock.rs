@@ -42,6 +42,7 @@ impl fmt::Display for LockFailure {
 
 #[derive(Debug)]
 struct Held {
+    #[cfg(unix)]
     path: PathBuf,
     _file: File,
 }
@@ -75,11 +76,11 @@ impl FolderLocks {
     }
 }
 
+#[cfg(unix)]
 impl Drop for Held {
     fn drop(&mut self) {
         // The file is removed before it is unlocked: who waits for it sees that it is gone, and makes a new one. If it
         // cannot be removed, the next process uses it.
-        #[cfg(unix)]
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -107,7 +108,11 @@ fn lock(folder: &Path, waits: &mut dyn FnMut(&Path)) -> io::Result<Held> {
             Err(TryLockError::Error(error)) => return Err(error),
         }
         if is_at(&file, &path) {
-            return Ok(Held { path, _file: file });
+            return Ok(Held {
+                #[cfg(unix)]
+                path,
+                _file: file,
+            });
         }
     }
 }

@@ -101,6 +101,8 @@ pub struct Console<W> {
     /// Whether the next byte begins a line.
     line_start: bool,
     has_text: bool,
+    written: usize,
+    is_full: bool,
 }
 
 impl<W: Write> Console<W> {
@@ -111,6 +113,8 @@ impl<W: Write> Console<W> {
             look,
             line_start: true,
             has_text: false,
+            written: 0,
+            is_full: false,
         }
     }
 
@@ -121,6 +125,8 @@ impl<W: Write> Console<W> {
             look: Look::default(),
             line_start: true,
             has_text: false,
+            written: 0,
+            is_full: false,
         }
     }
 
@@ -129,9 +135,18 @@ impl<W: Write> Console<W> {
         self.look
     }
 
-    /// Whether something but line breaks was written.
-    pub(crate) fn has_text(&self) -> bool {
-        self.has_text
+    /// The number of bytes written, or 0 if they are all line breaks.
+    pub(crate) fn written(&self) -> usize {
+        if self.has_text { self.written } else { 0 }
+    }
+
+    /// Whether a document ended early, because Markdown for a comment has no room for it.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    pub(crate) fn set_full(&mut self) {
+        self.is_full = true;
     }
 
     /// The writer that receives the bytes.
@@ -177,6 +192,7 @@ impl<W: Write> Console<W> {
 impl<W: Write> Write for Console<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.has_text |= bytes.iter().any(|&byte| byte != b'\n');
+        self.written = self.written.saturating_add(bytes.len());
         if !self.look.colour {
             return self.screen.write(bytes);
         }

@@ -184,9 +184,12 @@ impl Document {
         self.0.push(Block::Frame([name, remark.to_owned(), place]));
     }
 
-    fn print_markdown<W: Write>(self, out: &mut Console<W>) -> io::Result<()> {
-        let after = out.has_text();
-        let mut out = Markdown::new(out, after);
+    fn print_markdown<W: Write>(self, console: &mut Console<W>) -> io::Result<()> {
+        if console.is_full() {
+            return Ok(());
+        }
+        let before = console.written();
+        let mut out = Markdown::new(console, before);
         for block in self.0 {
             match block {
                 Block::Title(file, what) => out.heading(2, &format!("{file}: {what}"))?,
@@ -210,7 +213,10 @@ impl Document {
                 }
             }
         }
-        out.end()
+        if !out.end()? {
+            console.set_full();
+        }
+        Ok(())
     }
 
     /// Prints the document as text, or as Markdown if the look of `out` says so.

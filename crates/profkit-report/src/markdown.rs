@@ -3,6 +3,7 @@
 //! Text with a character that Markdown gives a meaning to stands in code spans, where only backticks have one: there a name
 //! such as `a::operator*<T>` stays as it is, and `f@plt` mentions nobody. Indented lines are aligned with each other, so
 //! they become blocks of code.
+use crate::{cut_middle, grouped};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -14,43 +15,71 @@ enum Kind {
     Other,
 }
 
+/// The largest number of bytes of an answer. GitHub refuses a comment of more than 65,536 characters, and a gate that does
+/// not hold may follow the answer.
+const MOST_BYTES: usize = 60_000;
+/// The largest number of columns of a cell. Names of C++ templates can have thousands.
+const MOST_COLUMNS: usize = 200;
+
 #[derive(Debug)]
 pub(crate) struct Markdown<'w, W: Write> {
     out: &'w mut W,
     last: Option<Kind>,
+    /// The number of bytes that may still be written.
+    left: usize,
+    /// The number of lines that were not written, because they did not fit.
+    omitted: usize,
 }
 
 impl<'w, W: Write> Markdown<'w, W> {
-    /// `after` says that the document follows other text.
-    pub(crate) fn new(out: &'w mut W, after: bool) -> Self {
-        let last = after.then_some(Kind::Other);
-        Markdown { out, last }
+    /// `before` is the number of bytes of the answer that were written already.
+    pub(crate) fn new(out: &'w mut W, before: usize) -> Self {
+        let last = (before > 0).then_some(Kind::Other);
+        Markdown {
+            out,
+            last,
+            left: MOST_BYTES.saturating_sub(before),
+            omitted: 0,
+        }
     }
 
-    fn begin(&mut self, kind: Kind) -> io::Result<()> {
-        let same = self.last == Some(kind) && kind != Kind::Other;
+    /// Writes a line of a block, unless it or a line before it does not fit.
+    fn put(&mut self, kind: Kind, is_new: bool, line: &str) -> io::Result<()> {
+        let same = self.last == Some(kind) && !is_new;
+        let mut text = String::new();
         if self.last == Some(Kind::Code) && !same {
-            self.out.write_all(b"```\n")?;
+            text += "```\n";
         }
         if self.last.is_some() && !same {
-            self.out.write_all(b"\n")?;
+            text.push('\n');
         }
         if kind == Kind::Code && !same {
-            self.out.write_all(b"```text\n")?;
+            text += "```text\n";
         }
+        text += line;
+        text.push('\n');
+        if text.len() > self.left {
+            self.left = 0;
+            self.omitted += 1;
+            return Ok(());
+        }
+        self.left -= text.len();
         self.last = Some(kind);
-        Ok(())
+        self.out.write_all(text.as_bytes())
     }
 
     pub(crate) fn heading(&mut self, level: usize, text: &str) -> io::Result<()> {
-        self.begin(Kind::Other)?;
-        writeln!(self.out, "{} {}", "#".repeat(level), line(text))
+        let marks = "#".repeat(level);
+        self.put(Kind::Other, true, &format!("{marks} {}", line(text)))
     }
 
     pub(crate) fn item(&mut self, label: &str, text: &str) -> io::Result<()> {
-        self.begin(Kind::List)?;
         let colon = if label.is_empty() { "" } else { ": " };
-        writeln!(self.out, "- {label}{colon}{}", line(text))
+        self.put(
+            Kind::List,
+            false,
+            &format!("- {label}{colon}{}", line(text)),
+        )
     }
 
     /// Lines of text. Those whose parts are aligned with spaces are code; an empty line only ends the block before it.
@@ -60,27 +89,24 @@ impl<'w, W: Write> Markdown<'w, W> {
                 self.code(one)?;
                 continue;
             }
-            self.begin(Kind::Other)?;
-            writeln!(self.out, "{}", line(one))?;
+            self.put(Kind::Other, true, &line(one))?;
         }
         Ok(())
     }
 
     pub(crate) fn code(&mut self, text: &str) -> io::Result<()> {
-        self.begin(Kind::Code)?;
         // A line of backticks would end the block.
-        writeln!(self.out, "{}", text.replace("```", "'''"))
+        self.put(Kind::Code, false, &text.replace("```", "'''"))
     }
 
     /// A table. Each column has a title and whether its texts are aligned to the right.
     pub(crate) fn table(&mut self, columns: &[(&str, bool)], rows: &[Vec<&str>]) -> io::Result<()> {
-        self.begin(Kind::Other)?;
         let titles = columns.iter().map(|&(title, _)| line(title));
-        self.row(titles)?;
         let rules = columns
             .iter()
             .map(|&(_, right)| Cow::Borrowed(if right { "---:" } else { "---" }));
-        self.row(rules)?;
+        let head = format!("{}\n{}", row(titles), row(rules));
+        self.put(Kind::Other, true, &head)?;
         // If one name of a column needs a code span, all names of the column get one.
         let is_code: Vec<bool> = (0..columns.len())
             .map(|at| {
@@ -88,32 +114,45 @@ impl<'w, W: Write> Markdown<'w, W> {
                 cells.any(|cell| !is_plain(cell))
             })
             .collect();
-        for row in rows {
-            let cells = row.iter().zip(&is_code).map(|(cell, is_code)| {
+        for cells in rows {
+            let cells = cells.iter().zip(&is_code).map(|(cell, is_code)| {
+                let cell = cut_middle(cell, MOST_COLUMNS);
                 if *is_code && !cell.is_empty() {
-                    Cow::Owned(span(cell).replace('|', "\\|"))
+                    Cow::Owned(span(&cell).replace('|', "\\|"))
                 } else {
-                    Cow::Borrowed(*cell)
+                    cell
                 }
             });
-            self.row(cells)?;
+            self.put(Kind::Other, false, &row(cells))?;
         }
         Ok(())
     }
 
-    fn row<'c>(&mut self, cells: impl Iterator<Item = Cow<'c, str>>) -> io::Result<()> {
-        for cell in cells {
-            write!(self.out, "| {} ", cell.replace('\n', " "))?;
+    /// Ends the document. Returns whether all of it was written; if not, its last line says so.
+    pub(crate) fn end(self) -> io::Result<bool> {
+        if self.last == Some(Kind::Code) {
+            self.out.write_all(b"```\n")?;
         }
-        writeln!(self.out, "|")
+        if self.omitted > 0 {
+            writeln!(
+                self.out,
+                "\n… and at least {} lines more, which a comment of 65,536 characters has no room for: `--format text` has all.",
+                grouped(self.omitted)
+            )?;
+        }
+        Ok(self.omitted == 0)
     }
+}
 
-    pub(crate) fn end(self) -> io::Result<()> {
-        match self.last {
-            Some(Kind::Code) => self.out.write_all(b"```\n"),
-            _ => Ok(()),
-        }
+fn row<'c>(cells: impl Iterator<Item = Cow<'c, str>>) -> String {
+    let mut text = String::new();
+    for cell in cells {
+        text += "| ";
+        text += &cell.replace('\n', " ");
+        text.push(' ');
     }
+    text.push('|');
+    text
 }
 
 /// Characters that have a meaning at the start of a line.
@@ -197,7 +236,7 @@ mod tests {
     #[test]
     fn blocks_are_separated_and_code_is_closed() {
         let mut out = Vec::new();
-        let mut markdown = Markdown::new(&mut out, false);
+        let mut markdown = Markdown::new(&mut out, 0);
         markdown.heading(2, "a.profdata").unwrap();
         markdown.item("size", "7 bytes").unwrap();
         markdown.item("", "2 bytes").unwrap();
@@ -213,5 +252,24 @@ mod tests {
         markdown.end().unwrap();
         let expected = "## a.profdata\n\n- size: 7 bytes\n- 2 bytes\n\none\n\n```text\n  x '''\ny    z\n```\n\n| sum | function |\n| ---: | --- |\n| 1 | `f\\|g` |\n| 2 | `main` |\n| 3 |  |\n\n```text\n  z\n```\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_does_not_fit_in_a_comment_is_counted() {
+        let name = format!("f<{}>", "a|`".repeat(2_000));
+        let rows = vec![vec!["1", name.as_str()]; 400];
+        let mut out = Vec::new();
+        let mut markdown = Markdown::new(&mut out, 0);
+        markdown
+            .table(&[("sum", true), ("name", false)], &rows)
+            .unwrap();
+        markdown.text("after").unwrap();
+        assert!(!markdown.end().unwrap());
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.len() < 61_000, "{}", text.len());
+        let shown = text.lines().filter(|line| line.starts_with("| 1 ")).count();
+        assert!(shown > 100, "{shown}");
+        let omitted = 401 - shown;
+        assert!(text.contains(&format!("\n\n… and at least {omitted} lines more")));
     }
 }

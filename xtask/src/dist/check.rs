@@ -25,6 +25,43 @@ const SHARED: &[&str] = &[
     "fish/vendor_completions.d/llvm-profdata.fish",
 ];
 
+/// Lets `install.sh` install the archive of this machine's system, and sees that it refuses one that was changed.
+pub fn installer(out: &Path, scratch: &Path) -> Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let here = format!(
+        "profkit-{version}-{}-unknown-linux-gnu.tar.gz",
+        std::env::consts::ARCH
+    );
+    if !out.join(&here).is_file() {
+        println!("── install.sh: not tried, because {here} was not made");
+        return Ok(());
+    }
+    let install = |from: &Path, prefix: &Path| -> Result<bool> {
+        let mut command = Command::new("sh");
+        command.arg(out.join("install.sh")).arg(version);
+        command.env("FROM", from).env("PREFIX", prefix);
+        Ok(command.status().context("sh")?.success())
+    };
+    let prefix = fresh(scratch.join("prefix"))?;
+    ensure!(install(out, &prefix)?, "install.sh fails");
+    for file in SHARED {
+        there(&prefix.join("share").join(file))?;
+    }
+    succeed(Command::new(prefix.join("bin/profkit")).arg("--version"))?;
+    let changed = fresh(scratch.join("changed"))?;
+    fs::copy(out.join("SHA256SUMS"), changed.join("SHA256SUMS"))?;
+    let mut bytes = fs::read(out.join(&here))?;
+    bytes.push(0);
+    fs::write(changed.join(&here), bytes)?;
+    let nowhere = scratch.join("nowhere");
+    ensure!(
+        !install(&changed, &nowhere)? && !nowhere.exists(),
+        "install.sh installs an archive that was changed"
+    );
+    println!("── install.sh: installed {here}, and refused it with one byte more");
+    Ok(())
+}
+
 /// The place where the files for one system are installed and tried.
 pub struct Place<'a> {
     system: &'a System,

@@ -5,6 +5,7 @@
 //! | `profkit-VERSION-….whl` | the Python package, with the command and the library: `pip install`. Not for musl |
 //! | `profkit-VERSION-TARGET.tar.gz` | the command, manual pages, completion scripts, licences; `cargo binstall` takes it |
 //! | `profkit_VERSION_ARCH.deb` | the same as a Debian package |
+//! | `install.sh` | fetches the archive of the system, checks it, and installs it |
 //! | `SHA256SUMS` | a checksum per file |
 //!
 //! Two tools come from PyPI, in fixed versions: maturin, which builds the command and the wheel, and zig, whose
@@ -139,7 +140,9 @@ pub fn run(arguments: &[String]) -> Result<()> {
         };
         dist.make()?;
     }
+    fs::copy(repo_root().join("install.sh"), out.join("install.sh"))?;
     packages::checksums(&out)?;
+    check::installer(&out, &root.join("installer"))?;
     println!("── {}", out.display());
     for entry in fs::read_dir(&out)? {
         let entry = entry?;

@@ -40,9 +40,10 @@ macro_rules! failures_of {
 failures_of!(
     OutputError,
     profkit_mip::profiles::Error,
-    profkit_mip_driver::runtime::Error,
     profkit_runtime::link::Error,
 );
+#[cfg(unix)]
+failures_of!(profkit_mip_driver::runtime::Error);
 
 impl From<create::Error> for Failure {
     #[cold]

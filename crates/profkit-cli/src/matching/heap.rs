@@ -79,7 +79,7 @@ pub fn compare(args: &MatchArgs, input: &Input) -> exit::Result {
             list.error("profkit match: --fail-under", reason);
         }
     });
-    match exit::gate(args.format, reason.as_slice())? {
+    match exit::gate(args.format, ("--fail-under", args.fail_under), reason)? {
         Some(status) => Ok(status),
         None => Heap::finish(&[(input, &heap)]),
     }

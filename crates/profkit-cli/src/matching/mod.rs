@@ -285,9 +285,11 @@ fn finish(
         }
     });
     Ok(
-        exit::gate(args.format, reasons)?.unwrap_or(match is_damaged {
-            true => Status::InputBad,
-            false => Status::Done,
-        }),
+        exit::gate(args.format, ("--fail-under", args.fail_under), reasons)?.unwrap_or(
+            match is_damaged {
+                true => Status::InputBad,
+                false => Status::Done,
+            },
+        ),
     )
 }

@@ -1,5 +1,6 @@
 //! Ends a merge that the user cancels: Ctrl-C (SIGINT), or SIGTERM. A merge may be waiting for a pipe, so it is not asked
-//! to stop: the thread that gets the signal removes the temporary files, reports, and ends the process.
+//! to stop: the thread that gets the signal removes the temporary files, reports, and ends the process. On Windows a
+//! signal only sets a flag, which the thread looks at.
 use super::progress::Progress;
 use super::report::failed;
 use crate::call;
@@ -9,8 +10,9 @@ use profkit_merge::Report;
 use profkit_merge::files::abandon_outputs;
 use profkit_merge::report::Cancellation;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
+#[cfg(not(unix))]
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
 static MERGE: Mutex<Merge> = Mutex::new(Merge {
@@ -27,16 +29,41 @@ pub fn watch(report: Option<&Path>) {
     if call::is_active() {
         return;
     }
-    static STARTED: Once = Once::new();
     MERGE.lock().unwrap_or_else(PoisonError::into_inner).report = report.map(Path::to_owned);
+    static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let wanted = [SIGINT, SIGTERM]
             .into_iter()
             .filter(|&signal| !is_ignored(signal));
-        if let Ok(mut signals) = Signals::new(wanted) {
-            std::thread::spawn(move || signals.forever().next().map(end));
+        if let Some(wait) = signals(wanted) {
+            std::thread::spawn(move || wait().map(end));
         }
     });
+}
+
+/// Returns what waits for the first of these signals. `None` if the system does not report them.
+#[cfg(unix)]
+fn signals(wanted: impl Iterator<Item = i32>) -> Option<impl FnOnce() -> Option<i32> + Send> {
+    let mut signals = signal_hook::iterator::Signals::new(wanted).ok()?;
+    Some(move || signals.forever().next())
+}
+
+#[cfg(not(unix))]
+fn signals(wanted: impl Iterator<Item = i32>) -> Option<impl FnOnce() -> Option<i32> + Send> {
+    const OFTEN: std::time::Duration = std::time::Duration::from_millis(100);
+    let came = Arc::new(AtomicUsize::new(0));
+    for signal in wanted {
+        let number = usize::try_from(signal).ok()?;
+        signal_hook::flag::register_usize(signal, Arc::clone(&came), number).ok()?;
+    }
+    Some(move || {
+        loop {
+            std::thread::sleep(OFTEN);
+            if let Ok(signal @ 1..) = i32::try_from(came.load(Ordering::Relaxed)) {
+                return Some(signal);
+            }
+        }
+    })
 }
 
 pub fn count(progress: &Arc<Progress>) {

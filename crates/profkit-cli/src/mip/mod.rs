@@ -1,5 +1,7 @@
 //! `profkit mip`: coverage and call order at the cost of one instruction per function. One file per subcommand.
+#[cfg(unix)]
 pub mod cargo;
+#[cfg(unix)]
 pub mod cc;
 mod covered;
 mod create;
@@ -10,6 +12,7 @@ pub mod mipdata;
 mod options;
 mod order;
 pub(crate) mod profile;
+#[cfg(unix)]
 mod runtime;
 mod show;
 mod use_;
@@ -36,8 +39,10 @@ pub struct MipArgs {
 #[derive(Debug, Subcommand)]
 enum MipCommand {
     /// Run a compiler and instrument its output
+    #[cfg(unix)]
     Cc(cc::CcArgs),
     /// Run cargo and instrument the crates that it compiles
+    #[cfg(unix)]
     Cargo(cargo::CargoArgs),
     /// Instrument a compiler's assembly
     Instrument(instrument::InstrumentArgs),
@@ -48,6 +53,7 @@ enum MipCommand {
     /// Compare two profiles, as `profkit diff` does
     Diff(crate::diff::DiffArgs),
     /// Write the runtime that instrumented programs are linked with
+    #[cfg(unix)]
     Runtime(runtime::RuntimeArgs),
     /// Create an empty profile of a binary or a map
     Create(create::CreateArgs),
@@ -72,12 +78,15 @@ pub fn run(args: MipArgs, matches: &ArgMatches) -> Result {
         .subcommand()
         .map_or(matches, |(_, of_command)| of_command);
     match args.command {
+        #[cfg(unix)]
         MipCommand::Cc(args) => cc::run(&args),
+        #[cfg(unix)]
         MipCommand::Cargo(args) => cargo::run(&args),
         MipCommand::Instrument(args) => instrument::run(&args),
         MipCommand::Order(args) => order::run(&args),
         MipCommand::Use(args) => use_::run(&args),
         MipCommand::Diff(args) => crate::diff::run(&args, matches),
+        #[cfg(unix)]
         MipCommand::Runtime(args) => runtime::run(&args),
         MipCommand::Create(args) => create::run(&args),
         MipCommand::Merge(args) => merge::run(&args),

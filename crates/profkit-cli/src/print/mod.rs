@@ -145,7 +145,7 @@ choices! {
     /// The words of `--format` for answers without rows.
     pub FORMATS: Format =
         "text" => Format::Text, "For people";
-        "markdown" => Format::Markdown, "For comments and job summaries of GitHub and GitLab";
+        "markdown" => Format::Markdown, "For comments of pull requests and job summaries: at most 61 kB";
         "json" => Format::Json, "For programs";
 }
 
@@ -153,7 +153,7 @@ choices! {
     /// The words of `--format` for answers with rows.
     pub ROW_FORMATS: Format =
         "text" => Format::Text, "For people";
-        "markdown" => Format::Markdown, "For comments and job summaries of GitHub and GitLab";
+        "markdown" => Format::Markdown, "For comments of pull requests and job summaries: at most 61 kB";
         "json" => Format::Json, "For programs: one document";
         "jsonl" => Format::Rows(RowForm::JsonLines), "For programs: a JSON object per row, one per line";
         "csv" => Format::Rows(RowForm::Csv),

@@ -209,6 +209,11 @@ fn last_profile(path: &Path) -> Result<Option<Input>> {
 
 fn encoded(report: &FoldReport<'_>, is_markdown: bool) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    // --quiet is for the terminal.
+    let report = FoldReport {
+        quiet: false,
+        ..report.clone()
+    };
     let look = Look {
         markdown: true,
         ..Look::default()

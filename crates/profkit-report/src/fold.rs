@@ -211,9 +211,12 @@ impl Answer for FoldReport<'_> {
         for note in self.notes.iter().filter(|_| !self.quiet) {
             document.line(format_args!("note: {note}"));
         }
-        first(&mut document, "warning", &self.repaired(), |text| {
-            format!("{text}; taken off the ledger, or made again")
-        });
+        first(
+            &mut document,
+            "warning: repaired",
+            &self.repaired(),
+            |text| (*text).to_owned(),
+        );
         if let Some(fold) = self.fold {
             for part in &fold.folded {
                 document.append(

@@ -14,6 +14,7 @@
 //! | [`filter`] | what is left of a profile that is cut down? |
 //! | [`heat`] | which functions are hot, warm or cold? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
+//! | [`manifest`] | what was a profile made of? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
 //! | [`mip_lines`] | which source lines ran, by the blocks of a MIP profile? |
 //! | [`mip_numbers`] | how often was a function of a MIP profile called? |
@@ -23,6 +24,7 @@
 //! | [`ranking`] | which functions have the largest numbers, and which files, crates or namespaces? |
 //! | [`samples`] | what is in a sample profile of any encoding? |
 //! | [`selection`] | which functions are meant by a name or a part of one? |
+//! | [`stable`] | what is left of a profile without the noise of its runs? |
 #![forbid(unsafe_code)]
 
 pub mod any;
@@ -35,6 +37,7 @@ pub mod filter;
 pub mod heap;
 pub mod heat;
 pub mod instr;
+pub mod manifest;
 pub mod matching;
 pub mod mip_lines;
 pub mod mip_numbers;
@@ -43,5 +46,6 @@ pub mod overlap;
 pub mod ranking;
 pub mod samples;
 pub mod selection;
+pub mod stable;
 
 pub use profkit_object::readable as names;

@@ -89,11 +89,6 @@ fn kept(inputs: Vec<GivenInput>, cancel: Arc<AtomicBool>, run: impl FnOnce() -> 
 }
 
 /// The arguments of a command that was given these words and no others.
-pub fn parsed<T: Args>(name: &'static str, words: &[&str]) -> Result<T> {
-    matches_of::<T>(name, words).map(|(args, _)| args)
-}
-
-/// The same, with what was given.
 pub fn matches_of<T: Args>(name: &'static str, words: &[&str]) -> Result<(T, ArgMatches)> {
     let parser = T::augment_args(Command::new(name));
     let matches = parser.try_get_matches_from([name].iter().chain(words));

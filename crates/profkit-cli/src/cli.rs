@@ -6,7 +6,7 @@ use crate::pgo;
 use crate::print::OutputArgs;
 use crate::{
     completions, diff, doctor, exit, export, fold, layout, matching, merge, mip, order, overlap,
-    report, runtime, sampling, show,
+    report, runtime, sampling, show, verify,
 };
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
@@ -74,6 +74,8 @@ pub(crate) enum Command {
     /// Make a build faster: build it with instrumentation, train it, and build it again with the profile
     #[cfg(unix)]
     Pgo(OnDemand<pgo::PgoArgs>),
+    /// Make a profile again of the runs that it was made of, and compare the bytes
+    Verify(OnDemand<verify::VerifyArgs>),
     /// Examine files: what each one is, which LLVM releases can use it, what is wrong with it and what to do next
     Doctor(OnDemand<doctor::DoctorArgs>),
     /// Convert a profile: instrumentation profiles to indexed or text, sample profiles to any encoding, heap profiles to YAML or indexed
@@ -169,8 +171,8 @@ impl Cli {
                 let code = mip::mipdata::run(&name.chain(tool.args).collect::<Vec<_>>());
                 Ok(Status::Code(code))
             }
-            Command::Merge(OnDemand(args)) => merge::merge(args),
-            Command::Correlate(OnDemand(args)) => merge::correlate(args),
+            Command::Merge(OnDemand(args)) => merge::merge(args, matches),
+            Command::Correlate(OnDemand(args)) => merge::correlate(args, matches),
             Command::Match(OnDemand(args)) => matching::run(&args),
             Command::Convert(OnDemand(args)) => merge::convert(args),
             Command::Filter(OnDemand(args)) => merge::filter(args),
@@ -187,6 +189,7 @@ impl Cli {
             #[cfg(unix)]
             Command::Pgo(OnDemand(args)) => pgo::pgo(&args),
             Command::Doctor(OnDemand(args)) => doctor::run(&args),
+            Command::Verify(OnDemand(args)) => verify::run(&args),
             Command::Runtime(OnDemand(args)) => runtime::run(&args),
             Command::Completions(args) => completions::print_script(&args),
             Command::Man(args) => completions::man(&args),

@@ -42,6 +42,7 @@ pub mod show;
 mod steps;
 mod table;
 pub mod typed;
+pub mod verify;
 
 pub use bars::BarStyle;
 pub use console::{Console, Look, Style};

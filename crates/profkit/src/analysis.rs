@@ -258,6 +258,11 @@ pub mod instr {
     };
 }
 
+/// What a profile was made of.
+pub mod manifest {
+    pub use profkit_analysis::manifest::{Hashed, Input, Manifest, OptionFile};
+}
+
 /// How much of a profile a build can use.
 pub mod matching {
     pub use profkit_analysis::matching::{
@@ -310,4 +315,9 @@ pub mod samples {
 /// Functions chosen by name.
 pub mod selection {
     pub use profkit_analysis::selection::Selection;
+}
+
+/// Profiles without the noise of their runs.
+pub mod stable {
+    pub use profkit_analysis::stable::{Stabilised, Stable};
 }

@@ -5,6 +5,7 @@ use super::what::{Advice, What};
 use super::{checks, heap, mip, sample};
 use crate::faults::Faults;
 use crate::instr::{Form, InstrFacts};
+use crate::manifest::Manifest;
 use profkit_data::ForeignFile;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::BuildId;
@@ -69,6 +70,8 @@ pub struct Diagnosis {
     pub binary_ids: Vec<BuildId>,
     /// What LLVM releases can do with the file; empty if that is not known.
     pub support: Vec<Support>,
+    /// The number of inputs that the manifest beside the file states, if the manifest is of this profile.
+    pub manifest: Option<u64>,
     /// The faults of the file.
     pub damage: Faults,
     /// What the user can do next.
@@ -90,6 +93,7 @@ impl Diagnosis {
             remarks: Remarks::default(),
             binary_ids: Vec::new(),
             support: Vec::new(),
+            manifest: None,
             damage: Faults::default(),
             next: Vec::new(),
         }
@@ -120,6 +124,18 @@ impl Diagnosis {
         self.damage.push_first(error.with_hint(
             "the compressed file or archive is cut off: copy it again, or give the original files",
         ));
+    }
+
+    /// Adds what the manifest beside the file says of it: a fault if it is about another profile, or is no manifest.
+    /// `name` is the manifest's in messages.
+    pub(super) fn compare(&mut self, name: &str, manifest: &[u8], profile: &[u8]) {
+        match Manifest::parse(manifest) {
+            Ok(manifest) => match manifest.mismatch(name, profile) {
+                Some(error) => self.add(error),
+                None => self.manifest = Some(manifest.inputs.len() as u64),
+            },
+            Err(error) => self.add(error.kind().error(format!("{name}: {error}"))),
+        }
     }
 
     /// The facts of an instrumentation profile, if the file is one.

@@ -2,6 +2,9 @@
 use super::examine::{Diagnosis, Verdict, examine, unreadable};
 use super::groups::Counts;
 use super::what::Advice;
+use crate::manifest::Manifest;
+use profkit_data::ErrorKind;
+use profkit_merge::files::{Input, system_text};
 use profkit_merge::files::{InputList, InputNote, ListError, MissingInput};
 use profkit_merge::{Inputs, Threads};
 use std::collections::BTreeSet;
@@ -147,6 +150,9 @@ impl Survey {
                     // A pipe can be read only once, and it has been read.
                     diagnosis.next.clear();
                 }
+                if !file.is_member() && diagnosis.what.is_merged() {
+                    add_manifest(&mut diagnosis, &file.path, bytes);
+                }
                 if file.is_member() {
                     // The suggested commands accept the archive, but not a single file in it.
                     let is_sound = diagnosis.verdict == Verdict::Sound;
@@ -161,6 +167,22 @@ impl Survey {
             Err(error) => unreadable(&error, hint(&file.path, &error)),
         };
         Some(found)
+    }
+}
+
+/// Compares a profile with the manifest beside it, if there is one.
+fn add_manifest(diagnosis: &mut Diagnosis, profile: &Path, bytes: &[u8]) {
+    let path = Manifest::path_beside(profile);
+    if !path.is_file() {
+        return;
+    }
+    let name = profkit_data::path_text(&path);
+    match Input::open(&path) {
+        Ok(manifest) => diagnosis.compare(&name, manifest.bytes(), bytes),
+        Err(error) => diagnosis.add(ErrorKind::Unsupported.error(format!(
+            "{name}: the manifest cannot be read: {}",
+            system_text(&error.error)
+        ))),
     }
 }
 

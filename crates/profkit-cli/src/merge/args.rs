@@ -149,6 +149,9 @@ pub struct MergeArgs {
     pub(super) parts: PartArgs,
 
     #[command(flatten)]
+    pub(super) stable: StableArgs,
+
+    #[command(flatten)]
     pub(super) correlation: BinaryArgs,
 
     #[command(flatten)]
@@ -250,6 +253,45 @@ pub struct PartArgs {
     /// path, its size and its times, so that a copy of it is another input.
     #[arg(long, value_name = "LIST")]
     pub(super) input_ids: Option<PathBuf>,
+}
+
+/// The options for profiles that are made again.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reproducible profiles")]
+pub struct StableArgs {
+    /// Leave out what differs from run to run: the result depends on the set of inputs alone, and counts keep BITS
+    /// significant bits (4, if no number is given)
+    ///
+    /// Implies --order-free. A count below 2^BITS stays; a larger one changes by at most one part in 2^BITS. Kept are all
+    /// functions, hashes, build ids and values; lost are the low bits of counts, and temporal traces, whose order is that
+    /// of one run. Local functions that a compiler named by an absolute path keep that name, because it finds them by it:
+    /// a note counts them, and with --strict they are an error. Two batches of runs can still differ where a count is near
+    /// the border of two steps: --like settles that.
+    #[arg(
+        long,
+        value_name = "BITS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "4",
+        value_parser = profkit_report::typed::between(1_u32, 63),
+        conflicts_with_all = ["part", "portable"],
+    )]
+    pub(super) stable: Option<u32>,
+
+    /// Keep the counts of this older profile where the new ones are within one step of --stable
+    ///
+    /// If that is so for every count, and the functions are the same, the result has the bytes of the older profile. It
+    /// should be of as many runs of the same work. For instrumentation profiles.
+    #[arg(long, value_name = "PROFILE", requires = "stable")]
+    pub(super) like: Option<PathBuf>,
+
+    /// Write what the profile was made of: hashes and build ids of the inputs, options, the version of profkit, and the
+    /// tool chain that the files of --binaries state [default: the name of the profile and .manifest.json]
+    ///
+    /// profkit verify makes the profile again and compares it, and profkit doctor compares a profile with the manifest
+    /// beside it. The manifest has no times, folders or names of machines.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["by_build_id", "dry_run"])]
+    pub(super) manifest: Option<Option<PathBuf>>,
 }
 
 /// The inputs that `--only` selects.

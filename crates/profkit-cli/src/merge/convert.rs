@@ -104,6 +104,7 @@ pub fn convert(args: ConvertArgs) -> Result {
         strict: args.report.strict,
         names: Vec::new(),
         cut: None,
+        stable: None,
     };
     Run::new(&args.report, args.notes(notes)).merge(job, &one)
 }
@@ -181,6 +182,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         filter: None,
         only_gcov: None,
         cut: None,
+        stable: None,
     };
     Run::new(&args.report, args.notes(Vec::new())).merge(job, &SingleInput(input))
 }

@@ -163,6 +163,7 @@ pub fn filter(args: FilterArgs) -> Result {
         strict: args.report.strict,
         names: Vec::new(),
         cut: Some(cut),
+        stable: None,
     };
     let replaced = convert::replaced(&args.input, &args.output);
     Run::new(&args.report, replaced).merge(job, &SingleInput(&input))
@@ -198,6 +199,7 @@ fn filter_sample(args: &FilterArgs, cut: Cut, input: &Input) -> Result {
         only_gcov: None,
         order_free: false,
         cut: Some(cut),
+        stable: None,
     };
     let replaced = convert::replaced(&args.input, &args.output);
     Run::new(&args.report, replaced).merge(job, &SingleInput(input))

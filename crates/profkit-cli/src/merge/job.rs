@@ -2,6 +2,8 @@
 use super::args::{Format, VersionArgs};
 use super::filter::Cut;
 use super::run::{MergeJob, NoResult, Remarks, StagedProfile};
+use super::stable;
+use super::stable::StableJob;
 use super::supplement::Supplement;
 use super::write::{Encoding, write_part, write_profile};
 use crate::call;
@@ -54,6 +56,8 @@ pub struct Job<'a> {
     pub names: Vec<String>,
     /// What is cut from the result; `None` if nothing is.
     pub cut: Option<Cut>,
+    /// How the result is made stable; `None` if it is not.
+    pub stable: Option<StableJob>,
 }
 
 pub type FindFrames<'a> = dyn Fn(&MemProfile) -> ProgramFrames + 'a;
@@ -245,6 +249,12 @@ impl MergeJob for Job<'_> {
             if let Some(supplement) = &self.supplement {
                 supplement.correct(&mut one.profile, notes);
             }
+            if let Some(stable) = &self.stable {
+                if merged.heap.is_some() || one.profile.memprof.is_some() {
+                    return Err(stable::no_heap());
+                }
+                stable.functions(&mut one.profile, self.strict, notes)?;
+            }
             notes.extend(self.note_without_build_id(&one));
             if let Form::Indexed(Version::Release(release)) | Form::Text(Some(release)) = self.form
             {
@@ -308,6 +318,7 @@ impl Job<'_> {
     fn keeps_functions(&self, version: Version) -> bool {
         self.supplement.is_none()
             && self.cut.is_none()
+            && self.stable.is_none()
             && match version {
                 Version::Release(release) => fits_release(release),
                 Version::Fitting | Version::Exact(_) => true,

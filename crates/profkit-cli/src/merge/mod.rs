@@ -5,11 +5,13 @@ pub mod cancel;
 mod convert;
 mod filter;
 mod job;
+pub mod manifest;
 pub mod progress;
 pub mod report;
 pub mod run;
 mod sample_args;
 pub mod sample_job;
+mod stable;
 mod supplement;
 mod write;
 
@@ -21,7 +23,9 @@ use crate::call;
 use crate::exit::{Failure, Result, Status};
 use crate::print::{self, plural};
 use args::{FormArgs, Format};
+use clap::ArgMatches;
 use job::{Destination, FindFrames, Form, Job};
+use manifest::ManifestFile;
 use profkit_analysis::correlate::{Binaries, Plan};
 use profkit_analysis::heap::{FrameRule, IndexedBinaries, LoadedHeap, NoBinaries, ProgramFrames};
 use profkit_data::memprof::MemProfile;
@@ -44,16 +48,17 @@ use progress::Progress;
 use run::{Remarks, Run};
 use sample_args::refuse_others;
 use sample_job::{SampleJob, form};
+use stable::StableJob;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub fn merge(args: MergeArgs) -> Result {
+pub fn merge(args: MergeArgs, matches: &ArgMatches) -> Result {
     let annotate = args.report.annotate;
-    annotate.failure("profkit merge", run(args, Reporting::Last))
+    annotate.failure("profkit merge", run(args, matches, Reporting::Last))
 }
 
-pub fn correlate(args: CorrelateArgs) -> Result {
+pub fn correlate(args: CorrelateArgs, matches: &ArgMatches) -> Result {
     if !args.merge.correlation.is_used() {
         return Err(Failure::usage("profkit correlate needs the binaries that wrote the raw profiles").with_hint(
             "name programs, libraries, debug files or folders of them with --binaries, or ask servers with --debuginfod",
@@ -65,7 +70,7 @@ pub fn correlate(args: CorrelateArgs) -> Result {
         Reporting::First
     };
     let annotate = args.merge.report.annotate;
-    annotate.failure("profkit correlate", run(args.merge, reporting))
+    annotate.failure("profkit correlate", run(args.merge, matches, reporting))
 }
 
 /// Writes the profile of a part that is the sum of a store. Its report is that of the folds, which was printed then; here
@@ -76,7 +81,8 @@ pub fn profile_of_part(
     output: &Path,
     form: FormArgs,
 ) -> Result<Vec<u8>> {
-    let mut args = call::parsed::<MergeArgs>("merge", &["--quiet", "--max-dropped", "100%"])?;
+    let words = ["--quiet", "--max-dropped", "100%"];
+    let (mut args, matches) = call::matches_of::<MergeArgs>("merge", &words)?;
     args.destination.output = Some(output.to_owned());
     args.form = form;
     let source = InputSource::Memory {
@@ -89,7 +95,7 @@ pub fn profile_of_part(
         id: None,
         missing_ok: false,
     };
-    let answer = call::within(vec![given], || run(args, Reporting::Last));
+    let answer = call::within(vec![given], || run(args, &matches, Reporting::Last));
     match answer.failure {
         Some(failure) => Err(failure),
         None => {
@@ -106,7 +112,8 @@ enum Reporting {
     Last,
 }
 
-fn run(args: MergeArgs, reporting: Reporting) -> Result {
+fn run(args: MergeArgs, matches: &ArgMatches, reporting: Reporting) -> Result {
+    let manifest = ManifestFile::new(&args, matches)?;
     let options = options(&args)?;
     let destination = destination(&args)?;
     check_named_files(&args)?;
@@ -145,7 +152,9 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     };
     if are_samples(&opened) {
         args.supplement.refuse()?;
-        return merge_samples(&args, format, options, &opened, run);
+        let status = merge_samples(&args, format, options, &opened, run)?;
+        manifest.map_or(Ok(()), |manifest| manifest.write(&args, &inputs))?;
+        return Ok(status);
     }
     args.sample.refuse()?;
     let merge = InstrMerge {
@@ -155,7 +164,9 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         inputs: &inputs,
         opened: &opened,
     };
-    merge.run(options, destination, format.unwrap_or(Format::Indexed), run)
+    let status = merge.run(options, destination, format.unwrap_or(Format::Indexed), run)?;
+    manifest.map_or(Ok(()), |manifest| manifest.write(&args, &inputs))?;
+    Ok(status)
 }
 
 pub fn options(args: &MergeArgs) -> Result<MergeOptions> {
@@ -168,10 +179,12 @@ pub fn options(args: &MergeArgs) -> Result<MergeOptions> {
         .threads(args.threads)
         .normalize(args.normalize)
         .value_weights(match args.form.version.llvm {
-            Some(_) if !args.parts.order_free => ValueWeights::AsLlvm,
+            Some(_) if !args.parts.order_free && args.stable.stable.is_none() => {
+                ValueWeights::AsLlvm
+            }
             _ => ValueWeights::Exact,
         })
-        .order_free(args.parts.order_free || args.parts.part)
+        .order_free(args.parts.order_free || args.parts.part || args.stable.stable.is_some())
         .traces(traces)
         .heap_copies(args.form.version.llvm.is_some())
         .mixed_hashes(args.mixed_hashes)
@@ -196,11 +209,13 @@ fn destination(args: &MergeArgs) -> Result<Destination> {
 }
 
 /// The files that the command writes, each with the words for it in messages.
-fn outputs(args: &MergeArgs) -> [(&'static str, Option<&Path>); 2] {
+fn outputs(args: &MergeArgs) -> [(&'static str, Option<&Path>); 3] {
     let output = args.destination.output.as_deref();
+    let manifest = args.stable.manifest.as_ref();
     [
         ("the profile", output.filter(|_| !args.dry_run)),
         ("the report", args.report.report.as_deref()),
+        ("the manifest", manifest.and_then(Option::as_deref)),
     ]
 }
 
@@ -208,7 +223,7 @@ fn check_named_files(args: &MergeArgs) -> Result<()> {
     let read = args.input_files.iter().chain(&args.remapping_file);
     let read = read.chain(&args.supplement.supplement_with);
     let read = read.chain(&args.sample.symbol_list);
-    let read = read.chain(&args.parts.input_ids);
+    let read = read.chain(&args.parts.input_ids).chain(&args.stable.like);
     check_outputs(&outputs(args), read.chain(&args.correlation.binaries))?;
     if args.inputs.is_empty() && args.input_files.is_empty() && !call::has_inputs() {
         return Err(Failure::usage("no inputs")
@@ -344,6 +359,7 @@ impl InstrMerge<'_, '_> {
                 .map(|file| file.name.clone())
                 .collect(),
             cut: None,
+            stable: StableJob::new(&args.stable)?,
         };
         run.merge(job, self.opened)
     }
@@ -479,6 +495,7 @@ fn merge_samples(
         filter: options.filter,
         only_gcov: None,
         cut: None,
+        stable: StableJob::for_samples(&args.stable)?,
     };
     run.merge(job, inputs)
 }

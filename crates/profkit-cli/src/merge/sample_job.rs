@@ -3,6 +3,7 @@ use super::args::Format;
 use super::filter::{Cut, too_small};
 use super::run::{MergeJob, NoResult, Remarks, StagedProfile, refuse_losses};
 use super::sample_args::{Layout, SampleArgs};
+use super::stable::StableJob;
 use crate::call;
 use crate::exit::{Failure, Result};
 use profkit_data::detect::{FileKind, detect};
@@ -91,6 +92,8 @@ pub struct SampleJob<'a> {
     pub only_gcov: Option<GcovProfile>,
     /// What is cut from the result; `None` if nothing is.
     pub cut: Option<Cut>,
+    /// How the result is made stable; `None` if it is not.
+    pub stable: Option<StableJob>,
 }
 
 impl fmt::Debug for SampleJob<'_> {
@@ -117,8 +120,9 @@ impl MergeJob for SampleJob<'_> {
         &mut self,
         inputs: &dyn Inputs,
     ) -> std::result::Result<(SampleProfile, Report), NoResult> {
-        // The names of source files must not be in a redacted profile.
-        let keeps_paths = !self.cut.as_ref().is_some_and(Cut::is_redacting);
+        // The names of source files must not be in a redacted profile, and are paths of the machine.
+        let is_redacted = self.cut.as_ref().is_some_and(Cut::is_redacting);
+        let keeps_paths = !is_redacted && self.stable.is_none();
         if keeps_paths && matches!(self.form, SampleForm::Gcov(_)) && inputs.len() == 1 {
             // An input that cannot be read or parsed is reported by the merge.
             let _ = inputs.look_at(0, &mut |bytes| {
@@ -143,6 +147,9 @@ impl MergeJob for SampleJob<'_> {
         if let Some(cut) = &self.cut {
             remarks.filtered.push(cut.samples(&mut profile));
             cut.check_rest(&name, remarks)?;
+        }
+        if let Some(stable) = &self.stable {
+            stable.samples(&mut profile, self.strict, &mut remarks.notes)?;
         }
         if self.form.nest_contexts(&mut profile) {
             let nested = format!(

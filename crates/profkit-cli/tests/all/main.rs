@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod action;
 mod call;
 mod cancel;
 mod cli;

@@ -62,6 +62,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
         "full_value_sites": of_functions.map(|it| it.remarks.full_sites),
         "binary_ids": (of_functions.is_some() || !ids.is_empty()).then_some(ids),
         "contexts": diagnosis.contexts,
+        "manifest_inputs": diagnosis.manifest,
         "profiles": (diagnosis.profiles > 0).then_some(diagnosis.profiles),
         "llvm": support.collect::<Vec<_>>(),
         "damage": damage.collect::<Vec<_>>(),

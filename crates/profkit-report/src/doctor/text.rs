@@ -184,6 +184,13 @@ fn add_facts(
     if let Some(contexts) = diagnosis.contexts {
         line("contexts", &grouped(contexts));
     }
+    if let Some(inputs) = diagnosis.manifest {
+        let of = plural(inputs, "input");
+        line(
+            "manifest",
+            &format!("is of this file, which was made of {of}"),
+        );
+    }
     let ids = &diagnosis.binary_ids;
     for (index, id) in ids.iter().take(most_ids).enumerate() {
         line(if index == 0 { "build id" } else { "" }, &id.to_string());

@@ -1,9 +1,11 @@
 //! Messages about data that a format cannot represent.
 use crate::{grouped, numbered, percent, plural};
 use profkit_analysis::instr::Fitted;
+use profkit_analysis::stable::Stabilised;
 use profkit_data::instr::text::TextOptions;
 use profkit_data::instr::{HeapSection, InstrKind, InstrProfile, Losses};
 use profkit_data::memprof::MemProfile;
+use profkit_data::printable;
 use profkit_data::releases::Release;
 use profkit_data::releases::{display_range, indexed_writers};
 use profkit_data::sample::{
@@ -158,6 +160,38 @@ fn llvm_sample_losses(losses: &SampleLosses, text_for: Option<Release>) -> Vec<S
         .chain(others)
         .chain(unspeakable)
         .collect()
+}
+
+/// What `--stable` did, and which names have paths of the machine that compiled the functions.
+pub fn stable_notes(done: &Stabilised) -> (Vec<String>, Option<String>) {
+    let mut notes = Vec::new();
+    if done.changed > 0 {
+        let kept = match done.kept {
+            0 => String::new(),
+            kept => format!(", {} of them to those of the older profile", grouped(kept)),
+        };
+        notes.push(format!(
+            "--stable: rounded {}{kept}",
+            plural(done.changed, "count")
+        ));
+    }
+    if done.traces > 0 {
+        notes.push(format!(
+            "--stable: left out {}, whose order is that of one run: --order-free keeps traces",
+            plural(done.traces, "temporal trace")
+        ));
+    }
+    let paths = done.first_with_path.as_ref().map(|first| {
+        format!(
+            "{}, such as `{}`: call the compiler with a path relative to the folder of the build",
+            numbered(
+                done.with_paths,
+                "{name|names} of local functions {begins|begin} with an absolute path"
+            ),
+            printable(first)
+        )
+    });
+    (notes, paths)
 }
 
 /// What was changed in a profile for an older release, and what that release cannot use.

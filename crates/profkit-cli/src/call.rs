@@ -2,10 +2,11 @@
 use crate::cli::Cli;
 use crate::exit::{Cause, Failure, Result};
 use crate::on_demand;
-use clap::ArgMatches;
+use clap::{ArgMatches, Args, Command};
 use profkit_merge::MergeOptions;
 use profkit_merge::files::{Content, GivenInput, Output, OutputError, is_stdio};
 use profkit_report::merge::MergeReport;
+use serde_json::Value;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -57,15 +58,25 @@ thread_local! {
 
 /// Runs a command on this thread. A command never reads the arguments of the process, and installs no signal handlers.
 pub fn call(call: Call) -> Answer {
+    let args = call.args;
+    kept(call.inputs, call.cancel, || execute(args))
+}
+
+/// Runs what is a part of another command like a call: what it would print is a value.
+pub fn within(inputs: Vec<GivenInput>, run: impl FnOnce() -> Result) -> Answer {
+    kept(inputs, Arc::default(), run)
+}
+
+fn kept(inputs: Vec<GivenInput>, cancel: Arc<AtomicBool>, run: impl FnOnce() -> Result) -> Answer {
     let (output, messages) = (Bytes::default(), Bytes::default());
     STATE.set(Some(State {
-        inputs: call.inputs,
-        cancel: call.cancel,
+        inputs,
+        cancel,
         output: Arc::clone(&output),
         messages: Arc::clone(&messages),
         report: None,
     }));
-    let result = execute(call.args);
+    let result = run();
     let report = STATE.take().and_then(|state| state.report);
     let code = crate::exit::code(&result);
     Answer {
@@ -75,6 +86,14 @@ pub fn call(call: Call) -> Answer {
         report,
         failure: result.err(),
     }
+}
+
+/// The arguments of a command that was given these words and no others.
+pub fn matches_of<T: Args>(name: &'static str, words: &[&str]) -> Result<(T, ArgMatches)> {
+    let parser = T::augment_args(Command::new(name));
+    let matches = parser.try_get_matches_from([name].iter().chain(words));
+    let parsed = matches.and_then(|matches| Ok((T::from_arg_matches(&matches)?, matches)));
+    parsed.map_err(|error| Failure::usage(error.to_string().trim_end()))
 }
 
 /// The options of a merge that decide what is added up, from the words after `merge` on a command line.
@@ -190,6 +209,21 @@ impl<T: Write> Write for Stream<T> {
 }
 
 impl Answer {
+    /// What the outputs of a merge cannot hold, as warnings.
+    pub(crate) fn losses(&self) -> Vec<String> {
+        let report = self.report.as_deref().unwrap_or_default();
+        let report: Value = serde_json::from_slice(report).unwrap_or_default();
+        let outputs = report.get("outputs").and_then(Value::as_array);
+        let losses = outputs.into_iter().flatten().filter_map(|output| {
+            let name = output.get("path")?.as_str()?;
+            let losses = output.get("losses")?.as_array()?.iter();
+            Some(
+                losses.filter_map(move |loss| Some(format!("warning: {name}: {}", loss.as_str()?))),
+            )
+        });
+        losses.flatten().collect()
+    }
+
     /// The error of a file that stopped the command.
     pub fn cause(&self) -> Option<&Cause> {
         self.failure.as_ref()?.cause()

@@ -5,8 +5,8 @@ use crate::on_demand::OnDemand;
 use crate::pgo;
 use crate::print::OutputArgs;
 use crate::{
-    completions, diff, doctor, exit, export, layout, matching, merge, mip, order, overlap, report,
-    runtime, sampling, show, verify,
+    completions, diff, doctor, exit, export, fold, layout, matching, merge, mip, order, overlap,
+    report, runtime, sampling, show, verify,
 };
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
@@ -82,6 +82,8 @@ pub(crate) enum Command {
     Convert(OnDemand<merge::ConvertArgs>),
     /// Cut a profile down: by name, to the hottest functions, to a size; or redact its names
     Filter(OnDemand<merge::FilterArgs>),
+    /// Fold new profiles into a store of parts, each once, and write the profile of the store: for cron and CI jobs
+    Fold(OnDemand<fold::FoldArgs>),
     /// Record and use coverage and call order of optimised builds, at the cost of one instruction per function
     Mip(OnDemand<mip::MipArgs>),
     /// Write the runtime that instrumented programs are linked with instead of LLVM's, and print the options for it
@@ -176,6 +178,7 @@ impl Cli {
             Command::Filter(OnDemand(args)) => merge::filter(args),
             Command::Show(OnDemand(args)) => show::run(&args, matches),
             Command::Report(OnDemand(args)) => report::run(&args),
+            Command::Fold(OnDemand(args)) => fold::run(args),
             Command::Export(OnDemand(args)) => export::run(&args),
             Command::Diff(OnDemand(args)) => diff::run(&args, matches),
             Command::Order(OnDemand(args)) => order::run(&args),

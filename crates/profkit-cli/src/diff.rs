@@ -1,4 +1,5 @@
 //! `profkit diff`: what changed between two profiles of one kind.
+use crate::call;
 use crate::choice::{choice, choices};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
@@ -190,6 +191,14 @@ fn open_and_compare(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
     let new = crate::io::open_profile(&args.new, &args.binaries)?;
     let status = compare(args, matches, &[&old.input, &new.input])?;
     Ok(old.then(new.then(status)))
+}
+
+/// The differences of two profiles as Markdown.
+pub fn markdown(inputs: [&Input; 2]) -> exit::Result<Vec<u8>> {
+    let words = ["--format", "markdown", "old", "new"];
+    let (args, matches) = call::matches_of::<DiffArgs>("diff", &words)?;
+    let answer = call::within(Vec::new(), || compare(&args, &matches, &inputs));
+    answer.failure.map_or(Ok(answer.output), Err)
 }
 
 fn compare(args: &DiffArgs, matches: &ArgMatches, inputs: &[&Input; 2]) -> exit::Result {

@@ -15,6 +15,7 @@ mod diff;
 mod doctor;
 mod exit;
 mod export;
+mod fold;
 mod io;
 mod layout;
 mod matching;

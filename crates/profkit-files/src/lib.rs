@@ -6,7 +6,7 @@
 //! [`InputList`] also implements it, for the files that a user named on a command line, in list files, in folders and
 //! in archives. An [`Output`] is a file that is written completely or not at all, [`Outputs`] one file or a folder of them;
 //! [`check_outputs`] finds outputs that would destroy each other, or an input. [`FolderLocks`] keep processes apart that
-//! change the same file.
+//! change the same file. A [`Store`] is a folder, or one in an object store, whose objects several processes change.
 //!
 //! The path `-` always means standard input or output. Errors are values whose `Display` is plain English; the front
 //! end chooses the exit code.
@@ -25,6 +25,7 @@ mod outputs;
 mod remote;
 #[cfg(unix)]
 pub mod response;
+mod store;
 mod temporary;
 mod walk;
 
@@ -41,4 +42,5 @@ pub use output::{Content, Output, OutputError, OutputProblem, Staged, write_to};
 pub use outputs::Outputs;
 pub use profkit_data::{Screen, Weight, system_text};
 pub use remote::is_remote;
+pub use store::{ObjectVersion, Store, StoredObject, open_store};
 pub use temporary::abandon_outputs;

@@ -29,6 +29,7 @@ use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
 /// The maximum number of notes of each kind about repeated or left-out files. Further ones are only counted.
 const MOST_REPEATED: usize = 10;
@@ -572,6 +573,15 @@ impl InputList {
         let mut front = Vec::new();
         File::open(&file.path)?.take(most).read_to_end(&mut front)?;
         Ok(front)
+    }
+
+    /// When an input was written: the file, the archive or the object. `None` for standard input and bytes in memory.
+    pub fn modified(&self, index: usize) -> Option<SystemTime> {
+        let file = self.files.get(index).filter(|file| !is_stdio(&file.path))?;
+        match &file.object {
+            Some(object) => object.modified,
+            None => fs::metadata(&file.path).ok()?.modified().ok(),
+        }
     }
 
     fn prefetch(&self) -> &Prefetch {

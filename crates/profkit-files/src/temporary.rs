@@ -77,6 +77,23 @@ impl Temporary {
         self
     }
 
+    /// Waits until the bytes are on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), File::sync_all)
+    }
+
+    /// Gives the file its name, if no file has it.
+    pub(super) fn put_new(mut self, path: &Path) -> io::Result<()> {
+        let mut outputs = lock();
+        let Some(from) = self.path.take() else {
+            return Ok(());
+        };
+        outputs.temporary.remove::<Path>(&from);
+        from.persist_noclobber(path).map_err(|error| error.error)?;
+        outputs.replaced += 1;
+        Ok(())
+    }
+
     pub(super) fn replace(
         mut self,
         path: &Path,

@@ -74,6 +74,7 @@ mod engine;
 mod error;
 pub mod families;
 pub mod files;
+pub mod fold;
 mod join;
 mod kinds;
 mod layout;

@@ -21,6 +21,7 @@ mod document;
 pub mod flame;
 pub mod flame_graph;
 pub mod flame_svg;
+pub mod fold;
 mod folded;
 pub mod formats;
 mod grouping;

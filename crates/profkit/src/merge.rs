@@ -122,8 +122,18 @@ pub use profkit_merge::{
 pub mod files {
     pub use profkit_merge::files::{
         Content, IndexedFile, Input, InputData, InputFile, InputList, InputNote, JoinedText,
-        ListError, MappedFile, MissingInput, Output, OutputError, OutputProblem, Outputs,
-        ReadError, SingleInput, Staged, Subset, check_outputs, write_indexed,
+        ListError, MappedFile, MissingInput, ObjectVersion, Output, OutputError, OutputProblem,
+        Outputs, ReadError, SingleInput, Staged, Store, StoredObject, Subset, check_outputs,
+        open_store, write_indexed,
+    };
+}
+
+/// Stores of parts, into which new inputs are folded, each once.
+pub mod fold {
+    pub use profkit_merge::fold::{
+        Bucket, Compacted, Every, FoldError, FoldOptions, FoldOutcome, Folded, LEDGER_NAME,
+        LEDGER_VERSION, Ledger, LedgerRow, LeftOut, PartKind, PartName, Stray, StrayKind, Why,
+        compact, fold, sum,
     };
 }
 

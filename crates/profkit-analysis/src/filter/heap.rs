@@ -60,6 +60,13 @@ impl Filter {
             unit: Unit::HeapContext,
             ..Filtered::default()
         };
+        if !self.rename.is_empty() {
+            let new = self.rename.iter();
+            let new: FxHashMap<NameRef, &[u8]> =
+                new.map(|(old, new)| (NameRef::of(old), new)).collect();
+            let new_name = |name, _: Option<&[u8]>| new.get(&name).map(|new| new.to_vec());
+            *profile = profile.rename(new_name, |_| None);
+        }
         let stacks = Stacks::of(profile);
         let mut all = stacks.candidates();
         let keeps = |index: usize| {
@@ -96,12 +103,13 @@ impl Filter {
         section: &mut HeapSection,
         by_count: bool,
     ) -> DataResult<Option<Filtered>> {
-        if !by_count && !self.selects() && self.redact.is_none() {
+        let renames = !self.rename.is_empty();
+        if !by_count && !self.selects() && self.redact.is_none() && !renames {
             return Ok(None);
         }
         let mut profile = section.profile()?.into_owned();
         let filtered = self.heap(&mut profile, by_count);
-        if !filtered.is_unchanged() {
+        if renames || !filtered.is_unchanged() {
             replace(section, profile)?;
         }
         Ok(Some(filtered))

@@ -12,6 +12,7 @@ pub use redaction::Redaction;
 
 use crate::selection::Selection;
 use profkit_data::ids::NameRef;
+use profkit_data::remap::Remapping;
 use profkit_data::sample::SampleName;
 use serde::Serialize;
 use std::ops::AddAssign;
@@ -47,6 +48,8 @@ pub struct Filter {
     pub drop_symbols: bool,
     /// Names and paths become hashes.
     pub redact: Option<Redaction>,
+    /// New names for the functions of heap profiles; those of other profiles get them while they are merged.
+    pub rename: Remapping,
 }
 
 impl Default for Filter {
@@ -60,6 +63,7 @@ impl Default for Filter {
             drop_values: false,
             drop_symbols: false,
             redact: None,
+            rename: Remapping::default(),
         }
     }
 }

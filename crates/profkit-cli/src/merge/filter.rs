@@ -15,6 +15,7 @@ use profkit_analysis::filter::{ColdRule, Filter, Filtered, Hottest, Redaction};
 use profkit_analysis::heap::is_heap_alone;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::InstrProfile;
+use profkit_data::remap::Remapping;
 use profkit_data::sample::gcov::GcovProfile;
 use profkit_data::sample::{SampleEncoding, SampleForm, encoding};
 use profkit_merge::files::{Input, SingleInput, check_outputs};
@@ -145,8 +146,8 @@ pub fn filter(args: FilterArgs) -> Result {
         }),
     };
     let mut options = MergeOptions::new();
-    if let Some(path) = &args.rename {
-        options = options.remapping(super::read_remapping(path)?);
+    if args.rename.is_some() {
+        options = options.remapping(cut.filter.rename.clone());
     }
     let threads = options.run.threads.clone();
     let job = Job {
@@ -185,7 +186,7 @@ fn filter_sample(args: &FilterArgs, cut: Cut, input: &Input) -> Result {
         size_limit: cut.size_limit,
         ..SampleArgs::default()
     };
-    let remapping = args.rename.as_deref().map(super::read_remapping);
+    let remapping = args.rename.is_some().then(|| cut.filter.rename.clone());
     let job = SampleJob {
         args: &sample,
         form,
@@ -193,7 +194,7 @@ fn filter_sample(args: &FilterArgs, cut: Cut, input: &Input) -> Result {
         output: args.output.clone(),
         strict: args.report.strict,
         run: RunOptions::new(),
-        remapping: remapping.transpose()?,
+        remapping,
         filter: None,
         only_gcov: None,
         order_free: false,
@@ -245,7 +246,6 @@ impl FilterArgs {
             (self.drop_symbol_list, "--drop-symbol-list"),
             (is_heap && self.drop_cold.is_some(), "--drop-cold"),
             (is_heap && self.drop_values, "--drop-values"),
-            (is_heap && self.rename.is_some(), "--rename"),
         ];
         match given.iter().find(|(given, _)| *given) {
             Some((_, option)) if *option == "--drop-cold" => Err(Failure::usage(format_args!(
@@ -276,6 +276,10 @@ impl Cut {
             drop_values: args.drop_values,
             drop_symbols: args.drop_symbol_list,
             redact: args.redact.as_deref().map(Redaction::new),
+            rename: match &args.rename {
+                Some(path) => super::read_remapping(path)?,
+                None => Remapping::default(),
+            },
         };
         Ok(Cut {
             filter,

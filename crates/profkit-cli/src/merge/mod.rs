@@ -1,7 +1,7 @@
 //! `profkit merge`, `profkit correlate` and `profkit convert`: turn the arguments into options, call the library, and
 //! print the report.
 pub mod args;
-mod cancel;
+pub mod cancel;
 mod convert;
 mod filter;
 mod job;
@@ -22,7 +22,7 @@ pub use filter::{FilterArgs, filter};
 use crate::call;
 use crate::exit::{Failure, Result, Status};
 use crate::print::{self, plural};
-use args::Format;
+use args::{FormArgs, Format};
 use clap::ArgMatches;
 use job::{Destination, FindFrames, Form, Job};
 use manifest::ManifestFile;
@@ -33,11 +33,13 @@ use profkit_data::remap::Remapping;
 use profkit_merge::families::{
     are_samples, not_heap_profiles, program_among, weighted_heap_profile,
 };
-use profkit_merge::files::{InputList, InputNote, Subset, check_outputs, may_become_report};
+use profkit_merge::files::{
+    GivenInput, InputList, InputNote, InputSource, Subset, check_outputs, may_become_report,
+};
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::memprof::{HeapParts, SectionChoice};
 use profkit_merge::{
-    InputStore, MergeOptions, Report, RunOptions, Threads, TraceOptions, ValueWeights,
+    InputStore, MergeOptions, Report, RunOptions, Threads, TraceOptions, ValueWeights, Weight,
 };
 use profkit_report::heap::{self, module_name};
 use profkit_report::merge::{CorrelationReport, MergeReport};
@@ -69,6 +71,38 @@ pub fn correlate(args: CorrelateArgs, matches: &ArgMatches) -> Result {
     };
     let annotate = args.merge.report.annotate;
     annotate.failure("profkit correlate", run(args.merge, matches, reporting))
+}
+
+/// Writes the profile of a part that is the sum of a store. Its report is that of the folds, which was printed then; here
+/// only what the form cannot hold is said. Returns the bytes of the profile if it is for standard output.
+pub fn profile_of_part(
+    name: &str,
+    part: Vec<u8>,
+    output: &Path,
+    form: FormArgs,
+) -> Result<Vec<u8>> {
+    let words = ["--quiet", "--max-dropped", "100%"];
+    let (mut args, matches) = call::matches_of::<MergeArgs>("merge", &words)?;
+    args.destination.output = Some(output.to_owned());
+    args.form = form;
+    let source = InputSource::Memory {
+        name: name.to_owned(),
+        bytes: Box::new(part),
+    };
+    let given = GivenInput {
+        source,
+        weight: Weight::ONE,
+        id: None,
+        missing_ok: false,
+    };
+    let answer = call::within(vec![given], || run(args, &matches, Reporting::Last));
+    match answer.failure {
+        Some(failure) => Err(failure),
+        None => {
+            answer.losses().iter().for_each(print::say);
+            Ok(answer.output)
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use profkit_merge::files::{Content, read_into};
 use profkit_merge::part::Merger;
 use profkit_merge::sample::{SampleMergeOptions, merge_sample};
 use profkit_merge::{Inputs, NameFilter, Report, RunOptions};
-use profkit_report::merge::{Written, left_out, sample_losses};
+use profkit_report::merge::{Written, left_out, sample_losses, unread_contexts};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -250,6 +250,7 @@ impl SampleJob<'_> {
             return Err(too_small(&name, limit));
         };
         let mut losses = sample_losses(&encoded.losses, self.form, self.llvm);
+        losses.extend(unread_contexts(profile, self.form, self.llvm));
         // The report of a cut says it too.
         if encoded.dropped > 0 && self.cut.is_none() {
             losses.push(left_out(

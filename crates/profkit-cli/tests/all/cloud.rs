@@ -533,3 +533,102 @@ fn raw_of(store: &Store, llvm: &Llvm, size: usize) -> Vec<u8> {
     assert!(run.status().unwrap().code().is_some());
     fs::read(dir.join("many.profraw")).unwrap()
 }
+
+#[test]
+fn objects_are_folded_once_each() {
+    let Some(store) = Store::start() else { return };
+    runs(&store);
+    let fold = ["fold", "s3://runs/raw/", "--store", "s3://runs/store"];
+    // Two that begin together, and one that is killed before.
+    let mut killed = store.profkit(store.s3, &fold).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(60));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let both = [(); 2].map(|()| {
+        let mut command = store.profkit(store.s3, &fold);
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    });
+    for process in both {
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        assert!(text(&output).contains("40 inputs in "), "{}", text(&output));
+    }
+    for number in 40..43 {
+        store.put(
+            &format!("raw/{number}.profraw"),
+            &fixture("readme/clang-22.profraw"),
+        );
+        succeed(&mut store.profkit(store.s3, &[&fold[..], &["--every", "hour"]].concat()));
+    }
+    let more = [
+        "-o",
+        "s3://runs/all.profdata",
+        "--diff-markdown",
+        "changes.md",
+    ];
+    let output = store.run(&[&fold[..], &more].concat());
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(
+        text(&output).contains("there before     43 inputs"),
+        "{}",
+        text(&output)
+    );
+    succeed(&mut store.profkit(
+        store.s3,
+        &[
+            "merge",
+            "--order-free",
+            "s3://runs/raw/",
+            "-o",
+            "all.profdata",
+        ],
+    ));
+    succeed(&mut store.profkit(
+        store.s3,
+        &[
+            "merge",
+            "s3://runs/all.profdata",
+            "--to",
+            "text",
+            "-o",
+            "a.proftext",
+        ],
+    ));
+    succeed(&mut store.profkit(
+        store.s3,
+        &["merge", "all.profdata", "--to", "text", "-o", "b.proftext"],
+    ));
+    assert!(store.file("a.proftext") == store.file("b.proftext"));
+    // Another process that is faster, and a store that takes nothing.
+    let written = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&written);
+    let proxy = fault_proxy(store.s3, move |request| {
+        let is_ledger = request.method == "PUT" && request.target.contains("ledger.txt");
+        let is_first = is_ledger && count.fetch_add(1, Ordering::Relaxed) == 0;
+        is_first.then_some(Fault::Changed)
+    })
+    .unwrap();
+    store.put("raw/43.profraw", &fixture("readme/clang-22.profraw"));
+    let reported = [&fold[..], &["--report", "fold.json"]].concat();
+    succeed(&mut store.profkit(proxy, &reported));
+    assert_eq!(written.load(Ordering::Relaxed), 2);
+    let report = String::from_utf8(store.file("fold.json")).unwrap();
+    assert!(
+        report.contains("\"retries\": 1,") && report.contains("\"inputs\": 44,"),
+        "{report}"
+    );
+    let proxy = fault_proxy(store.s3, |request| {
+        (request.method == "PUT").then_some(Fault::Expired)
+    })
+    .unwrap();
+    store.put("raw/44.profraw", &fixture("readme/clang-22.profraw"));
+    let refused = store.profkit(proxy, &fold).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        text(&refused).contains(".pkpart: cannot be written: the store refuses access"),
+        "{}",
+        text(&refused)
+    );
+    let output = store.run(&[&fold[..], &["--compact"]].concat());
+    assert!(text(&output).contains("45 inputs in "), "{}", text(&output));
+}

@@ -17,6 +17,7 @@ mod debuginfod;
 mod doctor_next;
 mod filter;
 mod flamegraph;
+mod fold;
 mod help;
 mod many_records;
 mod match_builds;

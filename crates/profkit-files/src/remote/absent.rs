@@ -1,7 +1,8 @@
 //! What stands in the place of the client in a build without it.
 use super::Object;
-use crate::InputData;
+use crate::{InputData, ObjectVersion};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 fn absent<T>(uri: &str) -> io::Result<T> {
@@ -40,6 +41,22 @@ pub(crate) fn fronts(objects: &[&Object], _: u64) -> Vec<io::Result<Vec<u8>>> {
 }
 
 pub(crate) fn put(uri: &str, _: &Path) -> io::Result<()> {
+    absent(uri)
+}
+
+pub(crate) fn range(uri: &str, _: Range<u64>) -> io::Result<Vec<u8>> {
+    absent(uri)
+}
+
+pub(crate) fn read(uri: &str) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
+    absent(uri)
+}
+
+pub(crate) fn put_if(uri: &str, _: &[u8], _: Option<&ObjectVersion>) -> io::Result<bool> {
+    absent(uri)
+}
+
+pub(crate) fn remove(uri: &str) -> io::Result<()> {
     absent(uri)
 }
 

@@ -9,13 +9,16 @@ mod prefetch;
 mod store;
 
 #[cfg(not(feature = "cloud"))]
-pub(crate) use absent::{Prefetch, front, fronts, get, head, list, put};
+pub(crate) use absent::{
+    Prefetch, front, fronts, get, head, list, put, put_if, range, read, remove,
+};
 #[cfg(feature = "cloud")]
 pub(crate) use prefetch::Prefetch;
 #[cfg(feature = "cloud")]
-pub(crate) use store::{front, fronts, get, head, list, put};
+pub(crate) use store::{front, fronts, get, head, list, put, put_if, range, read, remove};
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The schemes that are read as those of object stores, with the name that stands for them in messages.
 const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss"];
@@ -29,6 +32,8 @@ pub(crate) struct Object {
     pub size: u64,
     /// What the store changes with each new content. Reading asks for this content and no other.
     pub etag: Option<String>,
+    /// When it was written.
+    pub modified: Option<SystemTime>,
 }
 
 impl Object {

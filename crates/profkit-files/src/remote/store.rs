@@ -1,8 +1,8 @@
 //! Lists, reads and writes objects.
 use super::Object;
 use super::credentials::FromCommand;
-use crate::InputData;
 use crate::input::{MappedFile, map};
+use crate::{InputData, ObjectVersion};
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
@@ -11,15 +11,17 @@ use object_store::client::ClientOptions;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path as Key;
 use object_store::{
-    Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig,
+    Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload,
+    RetryConfig, UpdateVersion,
 };
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 use tokio::runtime::{Builder, Runtime};
 
 /// The variable that holds for how many seconds a request is tried again.
@@ -89,6 +91,9 @@ impl Place {
             uri: format!("{}/{}", self.bucket, meta.location),
             size: meta.size,
             etag: meta.e_tag,
+            modified: u64::try_from(meta.last_modified.timestamp())
+                .ok()
+                .map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds)),
         }
     }
 }
@@ -378,4 +383,74 @@ pub(crate) fn put(uri: &str, file: &Path) -> io::Result<()> {
                 }
             })
     })
+}
+
+/// Some bytes of an object, whatever its content is: fewer if it ends before.
+pub(crate) fn range(uri: &str, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let place = Place::of(uri)?;
+    let answer = runtime()?.block_on(place.store.get_range(&place.key, range));
+    answer
+        .map(|bytes| bytes.to_vec())
+        .map_err(|error| explained(&error))
+}
+
+/// The bytes of an object and what the store calls this content; `None` if there is no object of this name.
+pub(crate) fn read(uri: &str) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
+    let place = Place::of(uri)?;
+    let answer = runtime()?.block_on(async {
+        let answer = place.store.get(&place.key).await?;
+        let meta = answer.meta.clone();
+        Ok((answer.bytes().await?, meta))
+    });
+    match answer {
+        Ok((bytes, meta)) => {
+            // Google's store asks for its generation, the others for the ETag.
+            let version = [meta.e_tag, meta.version].map(Option::unwrap_or_default);
+            if version.iter().all(String::is_empty) {
+                let text = "the store says no version of the object, so that two processes cannot change it safely";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+            }
+            Ok(Some((
+                bytes.to_vec(),
+                ObjectVersion(version.join("\n").into_bytes()),
+            )))
+        }
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(explained(&error)),
+    }
+}
+
+/// Writes an object if its content is still this one, or if there is none. Returns whether it did.
+pub(crate) fn put_if(uri: &str, bytes: &[u8], old: Option<&ObjectVersion>) -> io::Result<bool> {
+    let place = Place::of(uri)?;
+    let mode = match old {
+        None => PutMode::Create,
+        Some(ObjectVersion(old)) => {
+            let text = String::from_utf8_lossy(old);
+            let (etag, version) = text.split_once('\n').unwrap_or((&text, ""));
+            let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            PutMode::Update(UpdateVersion {
+                e_tag: given(etag),
+                version: given(version),
+            })
+        }
+    };
+    let payload = PutPayload::from(bytes.to_vec());
+    let put = place.store.put_opts(&place.key, payload, mode.into());
+    match runtime()?.block_on(put) {
+        Ok(_) => Ok(true),
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+        // Of an object that was removed since.
+        Err(Error::NotFound { .. }) if old.is_some() => Ok(false),
+        Err(error) => Err(explained(&error)),
+    }
+}
+
+/// Removes an object, if it is there.
+pub(crate) fn remove(uri: &str) -> io::Result<()> {
+    let place = Place::of(uri)?;
+    match runtime()?.block_on(place.store.delete(&place.key)) {
+        Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(explained(&error)),
+    }
 }

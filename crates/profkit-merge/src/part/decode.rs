@@ -1,7 +1,7 @@
 //! Decodes a part. docs/formats/part.md describes the format.
 use super::PartError;
 use super::bytes::In;
-use super::inputs::Entry;
+use super::inputs::{Entry, StoredInputs};
 use super::key::{Key, SampleKey};
 use super::sum::Sum;
 use super::{instr, mip, samples};
@@ -13,13 +13,14 @@ use flate2::bufread::DeflateDecoder;
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::detect::{Family, PART_MAGIC};
 use profkit_data::ids::BuildId;
-use profkit_data::instr::TraceOptions;
+use profkit_data::instr::{InstrKind, TraceOptions};
 use profkit_data::releases::HashOrigin;
 use profkit_data::sample::FsPass;
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::ops::Range;
 use twox_hash::XxHash3_64;
 
 /// The version of the format of parts that is written. All earlier versions are read.
@@ -84,7 +85,7 @@ impl Tag {
 }
 
 /// What a part holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartFacts {
     /// The number of inputs.
@@ -93,6 +94,10 @@ pub struct PartFacts {
     pub functions: u64,
     /// The build ids of the programs.
     pub build_ids: Vec<BuildId>,
+    /// The family of the inputs.
+    pub family: Family,
+    /// The kind of the first instrumentation profile with functions; `None` if there is none.
+    pub kind: Option<InstrKind>,
 }
 
 /// Reads a whole part, and returns what it holds.
@@ -102,11 +107,16 @@ pub struct PartFacts {
 pub fn examine(data: &[u8]) -> Result<PartFacts> {
     let part = Decoded::parse(data)?;
     let inputs = part.entries.len() as u64;
-    let (functions, build_ids) = part.sum()?.facts();
+    let family = part.family;
+    let sum = part.sum()?;
+    let kind = sum.instr_kind();
+    let (functions, build_ids) = sum.facts();
     Ok(PartFacts {
         inputs,
         functions,
         build_ids,
+        family,
+        kind,
     })
 }
 
@@ -204,7 +214,18 @@ impl<'a> Decoded<'a> {
     }
 }
 
-fn sections(data: &[u8]) -> Result<(Family, Vec<Section<'_>>)> {
+/// A row of the section table: where the section is, and what its bytes must be.
+pub(crate) struct Row {
+    tag: Tag,
+    flags: u16,
+    offset: u64,
+    stored: u64,
+    raw: u64,
+    checksum: u64,
+}
+
+/// The family and the section table, for which the first bytes of a part suffice.
+fn table(data: &[u8]) -> Result<(Family, Vec<Row>)> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let header = |error: Error| error.within(Structure::Header);
     if cursor.array::<8>().map_err(header)? != PART_MAGIC {
@@ -228,7 +249,7 @@ fn sections(data: &[u8]) -> Result<(Family, Vec<Section<'_>>)> {
     };
     cursor.u8().map_err(header)?;
     let count = cursor.u16().map_err(header)?;
-    let mut sections: Vec<Section<'_>> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     for _ in 0..count {
         let at = cursor.offset();
         let table = |error: Error| error.within(Structure::SectionTable);
@@ -243,15 +264,69 @@ fn sections(data: &[u8]) -> Result<(Family, Vec<Section<'_>>)> {
             let error = ErrorKind::Malformed.error("the section is of an unknown kind");
             return Err(error.at(at).found(code).within(Structure::SectionTable));
         };
-        let section = section(data, (offset, stored, raw), flags, checksum);
-        let section = section.map_err(|error| error.at(offset).within(tag.structure()))?;
-        if sections.iter().any(|(other, ..)| *other == tag) {
+        if rows.iter().any(|row| row.tag == tag) {
             let error = ErrorKind::Malformed.error("the section is there twice");
             return Err(error.at(at).within(tag.structure()));
         }
-        sections.push((tag, offset, section));
+        rows.push(Row {
+            tag,
+            flags,
+            offset,
+            stored,
+            raw,
+            checksum,
+        });
     }
-    Ok((family, sections))
+    Ok((family, rows))
+}
+
+fn sections(data: &[u8]) -> Result<(Family, Vec<Section<'_>>)> {
+    let (family, rows) = table(data)?;
+    let read = |row: Row| {
+        let section = section(
+            data,
+            (row.offset, row.stored, row.raw),
+            row.flags,
+            row.checksum,
+        );
+        let section = section.map_err(|error| error.at(row.offset).within(row.tag.structure()))?;
+        Ok((row.tag, row.offset, section))
+    };
+    let sections: Result<_> = rows.into_iter().map(read).collect();
+    Ok((family, sections?))
+}
+
+/// Where the section with the inputs is, from the first bytes of a part.
+pub(crate) fn find_inputs(front: &[u8]) -> Result<Row> {
+    let (_, rows) = table(front).map_err(|error| error.within(Structure::MergePart))?;
+    let row = rows.into_iter().find(|row| row.tag == Tag::Inputs);
+    row.ok_or_else(|| {
+        let error = ErrorKind::Malformed.error("the section is missing");
+        error
+            .within(Tag::Inputs.structure())
+            .within(Structure::MergePart)
+    })
+}
+
+impl Row {
+    /// The place of the section in the part.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.stored)
+    }
+
+    /// The inputs in the bytes of the section.
+    pub(crate) fn inputs(&self, bytes: &[u8]) -> Result<StoredInputs> {
+        let read = || {
+            let section = section(bytes, (0, self.stored, self.raw), self.flags, self.checksum)?;
+            let mut source = In(Cursor::new(&section, self.offset, Endian::Little));
+            source.entries().map(StoredInputs)
+        };
+        read().map_err(|error: Error| {
+            error
+                .within(Tag::Inputs.structure())
+                .within(Structure::MergePart)
+        })
+    }
 }
 
 fn section(

@@ -1,5 +1,7 @@
 //! The inputs of parts: which are the same, and their order.
 use super::PartError;
+use super::decode::Decoded;
+use super::key::Key;
 use profkit_data::Weight;
 use profkit_files::{InputData, Inputs};
 use rustc_hash::FxHashMap;
@@ -29,6 +31,31 @@ pub(crate) fn content_of(bytes: &[u8], weight: Weight) -> u64 {
 
 pub(crate) fn id_of(id: &str) -> u64 {
     XxHash3_64::oneshot(id.as_bytes())
+}
+
+/// The inputs of a part that is somewhere else.
+pub(crate) struct StoredInputs(pub(super) Vec<Entry>);
+
+impl StoredInputs {
+    /// The inputs of a whole part, whose checksums are checked. `None` if the part was not made with the default options.
+    pub(crate) fn of_part(bytes: &[u8]) -> profkit_data::Result<Option<Self>> {
+        let part = Decoded::parse(bytes)?;
+        let is_default = part.key == Key::of_default(part.family);
+        Ok(is_default.then_some(StoredInputs(part.entries)))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|entry| entry.id)
+    }
+
+    /// The ids, with the digests of the contents.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().map(|entry| (entry.id, entry.content))
+    }
 }
 
 /// Inputs that were read before: their names.

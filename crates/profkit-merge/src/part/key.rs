@@ -1,6 +1,7 @@
 //! The options that decide what a part holds.
 use crate::MergeOptions;
 use crate::sample::SampleMergeOptions;
+use profkit_data::detect::Family;
 use profkit_data::instr::TraceOptions;
 use profkit_data::remap::Remapping;
 use profkit_data::sample::FsPass;
@@ -35,6 +36,16 @@ impl Key {
             separate: options.separate_by_build_id,
             remapping: digest(options.remapping.as_ref()),
             samples: None,
+        }
+    }
+
+    /// That of parts which are made with the default options.
+    pub(crate) fn of_default(family: Family) -> Self {
+        let options = MergeOptions::new();
+        match family {
+            Family::Sample => Self::of_samples(&SampleMergeOptions::like(&options)),
+            Family::Mip => Self::of_mip(),
+            _ => Self::of_instr(&options),
         }
     }
 

@@ -57,10 +57,11 @@ use crate::mip::{self as mip_engine, MipMergeOptions, MipOutcome, MipTarget};
 use crate::options::{MergeOptions, Policy, ValueWeights};
 use crate::sample::{self, SampleMergeOptions, SampleOutcome};
 use decode::Decoded;
+pub(crate) use decode::find_inputs;
 pub use decode::{PartFacts, VERSION, examine};
 pub use error::PartError;
-pub(crate) use inputs::content_of;
-use inputs::{Entry, Found, Names, Taken, id_of, unite};
+use inputs::{Entry, Found, Names, Taken, unite};
+pub(crate) use inputs::{StoredInputs, content_of, id_of};
 use key::Key;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_files::{InputData, Inputs, Subset};
@@ -638,6 +639,12 @@ impl Merger {
             Merged::Mip(outcome) => Ok(outcome),
             _ => Err(MergeError::NoInputs),
         }
+    }
+
+    /// The ids of the inputs that could not be read.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = u64> {
+        let unread = self.entries.iter().filter(|entry| entry.content == 0);
+        unread.map(|entry| entry.id)
     }
 
     /// The names of inputs and parts that were left out, because their counts are there already.

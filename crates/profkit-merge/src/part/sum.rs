@@ -6,6 +6,7 @@ use crate::mip::MipSum;
 use crate::sample::SampleSum;
 use profkit_data::detect::Family;
 use profkit_data::ids::BuildId;
+use profkit_data::instr::InstrKind;
 use profkit_data::mip::Identity;
 use std::collections::BTreeSet;
 
@@ -99,6 +100,16 @@ impl Sum {
                 (functions.sum(), ids.collect())
             }
         }
+    }
+
+    /// The kind of the first instrumentation profile with functions.
+    pub(crate) fn instr_kind(&self) -> Option<InstrKind> {
+        let Sum::Instr(sum) = self else {
+            return None;
+        };
+        let mut inputs = sum.groups.iter().flat_map(|group| &group.inputs);
+        let known = inputs.find(|input| input.has_functions && !input.kind.is_unknown());
+        known.map(|input| input.kind)
     }
 
     /// Changes the numbers of inputs. `new` must keep their order.

@@ -8,7 +8,9 @@ use profkit_data::memprof::MemProfile;
 use profkit_data::printable;
 use profkit_data::releases::Release;
 use profkit_data::releases::{display_range, indexed_writers};
-use profkit_data::sample::{FormLosses, Losses as SampleLosses, SampleForm};
+use profkit_data::sample::{
+    FormLosses, Losses as SampleLosses, ProfileKind, SampleForm, SampleProfile,
+};
 
 /// Returns messages about data that a version of the indexed format cannot represent.
 pub fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
@@ -97,6 +99,24 @@ pub fn sample_losses(
                 .collect()
         }
     }
+}
+
+/// Says that the release that was asked for reads calling contexts in no such file.
+pub fn unread_contexts(
+    profile: &SampleProfile,
+    form: SampleForm,
+    release: Option<Release>,
+) -> Option<String> {
+    // LLVM 13 has another form of contexts in this encoding, and calls ours malformed.
+    let is_unread = form == SampleForm::ExtBinary
+        && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE)
+        && release.is_some_and(|release| release < Release::new(14));
+    is_unread.then(|| {
+        let release = release.map_or_else(String::new, |release| release.to_string());
+        format!(
+            "LLVM {release} does not read calling contexts in this encoding, but in text (--to text); `profkit convert --layout nest` turns them into nested functions"
+        )
+    })
 }
 
 fn llvm_sample_losses(losses: &SampleLosses, text_for: Option<Release>) -> Vec<String> {

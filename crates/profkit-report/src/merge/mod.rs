@@ -12,6 +12,7 @@ pub use advice::{name_commands, way_out};
 pub use correlation::{CorrelationReport, ProgramReport};
 pub use losses::{
     fitted_notes, indexed_losses, left_out, sample_losses, stable_notes, text_losses,
+    unread_contexts,
 };
 
 /// A profile that was written.

@@ -469,6 +469,11 @@ impl Merger {
             return sample::collect(inputs, &self.samples).map(Sum::Sample);
         }
         if family == Family::Mip {
+            let mut targets = self.targets.iter();
+            if let Some(one) = targets.find(|one| one.profile.identity.is_unknown()) {
+                let name = one.name.clone();
+                return Err(PartError::UnknownBuild { name }.into());
+            }
             return mip_engine::collect(&self.targets, inputs, &self.mip).map(Sum::Mip);
         }
         match engine::collect(inputs, &self.options)? {

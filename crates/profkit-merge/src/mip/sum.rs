@@ -11,7 +11,7 @@ use profkit_data::mip::{Identity, MipProfile, add_profile};
 use std::collections::{BTreeMap, btree_map};
 
 /// What is known of inputs when they were read: the content of a part of a merge.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct MipSum {
     /// The counts of the inputs by build, each with the first of them.
     pub(crate) profiles: BTreeMap<Identity, (usize, MipProfile)>,

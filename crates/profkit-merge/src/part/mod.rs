@@ -304,8 +304,9 @@ impl Merger {
         self.entries.len()
     }
 
-    /// Adds inputs: profiles, and parts of merges. The first sound one decides the family of the sum. Those that are there already are left out, and so are parts that
-    /// hold nothing else. Adding many inputs at once is faster than adding one after the other.
+    /// Adds inputs: profiles, and parts of merges. The first sound one decides the family of the sum. Those that are there
+    /// already are left out, and so are parts that hold nothing else. Adding many inputs at once is faster than adding one
+    /// after the other.
     ///
     /// # Errors
     /// [`MergeError::Part`] and [`MergeError::Cancelled`]; nothing was added then. An input that cannot be read is no
@@ -436,8 +437,17 @@ impl Merger {
             }
             sums.push((entries, sum));
         }
-        if own && let Some(sum) = self.sum.take() {
-            sums.push((std::mem::take(&mut self.entries), sum));
+        match &self.sum {
+            // The others may contradict it, and then it must stay as it is.
+            Some(Sum::Mip(sum)) if own => {
+                sums.push((self.entries.clone(), Sum::Mip(sum.clone())));
+            }
+            _ if own => sums.extend(
+                self.sum
+                    .take()
+                    .map(|sum| (std::mem::take(&mut self.entries), sum)),
+            ),
+            _ => {}
         }
         let lists: Vec<&[Entry]> = sums.iter().map(|(entries, _)| &**entries).collect();
         let (united, numbers) = unite(&lists);

@@ -133,6 +133,8 @@ fn profiles_that_contradict_each_other_are_an_error_and_counts_of_targets_stay_t
     let mut sum = added(&[&sound]);
     let error = part_error(sum.add_part("changed.pkpart", &changed));
     insta::assert_snapshot!(error, @"build id abababababababababababababababababababab: two profiles of this build have functions with one name and different code");
+    // Nothing was added.
+    assert!(sum.encode().unwrap() == sound);
     let mut unknown = targets();
     unknown[0].profile.identity = profkit_data::mip::Identity::UNKNOWN;
     let added = Merger::of_mip(unknown, options()).add(&pool[..1]);

@@ -303,7 +303,7 @@ pub(super) fn make(
         let bytes = merger.encode()?;
         let count = merger.inputs() as u64;
         let report = match merger.finish() {
-            Ok(outcome) => outcome.report,
+            Ok(mut merged) => std::mem::take(merged.report_mut()),
             Err(MergeError::NothingLeft(report) | MergeError::Groups(_, report)) => *report,
             Err(error) => return Err(error.into()),
         };

@@ -2,7 +2,6 @@
 use super::PartError;
 use super::decode::Decoded;
 use super::key::Key;
-use crate::MergeOptions;
 use profkit_data::Weight;
 use profkit_files::{InputData, Inputs};
 use rustc_hash::FxHashMap;
@@ -41,7 +40,7 @@ impl StoredInputs {
     /// The inputs of a whole part, whose checksums are checked. `None` if the part was not made with the default options.
     pub(crate) fn of_part(bytes: &[u8]) -> profkit_data::Result<Option<Self>> {
         let part = Decoded::parse(bytes)?;
-        let is_default = part.key == Key::of(&MergeOptions::new());
+        let is_default = part.key == Key::of_default(part.family);
         Ok(is_default.then_some(StoredInputs(part.entries)))
     }
 

@@ -65,7 +65,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "part",
         run: part::part,
-        seeds: &["profraw", "profdata", "proftext", "pkpart"],
+        seeds: &["profraw", "profdata", "proftext", "pkpart", "sampleprof"],
     },
     Target {
         name: "perf",

@@ -1,11 +1,13 @@
 //! Parts of merges.
 use crate::merge::{mixed, variations};
+use profkit_merge::families::are_samples;
 use profkit_merge::part::{Merger, PartError, examine};
-use profkit_merge::{MergeError, MergeOptions, Shard, Weight};
+use profkit_merge::sample::SampleMergeOptions;
+use profkit_merge::{InputStore, MergeError, MergeOptions, Shard, Weight};
 use profkit_testkit::{Rng, change_part, mutate};
 use std::num::NonZeroUsize;
 
-/// Makes a part of the bytes and of damaged copies of them, in one step and in two, and reads it when the content of its
+/// Makes a part of the bytes and of damaged copies of them (of instrumentation or sample profiles), in one step and in two, and reads it when the content of its
 /// sections was changed. A part that can be read must come back from its encoding.
 ///
 /// # Panics
@@ -18,6 +20,9 @@ pub(crate) fn part(data: &[u8]) {
         .enumerate()
         .map(shard)
         .collect();
+    let samples = are_samples(&InputStore::new(&&shards[..]));
+    let merger = || merger(samples);
+    let made_of = |shards: &[_]| made_of(merger(), shards);
     let (first, rest) = shards.split_at(shards.len() / 2);
     let Some(whole) = made_of(&shards) else {
         return;
@@ -34,7 +39,10 @@ pub(crate) fn part(data: &[u8]) {
     );
     assert!(examine(&whole).is_ok());
     let mut rng = Rng::new(seed as u64);
-    let section = 1 + rng.below(8);
+    let section = match samples {
+        true => [1, 2, 3, 9, 9, 9][rng.below(6)],
+        false => 1 + rng.below(8),
+    };
     let changed = change_part(&whole, |tag, bytes| {
         if usize::from(tag) == section {
             mutate(bytes, &whole, &mut rng);
@@ -56,9 +64,13 @@ pub(crate) fn part(data: &[u8]) {
     let _ = read.finish();
 }
 
-fn merger() -> Merger {
-    let options = MergeOptions::new().threads(NonZeroUsize::new(1));
-    Merger::new(options).expect("nothing depends on the order of inputs")
+fn merger(samples: bool) -> Merger {
+    let one = NonZeroUsize::new(1);
+    let merger = match samples {
+        true => Merger::of_samples(SampleMergeOptions::new().threads(one)),
+        false => Merger::of_instr(MergeOptions::new().threads(one)),
+    };
+    merger.expect("nothing depends on the order of inputs")
 }
 
 fn shard((number, bytes): (usize, Vec<u8>)) -> Shard<Vec<u8>> {
@@ -71,8 +83,7 @@ fn shard((number, bytes): (usize, Vec<u8>)) -> Shard<Vec<u8>> {
 }
 
 /// `None` if an input has a heap profile, or is a part that cannot be added to the others.
-fn made_of(shards: &[Shard<Vec<u8>>]) -> Option<Vec<u8>> {
-    let mut merger = merger();
+fn made_of(mut merger: Merger, shards: &[Shard<Vec<u8>>]) -> Option<Vec<u8>> {
     match merger.add(shards) {
         Ok(()) => Some(merger.encode().expect("all have ids")),
         Err(MergeError::Part(error)) if !matches!(*error, PartError::NoId { .. }) => None,

@@ -17,6 +17,7 @@ mod suite;
 mod thorough;
 mod two_commits;
 mod wheel;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,8 @@ enum Task {
     Doc,
     /// The command, checked for Windows and macOS, and the libraries for WebAssembly
     Targets,
+    /// The command for Windows, under Wine, beside that of this machine on all fixtures
+    Windows,
     /// Sanitizers, long fuzzing and real programs, by parts; CI runs one at a time
     Thorough(thorough::Arguments),
     /// Rewrite the expectations of tests/cli
@@ -153,6 +156,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Slow { arguments } => steps::slow(arguments),
         Task::Doc => steps::doc(),
         Task::Targets => steps::targets(),
+        Task::Windows => windows::run(),
         Task::Thorough(arguments) => thorough::run(arguments),
         Task::Bless => steps::bless(),
         Task::Conformance { names } => conformance::run(names),

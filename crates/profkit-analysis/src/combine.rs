@@ -165,8 +165,7 @@ fn samples(inputs: &InputStore<'_>, run: RunOptions) -> Result<Combined, Combine
 
 fn mip(inputs: &InputStore<'_>, run: RunOptions) -> Result<Combined, CombineError> {
     let options = MipMergeOptions::new().run(run).take_profiles(true);
-    let merged = merge_mip(Vec::new(), inputs, &options)
-        .map_err(|_| CombineError::Merge(MergeError::Cancelled))?;
+    let merged = merge_mip(Vec::new(), inputs, &options)?;
     let profile = match merged.targets.as_slice() {
         [] => return Err(CombineError::NoMipProfile),
         [target] => &target.profile,

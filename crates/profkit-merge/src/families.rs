@@ -1,7 +1,8 @@
 //! Finds out the family of each input of a merge, before the inputs are merged.
 use crate::files::{InputList, is_stdio};
+use crate::mip::MipOutcome;
 use crate::sample::{SampleMergeOptions, SampleOutcome, merge_sample};
-use crate::{InputStore, Inputs, MergeError, MergeOptions, MergeOutcome, merge_instr};
+use crate::{InputStore, Inputs, MergeError, MergeOptions, MergeOutcome, Report, merge_instr};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::{InstrKind, InstrReader, InstrSource};
 use profkit_data::{Weight, sound_family};
@@ -15,6 +16,27 @@ pub enum Merged {
     Instr(MergeOutcome),
     /// Sample profiles were merged.
     Sample(SampleOutcome),
+    /// MIP files were merged. Only parts of merges give this.
+    Mip(MipOutcome),
+}
+
+impl Merged {
+    /// The report of the merge.
+    pub fn report(&self) -> &Report {
+        match self {
+            Merged::Instr(outcome) => &outcome.report,
+            Merged::Sample(outcome) => &outcome.report,
+            Merged::Mip(outcome) => &outcome.report,
+        }
+    }
+
+    pub(crate) fn report_mut(&mut self) -> &mut Report {
+        match self {
+            Merged::Instr(outcome) => &mut outcome.report,
+            Merged::Sample(outcome) => &mut outcome.report,
+            Merged::Mip(outcome) => &mut outcome.report,
+        }
+    }
 }
 
 /// Merges profiles of any family but MIP ([`merge_mip`](crate::mip::merge_mip) needs the maps of the programs too). The
@@ -41,25 +63,28 @@ pub fn merge(
     if !are_samples(&opened) {
         return merge_instr(&opened, options).map(Merged::Instr);
     }
-    let options = SampleMergeOptions {
-        policy: options.policy,
-        run: options.run.clone(),
-        remapping: options.remapping.clone(),
-        filter: options.filter.clone(),
-        order_free: options.order_free,
-        ..SampleMergeOptions::new()
-    };
-    merge_sample(&opened, &options).map(Merged::Sample)
+    merge_sample(&opened, &SampleMergeOptions::like(options)).map(Merged::Sample)
 }
 
 /// Whether the first sound input is a sample profile, or the first input of any family if none is sound. Inputs that
 /// cannot be read are skipped: the merge reports them.
 pub fn are_samples(inputs: &InputStore<'_>) -> bool {
+    first_family(inputs) == Some(Family::Sample)
+}
+
+fn first_family(inputs: &InputStore<'_>) -> Option<Family> {
     let first = |family: &dyn Fn(&[u8]) -> Option<Family>| {
         (0..inputs.len()).find_map(|index| inputs.peek(index, family).ok().flatten())
     };
-    let first = first(&sound_family).or_else(|| first(&|bytes| detect(bytes).family()));
-    first == Some(Family::Sample)
+    first(&sound_family).or_else(|| first(&|bytes| detect(bytes).family()))
+}
+
+/// The family whose merge takes these inputs. Heap profiles are merged with instrumentation profiles.
+pub(crate) fn family_of(inputs: &InputStore<'_>) -> Family {
+    match first_family(inputs) {
+        Some(family @ (Family::Sample | Family::Mip)) => family,
+        _ => Family::Instr,
+    }
 }
 
 /// Leaves out the profiles of other families than `wanted`. Returns their number. The merge reports other files.

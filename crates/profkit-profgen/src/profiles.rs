@@ -59,6 +59,7 @@ impl Profiles {
             return Ok(());
         }
         absorb(merged, profile, 1, |_, _, _| {})
+            .map(drop)
             .ok_or_else(|| Error::new(ErrorKind::CannotRepresent, "the profile has too many names"))
     }
 

@@ -218,11 +218,12 @@ pub mod remap {
 #[cfg(feature = "sample")]
 pub mod sample {
     pub use profkit_data::sample::{
-        AddOutcome, Extremes, FlatFunction, FormLosses, FormOptions, Frame, Function, Inlined,
-        Location, Losses, NameId, ProfileKind, ReadReport, SampleEncoding, SampleFile, SampleForm,
-        SampleLayout, SampleName, SampleNames, SampleProfile, SampleReadOptions, Samples, Step,
-        Target, base_discriminator, encoding, flatten, nest, nest_keeping_bases, read, read_with,
-        remap, rename_all, scale, summarize, trim_cold, unify_hashes,
+        AddOutcome, Extremes, Facts, FlatFunction, FormLosses, FormOptions, Frame, Function,
+        Inlined, LeftOut, Location, Losses, NameId, ProfileKind, ReadReport, SampleEncoding,
+        SampleFile, SampleForm, SampleLayout, SampleName, SampleNames, SampleProfile,
+        SampleReadOptions, Samples, Step, Target, base_discriminator, encoding, flatten, nest,
+        nest_keeping_bases, read, read_with, remap, rename_all, scale, summarize, trim_cold,
+        unify_hashes, unite_variants,
     };
 
     /// The binary encoding.

@@ -169,7 +169,7 @@ pub fn examine(data: &[u8]) -> Diagnosis {
     let size = Some(data.len() as u64);
     let kind = detect(data);
     if matches!(kind, FileKind::Part(_)) {
-        return part(data);
+        return part(data, kind.family());
     }
     match kind.family() {
         Some(Family::Sample) => return sample::examine(data, kind),
@@ -212,7 +212,7 @@ pub fn examine(data: &[u8]) -> Diagnosis {
     diagnosis
 }
 
-fn part(data: &[u8]) -> Diagnosis {
+fn part(data: &[u8], family: Option<Family>) -> Diagnosis {
     let facts = profkit_merge::part::examine(data);
     let inputs = facts.as_ref().ok().map(|facts| facts.inputs);
     let mut diagnosis = Diagnosis::new(Some(data.len() as u64), What::Part(inputs));
@@ -220,7 +220,11 @@ fn part(data: &[u8]) -> Diagnosis {
         Ok(facts) => {
             diagnosis.functions = facts.functions;
             diagnosis.binary_ids = facts.build_ids;
-            diagnosis.next.push(Advice::ForCompiler);
+            diagnosis.next.push(match family {
+                Some(Family::Sample) => Advice::MergeSamples,
+                Some(Family::Mip) => Advice::MipMerge,
+                _ => Advice::ForCompiler,
+            });
         }
         Err(error) => diagnosis.add(error),
     }

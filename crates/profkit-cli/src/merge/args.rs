@@ -236,7 +236,8 @@ pub struct PartArgs {
     #[arg(long, conflicts_with_all = [
         "to", "text", "llvm", "indexed_version", "by_build_id", "sparse", "normalize", "function",
         "function_contains", "function_regex", "no_function_regex", "memprof_version",
-        "memprof_full_schema", "portable", "mixed_hashes",
+        "memprof_full_schema", "portable", "mixed_hashes", "layout", "merge_cold_contexts", "trim_cold_contexts",
+        "md5_names", "compress", "split_layout", "partial", "symbol_list", "size_limit", "gcc",
     ])]
     pub(super) part: bool,
 

@@ -178,6 +178,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         strict: args.report.strict,
         run: RunOptions::new(),
         order_free: false,
+        part: false,
         remapping: None,
         filter: None,
         only_gcov: None,

@@ -197,6 +197,7 @@ fn filter_sample(args: &FilterArgs, cut: Cut, input: &Input) -> Result {
         filter: None,
         only_gcov: None,
         order_free: false,
+        part: false,
         cut: Some(cut),
         stable: None,
     };

@@ -187,10 +187,10 @@ impl MergeJob for Job<'_> {
         let mut part = None;
         let (outcome, joined) = match version {
             None if self.form == Form::Part => {
-                let mut merger = Merger::new(self.options.clone())?;
+                let mut merger = Merger::of_instr(self.options.clone())?;
                 merger.add(inputs)?;
                 part = Some(merger.encode()?);
-                (merger.finish()?, None)
+                (merger.finish_instr()?, None)
             }
             Some(version) if self.keeps_functions(version) => {
                 let write = |fitting| self.write_options(version, fitting);
@@ -238,8 +238,10 @@ impl MergeJob for Job<'_> {
             let mut profiles = merged.profiles.into_iter();
             let one = profiles.next().unwrap_or_default();
             let output = self.open(&one)?;
-            let profile = one.profile;
-            return Ok(vec![write_part(output, &part, &profile)?]);
+            let tables = one.profile.tables.iter();
+            let functions = tables.map(|table| table.record_count() as u64).sum();
+            let ids = one.profile.binary_ids.iter().map(ToString::to_string);
+            return Ok(vec![write_part(output, &part, functions, ids.collect())?]);
         }
         let mut ready = Vec::with_capacity(merged.profiles.len());
         for mut one in merged.profiles {

@@ -13,7 +13,7 @@ mod sample_args;
 pub mod sample_job;
 mod stable;
 mod supplement;
-mod write;
+pub mod write;
 
 pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};
@@ -457,6 +457,7 @@ fn merge_samples(
         strict: args.report.strict,
         run: options.run,
         order_free: options.order_free,
+        part: args.parts.part,
         remapping: options.remapping,
         filter: options.filter,
         only_gcov: None,

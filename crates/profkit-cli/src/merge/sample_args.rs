@@ -128,7 +128,6 @@ pub fn refuse_others(args: &MergeArgs) -> Result<()> {
     let binaries = &args.correlation;
     let memprof_version = args.memprof_version.is_some();
     refuse_given(&[
-        (args.parts.part, "--part", "instrumentation"),
         (args.normalize, "--normalize", "instrumentation"),
         (args.sparse, "--sparse", "instrumentation"),
         (args.mixed_hashes, "--mixed-hashes", "instrumentation"),

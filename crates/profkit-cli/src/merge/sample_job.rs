@@ -4,6 +4,7 @@ use super::filter::{Cut, too_small};
 use super::run::{MergeJob, NoResult, Remarks, StagedProfile, refuse_losses};
 use super::sample_args::{Layout, SampleArgs};
 use super::stable::StableJob;
+use super::write::write_part;
 use crate::call;
 use crate::exit::{Failure, Result};
 use profkit_data::detect::{FileKind, detect};
@@ -15,6 +16,7 @@ use profkit_data::sample::{
 };
 use profkit_data::summary::Thresholds;
 use profkit_merge::files::{Content, read_into};
+use profkit_merge::part::Merger;
 use profkit_merge::sample::{SampleMergeOptions, merge_sample};
 use profkit_merge::{Inputs, NameFilter, Report, RunOptions};
 use profkit_report::merge::{Written, left_out, sample_losses};
@@ -60,13 +62,6 @@ pub fn form(format: Option<Format>, llvm: Option<Release>, gcc: Option<u32>) -> 
     })
 }
 
-fn content(form: SampleForm) -> Content {
-    match form {
-        SampleForm::Text => Content::Text,
-        _ => Content::Binary,
-    }
-}
-
 fn format_name(form: SampleForm) -> &'static str {
     match form {
         SampleForm::Text => "sample text",
@@ -83,6 +78,8 @@ pub struct SampleJob<'a> {
     pub strict: bool,
     pub run: RunOptions,
     pub order_free: bool,
+    /// Whether a part of a merge is written.
+    pub part: bool,
     /// The table of new names for functions; `None` if functions are not renamed.
     pub remapping: Option<Remapping>,
     /// The filter that selects functions by name; `None` if all functions are kept.
@@ -106,20 +103,28 @@ impl fmt::Debug for SampleJob<'_> {
 }
 
 impl MergeJob for SampleJob<'_> {
-    type Merged<'i> = SampleProfile;
+    /// The profile, and the bytes of the part if one is written.
+    type Merged<'i> = (SampleProfile, Option<Vec<u8>>);
 
     fn output(&self) -> Option<&Path> {
         Some(&self.output)
     }
 
     fn check(&mut self) -> Result<()> {
-        Ok(call::output(&self.output, content(self.form)).map(drop)?)
+        Ok(call::output(&self.output, self.content()).map(drop)?)
     }
 
     fn merge(
         &mut self,
         inputs: &dyn Inputs,
-    ) -> std::result::Result<(SampleProfile, Report), NoResult> {
+    ) -> std::result::Result<(Self::Merged<'_>, Report), NoResult> {
+        if self.part {
+            let mut merger = Merger::of_samples(self.options())?;
+            merger.add(inputs)?;
+            let part = merger.encode()?;
+            let outcome = merger.finish_samples()?;
+            return Ok(((outcome.profile, Some(part)), outcome.report));
+        }
         // The names of source files must not be in a redacted profile, and are paths of the machine.
         let is_redacted = self.cut.as_ref().is_some_and(Cut::is_redacting);
         let keeps_paths = !is_redacted && self.stable.is_none();
@@ -132,17 +137,21 @@ impl MergeJob for SampleJob<'_> {
             });
         }
         let outcome = merge_sample(inputs, &self.options())?;
-        Ok((outcome.profile, outcome.report))
+        Ok(((outcome.profile, None), outcome.report))
     }
 
     fn encode(
         &mut self,
-        mut profile: SampleProfile,
+        (mut profile, part): Self::Merged<'_>,
         _: &Report,
         remarks: &mut Remarks,
     ) -> Result<Vec<StagedProfile>> {
         let name = profkit_data::path_text(&self.output);
-        let output = call::output(&self.output, content(self.form))?;
+        let output = call::output(&self.output, self.content())?;
+        if let Some(part) = part {
+            let functions = profile.functions().len() as u64;
+            return Ok(vec![write_part(output, &part, functions, Vec::new())?]);
+        }
         self.symbols(&mut profile)?;
         if let Some(cut) = &self.cut {
             remarks.filtered.push(cut.samples(&mut profile));
@@ -180,6 +189,13 @@ impl MergeJob for SampleJob<'_> {
 }
 
 impl SampleJob<'_> {
+    fn content(&self) -> Content {
+        match self.form {
+            SampleForm::Text if !self.part => Content::Text,
+            _ => Content::Binary,
+        }
+    }
+
     fn options(&self) -> SampleMergeOptions {
         let mut options = SampleMergeOptions::new();
         options.read = self.args.read_options();

@@ -38,17 +38,18 @@ pub fn size_of(profile: &InstrProfile, encoding: &Encoding) -> profkit_data::Res
     Ok(bytes.len() as u64)
 }
 
-/// Writes a part of a merge. `profile` is what it gives if it is finished.
-pub fn write_part(output: Output, part: &[u8], profile: &InstrProfile) -> Result<StagedProfile> {
-    let records = profile
-        .tables
-        .iter()
-        .map(|table| table.record_count() as u64);
+/// Writes a part of a merge that gives a profile with so many functions.
+pub fn write_part(
+    output: Output,
+    part: &[u8],
+    functions: u64,
+    build_ids: Vec<String>,
+) -> Result<StagedProfile> {
     let written = Written {
         path: output.name().to_owned(),
         format: "part",
-        functions: records.sum(),
-        build_ids: profile.binary_ids.iter().map(ToString::to_string).collect(),
+        functions,
+        build_ids,
         ..Written::default()
     };
     let file = output.stage(|sink| sink.put(part))?;

@@ -1,15 +1,18 @@
 //! `profkit mip merge`: merges raw files into the profile of their build.
 use super::profile::{ImageArgs, VERSIONS, make, open, stage};
+use crate::call;
 use crate::choice::choice;
 use crate::exit::{Failure, Result};
 use crate::merge::args::{ReportArgs, ToleranceArgs};
 use crate::merge::progress::Progress;
 use crate::merge::run::{MergeJob, NoResult, Remarks, Run, StagedProfile};
+use crate::merge::write::write_part;
 use crate::print::{self, plural};
 use clap::Args;
 use profkit_data::mip::ProfileVersion;
-use profkit_merge::files::{InputList, check_outputs};
+use profkit_merge::files::{Content, InputList, check_outputs};
 use profkit_merge::mip::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
+use profkit_merge::part::Merger;
 use profkit_merge::{Inputs, Report, RunOptions, Threads, Weight};
 use profkit_mip::profiles::{Profiles, binaries};
 use profkit_report::merge::Written;
@@ -57,6 +60,18 @@ pub struct MergeArgs {
     #[arg(long, value_parser = choice(VERSIONS), value_name = "VERSION")]
     format_version: Option<ProfileVersion>,
 
+    /// Write the sum of the inputs as a part, which can be added to others later, and leave the profiles as they are
+    ///
+    /// Parts (.pkpart) are inputs of mip merge, show, doctor and diff. An input that is in two parts counts once.
+    #[arg(long, value_name = "FILE")]
+    part: Option<PathBuf>,
+
+    /// Read ids of inputs from a list: the id, a tab, and the path in each line
+    ///
+    /// Inputs with the same id are one input that was delivered twice; only parts need ids.
+    #[arg(long, value_name = "LIST")]
+    input_ids: Option<PathBuf>,
+
     #[command(flatten)]
     report: ReportArgs,
 
@@ -74,10 +89,14 @@ pub fn run(args: &MergeArgs) -> Result {
     let (report, lists) = (args.report.report.as_deref(), &args.input_files);
     let report = ("the report", report);
     for path in profiles.paths() {
-        check_outputs(&[("the profile", Some(path)), report], lists)?;
+        let part = ("the part", args.part.as_deref());
+        check_outputs(&[("the profile", Some(path)), part, report], lists)?;
     }
-    let output = profiles.paths().next();
+    let output = args.part.as_deref().or(profiles.paths().next());
     let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
+    if let Some(list) = &args.input_ids {
+        inputs.read_ids(list)?;
+    }
     if inputs.files.iter().any(|file| file.weight != Weight::ONE) {
         return Err(Failure::usage("MIP inputs cannot have weights")
             .with_hint("to count a file several times, name it several times"));
@@ -110,6 +129,7 @@ pub fn run(args: &MergeArgs) -> Result {
         options,
         version: args.format_version,
         report: args.report.report.as_deref(),
+        part: args.part.as_deref(),
     };
     let run = Run {
         tolerance: args.tolerance.into(),
@@ -124,26 +144,40 @@ struct MipJob<'a> {
     options: MipMergeOptions,
     version: Option<ProfileVersion>,
     report: Option<&'a Path>,
+    /// Where the sum is written as a part.
+    part: Option<&'a Path>,
 }
 
 impl MergeJob for MipJob<'_> {
-    type Merged<'i> = Vec<MipTarget>;
+    /// The profiles, and the bytes of the part if one is written.
+    type Merged<'i> = (Vec<MipTarget>, Option<Vec<u8>>);
 
     fn output(&self) -> Option<&Path> {
-        None
+        self.part
     }
 
     fn check(&mut self) -> Result<()> {
+        if let Some(part) = self.part {
+            call::output(part, Content::Binary)?;
+        }
         Ok(())
     }
 
     fn merge(
         &mut self,
         inputs: &dyn Inputs,
-    ) -> std::result::Result<(Vec<MipTarget>, Report), NoResult> {
+    ) -> std::result::Result<(Self::Merged<'_>, Report), NoResult> {
         let targets = std::mem::take(&mut self.profiles.targets);
-        let MipOutcome { targets, report } =
-            merge_mip(targets, inputs, &self.options).map_err(Failure::input)?;
+        let mut part = None;
+        let outcome = if self.part.is_some() {
+            let mut merger = Merger::of_mip(targets, self.options.clone());
+            merger.add(inputs)?;
+            part = Some(merger.encode()?);
+            merger.finish_mip()?
+        } else {
+            merge_mip(targets, inputs, &self.options)?
+        };
+        let MipOutcome { targets, report } = outcome;
         let details = report.mip.as_ref();
         if details.is_none_or(|details| details.raw_parts + details.profiles == 0) {
             let failure = Failure::input(format_args!(
@@ -156,15 +190,27 @@ impl MergeJob for MipJob<'_> {
                 says_all: false,
             });
         }
-        Ok((targets, report))
+        Ok(((targets, part), report))
     }
 
     fn encode(
         &mut self,
-        targets: Vec<MipTarget>,
+        (targets, part): Self::Merged<'_>,
         report: &Report,
         _: &mut Remarks,
     ) -> Result<Vec<StagedProfile>> {
+        if let (Some(path), Some(part)) = (self.part, part) {
+            let functions = targets
+                .iter()
+                .map(|target| target.profile.function_counts().0);
+            let output = call::output(path, Content::Binary)?;
+            return Ok(vec![write_part(
+                output,
+                &part,
+                functions.sum(),
+                Vec::new(),
+            )?]);
+        }
         let added = report.mip.as_ref().map(|details| &details.targets);
         let places = self.profiles.places(&targets)?;
         let mut ready = Vec::new();

@@ -1,16 +1,17 @@
 //! Adds one sample profile to another. Also finds the largest count of a profile, and whether the checksums of two
 //! profiles differ.
 use super::{AddOutcome, Frame, Function, Inlined, NameId, SampleProfile, Samples};
+use crate::index_vec::IndexVec;
 
 /// Adds the profile `other`, each count times `weight`, to the profile `sum`, one function at a time. Calls `report`
-/// for each function with overflows or with checksums that differ. Returns `None` if the sum would have more names than
-/// a profile can hold.
+/// for each function with overflows or with checksums that differ. Returns the ids that the names of `other` have in the
+/// sum; `None` if the sum would have more names than a profile can hold.
 pub fn absorb(
     sum: &mut SampleProfile,
     mut other: SampleProfile,
     weight: u64,
     mut report: impl FnMut(&SampleProfile, &Function, AddOutcome),
-) -> Option<()> {
+) -> Option<IndexVec<NameId, NameId>> {
     let names = sum.names.insert_all(&other.names)?;
     let name = |id: NameId| names.get(id).copied().unwrap_or(id);
     sum.kind |= other.kind;
@@ -30,7 +31,8 @@ pub fn absorb(
             report(&other, &function, outcome);
         }
     }
-    Some(())
+    drop(additions);
+    Some(names)
 }
 
 /// The largest count of a profile, and whether the profile has checksums.
@@ -50,6 +52,13 @@ impl Extremes {
         for function in profile.functions() {
             extremes.see(&function.samples);
         }
+        extremes
+    }
+
+    /// Finds the largest count of one function, and whether it has a checksum.
+    pub fn of_function(function: &Function) -> Self {
+        let mut extremes = Extremes::default();
+        extremes.see(&function.samples);
         extremes
     }
 

@@ -50,7 +50,7 @@ pub enum Step {
 }
 
 /// The checksum and attributes of a function or of one inlined copy of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Facts {
     /// The checksum of the function ([`Samples::checksum`]).
     pub checksum: u64,
@@ -226,12 +226,18 @@ impl Additions<'_> {
     /// Adds the samples of a function, each count times `weight`. The names in `function` must be names of this
     /// profile.
     pub fn add(&mut self, function: &FlatFunction, weight: u64, outcome: &mut AddOutcome) {
-        let FlatFunction { callers, name, .. } = function;
+        let variants = self.variants_of(function);
+        let name = variants.first().copied().unwrap_or(function.name);
         let replaces_facts = self.replaces_facts;
-        self.function(callers, *name, |adding, is_new| {
+        self.function(&function.callers, name, |adding, is_new| {
             let mut adder = Adder {
                 steps: &function.steps,
-                facts: &function.facts,
+                facts: match variants.is_empty() {
+                    true => &function.facts,
+                    // The names have the facts.
+                    false => &[],
+                },
+                variants: &variants,
                 ordinal: 0,
                 weight,
                 replaces_facts,
@@ -243,6 +249,29 @@ impl Additions<'_> {
                 adding.samples().shrink_to_fit();
             }
         });
+    }
+}
+
+impl Additions<'_> {
+    /// If the profile keeps variants and the function has checksums or attributes: the id of the function's variant, then
+    /// those of its inlined functions in the order of the list. Otherwise nothing.
+    fn variants_of(&mut self, function: &FlatFunction) -> Vec<NameId> {
+        let has_facts = |facts: &Facts| *facts != Facts::default();
+        if !self.profile.keeps_variants() || !function.facts.iter().any(has_facts) {
+            return Vec::new();
+        }
+        let inlined = function.steps.iter().filter_map(|step| match step {
+            Step::Enter { name, .. } => Some(*name),
+            _ => None,
+        });
+        let names = [function.name].into_iter().chain(inlined);
+        let facts = function.facts.iter().copied();
+        let facts = facts.chain(std::iter::repeat(Facts::default()));
+        let table = &mut self.profile.names;
+        names
+            .zip(facts)
+            .map(|(name, facts)| table.insert_variant(name, facts).unwrap_or(name))
+            .collect()
     }
 }
 
@@ -259,6 +288,8 @@ impl Drop for Additions<'_> {
 struct Adder<'a> {
     steps: &'a [Step],
     facts: &'a [Facts],
+    /// The ids of the function and of its inlined functions, if they differ from those in `steps`.
+    variants: &'a [NameId],
     ordinal: usize,
     weight: u64,
     replaces_facts: bool,
@@ -322,9 +353,12 @@ impl Adder<'_> {
                     location,
                     name,
                     total,
-                } => adding.enter(location, name, |inner, is_new| {
-                    self.enter(inner, is_new, total, 0, depth + 1);
-                }),
+                } => {
+                    let name = self.variants.get(self.ordinal).copied().unwrap_or(name);
+                    adding.enter(location, name, |inner, is_new| {
+                        self.enter(inner, is_new, total, 0, depth + 1);
+                    });
+                }
                 Step::Leave => return,
             }
         }

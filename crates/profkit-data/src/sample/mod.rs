@@ -31,6 +31,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod variants;
 
 pub use add::{AddOutcome, Adding};
 pub use cold::{ColdContexts, trim_cold};
@@ -53,3 +54,4 @@ pub use read::{SampleEncoding, SampleFile, encoding, llvm_encoding, read, read_w
 pub use rename::{remap, rename_all, unify_hashes};
 pub use report::ReadReport;
 pub use summary::{summarize, summarize_with};
+pub use variants::{LeftOut, unite_variants};

@@ -156,6 +156,17 @@ impl ProfileKind {
         (Self::HAS_VTABLES, "vtables"),
     ];
 
+    /// The flags as bits: those of the constants, [`CONTEXT_SENSITIVE`](Self::CONTEXT_SENSITIVE) the lowest.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The kind with these [`bits`](Self::bits); `None` if one of them is not known.
+    pub fn from_bits(bits: u32) -> Option<Self> {
+        let all = Self::FLAGS.iter().fold(0, |all, (flag, _)| all | flag.0);
+        (bits & !all == 0).then_some(ProfileKind(bits))
+    }
+
     /// Whether this kind has all flags of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -220,6 +231,7 @@ pub struct SampleProfile {
     /// a function are added up before the summary is computed, because a single context of a hot function can look
     /// cold.
     pub summary_by_context: bool,
+    keeps_variants: bool,
     functions: Vec<Function>,
     /// For each name, the index of the function that has this name and no callers; `u32::MAX` if there is none.
     bases: Vec<u32>,
@@ -243,6 +255,25 @@ impl SampleProfile {
     /// Makes a sample profile without functions.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Makes a sample profile without functions that keeps functions with different checksums or attributes apart: what
+    /// readers add to it does not depend on the order of files. The functions of such a profile have names of their own for
+    /// each checksum ([`SampleNames::insert_variant`]) and no checksum, until [`unite_variants`](super::unite_variants).
+    pub fn keeping_variants() -> Self {
+        SampleProfile {
+            keeps_variants: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the profile keeps functions with different checksums or attributes apart.
+    pub fn keeps_variants(&self) -> bool {
+        self.keeps_variants
+    }
+
+    pub(super) fn stop_keeping_variants(&mut self) {
+        self.keeps_variants = false;
     }
 
     /// Returns all functions in the order in which they were added.

@@ -1,7 +1,9 @@
 //! The names of one sample profile. Each name is stored once and has an id.
+use super::flat::Facts;
 use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
 use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::fmt;
 use twox_hash::XxHash3_64;
@@ -81,12 +83,16 @@ pub struct SampleNames {
     /// Names that came in sorted order, in that order. Name tables of binary profiles are sorted, so most names of a
     /// second table are found by walking through this list and not by their hash.
     sorted: Vec<NameId>,
+    /// The ids of variants, each with the name and its facts.
+    variants: Vec<(NameId, NameId, Facts)>,
+    variant_ids: FxHashMap<(NameId, Facts), NameId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Guid(u64),
     Text { start: u64, len: u32 },
+    Variant(u32),
 }
 
 /// A name in the table of places. It has a copy of the name's entry, because a look-up of the entry would be one more
@@ -135,6 +141,38 @@ impl SampleNames {
         let place = Place { key, entry, id };
         self.places.insert_unique(key, place, |place| place.key);
         Some(id)
+    }
+
+    /// Returns a second id for a name, which only functions with this checksum and these attributes have; the name's own id
+    /// if there are neither. [`get`](Self::get) returns the same name for both. `None` if the table is full.
+    pub fn insert_variant(&mut self, name: NameId, facts: Facts) -> Option<NameId> {
+        if facts == Facts::default() {
+            return Some(name);
+        }
+        if let Some(&id) = self.variant_ids.get(&(name, facts)) {
+            return Some(id);
+        }
+        u32::try_from(self.entries.len()).ok()?;
+        let number = u32::try_from(self.variants.len()).ok()?;
+        let id = self.entries.push(Entry::Variant(number));
+        self.variants.push((id, name, facts));
+        self.variant_ids.insert((name, facts), id);
+        Some(id)
+    }
+
+    /// Returns what [`insert_variant`](Self::insert_variant) made an id of; for every other id, the id itself.
+    #[inline]
+    pub fn variant(&self, id: NameId) -> (NameId, Facts) {
+        let variant = match self.entries.get(id) {
+            Some(&Entry::Variant(number)) => self.variants.get(number as usize),
+            _ => None,
+        };
+        variant.map_or((id, Facts::default()), |&(_, name, facts)| (name, facts))
+    }
+
+    /// The ids that [`insert_variant`](Self::insert_variant) made, in the order in which it made them.
+    pub fn variants(&self) -> impl ExactSizeIterator<Item = NameId> {
+        self.variants.iter().map(|&(id, ..)| id)
     }
 
     fn place(&self, key: u64, name: SampleName<'_>) -> Option<&Place> {
@@ -205,6 +243,10 @@ impl SampleNames {
                 let end = start.saturating_add(len as usize);
                 SampleName::Text(self.bytes.get(start..end).unwrap_or_default())
             }
+            Entry::Variant(number) => match self.variants.get(number as usize) {
+                Some(&(_, name, _)) => self.get(name),
+                None => SampleName::Text(b""),
+            },
         }
     }
 
@@ -216,7 +258,16 @@ impl SampleNames {
     /// Adds all names of the table `other`. Returns, for each id in `other`, the id of the same name in this table.
     /// Returns `None` if this table would have more than 2^32 − 1 names.
     pub fn insert_all(&mut self, other: &SampleNames) -> Option<IndexVec<NameId, NameId>> {
-        other.iter().map(|(_, name)| self.insert(name)).collect()
+        let mut ids = IndexVec::default();
+        for (id, text) in other.iter() {
+            let new = match other.variant(id) {
+                (name, _) if name == id => self.insert(text),
+                // The name of a variant comes before the variant.
+                (name, facts) => self.insert_variant(ids.get(name).copied()?, facts),
+            };
+            ids.push(new?);
+        }
+        Some(ids)
     }
 
     /// Returns the rank of each name: the position that it has if all names of the table are sorted.

@@ -138,16 +138,20 @@ fn with_new_names(
         .iter()
         .map(|(id, name)| (id, is_text(&name), new_name(name)))
         .collect();
-    let renamed: IndexVec<NameId, NameId> = new_names
-        .into_iter()
-        .map(|(id, is_text, new)| {
-            let new = new.as_ref().map(|new| match is_text {
-                true => SampleName::Text(new),
-                false => SampleName::Guid(NameRef::of(new)),
-            });
-            new.and_then(|new| profile.intern(new)).unwrap_or(id)
-        })
-        .collect();
+    let mut renamed: IndexVec<NameId, NameId> = IndexVec::new();
+    for (id, is_text, new) in new_names {
+        let new = new.as_ref().map(|new| match is_text {
+            true => SampleName::Text(new),
+            false => SampleName::Guid(NameRef::of(new)),
+        });
+        let (name, facts) = profile.names.variant(id);
+        let new = match renamed.get(name) {
+            // The name of a variant comes before the variant.
+            Some(&name) => profile.names.insert_variant(name, facts),
+            None => new.and_then(|new| profile.intern(new)),
+        };
+        renamed.push(new.unwrap_or(id));
+    }
     let profile = rename(profile, &renamed, facts, &mut outcome);
     (profile, outcome)
 }

@@ -2,8 +2,11 @@
 //! added up. All profiles of one build are added up, too.
 use crate::Inputs;
 use crate::driver::{
-    Cancelled, Driver, MergeKind, OpenedInput, Outcome, ReportPart, RunOptions, Schedule, Threads,
+    Cancelled, Driver, InputStore, MergeKind, OpenedInput, Outcome, ReportPart, RunOptions,
+    Schedule, Threads,
 };
+use crate::error::MergeError;
+use crate::part::{Merger, content_of, examine};
 use crate::report::{Action, Event, MipDetails, Reason, Report, TargetReport};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
@@ -14,6 +17,7 @@ use profkit_data::mip::{
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, btree_map};
 use std::num::NonZeroUsize;
 
 /// A MIP profile that inputs are merged into.
@@ -87,45 +91,166 @@ const MOST_NAMED: usize = 3;
 /// let targets = vec![MipTarget { name: "v8-b".to_owned(), profile }];
 /// let merged = merge_mip(targets, &[raw.as_slice()], &MipMergeOptions::new())?;
 /// assert_eq!(merged.targets[0].profile.runs, 1);
-/// # Ok::<(), profkit_merge::Cancelled>(())
+/// # Ok::<(), profkit_merge::MergeError>(())
 /// ```
 ///
 /// # Errors
-/// If the merge was cancelled.
+/// [`MergeError::Cancelled`], and [`MergeError::Part`] for parts of merges that cannot be added.
 pub fn merge_mip(
     targets: Vec<MipTarget>,
     inputs: &(impl Inputs + ?Sized),
     options: &MipMergeOptions,
-) -> Result<MipOutcome, Cancelled> {
-    merge(targets, &inputs, options)
+) -> Result<MipOutcome, MergeError> {
+    let store = InputStore::new(&inputs);
+    let given = targets.len();
+    let (mut targets, worker, part) = read(targets, &store, options, options.take_profiles)?;
+    if worker.parts {
+        targets.truncate(given);
+        let mut merger = Merger::of_mip(targets, options.clone());
+        merger.add(&store)?;
+        return merger.finish_mip();
+    }
+    Ok(finish(targets, worker, part, &store))
 }
 
-fn merge(
-    mut targets: Vec<MipTarget>,
+/// What is known of inputs when they were read: the content of a part of a merge.
+#[derive(Debug, Default)]
+pub(crate) struct MipSum {
+    /// The counts of the inputs by build, each with the first of them.
+    pub(crate) profiles: BTreeMap<Identity, (usize, MipProfile)>,
+    pub(crate) details: MipDetails,
+    pub(crate) report: ReportPart,
+    /// The first build of which two profiles have different functions: their sum would depend on the order.
+    pub(crate) contradiction: Option<Identity>,
+    /// The digest of each input that could be read.
+    pub(crate) contents: Vec<(usize, u64)>,
+}
+
+impl MipSum {
+    /// Changes the numbers of inputs. `new` must keep their order.
+    pub(crate) fn renumber(&mut self, new: &dyn Fn(usize) -> usize) {
+        for (first, _) in self.profiles.values_mut() {
+            *first = new(*first);
+        }
+    }
+
+    /// Adds everything but the report.
+    pub(crate) fn absorb(&mut self, other: MipSum) {
+        self.details.absorb(&other.details);
+        for (identity, (first, profile)) in other.profiles {
+            self.add(identity, first, profile);
+        }
+        let both = [self.contradiction.take(), other.contradiction];
+        self.contradiction = both.into_iter().flatten().min();
+    }
+
+    fn add(&mut self, identity: Identity, first: usize, profile: MipProfile) {
+        match self.profiles.entry(identity) {
+            btree_map::Entry::Vacant(place) => {
+                place.insert((first, profile));
+            }
+            btree_map::Entry::Occupied(mut place) => {
+                let (mine, sum) = place.get_mut();
+                *mine = first.min(*mine);
+                if !add_profile(sum, &profile).is_empty() {
+                    let build = Some(place.key().clone());
+                    self.contradiction = [self.contradiction.take(), build]
+                        .into_iter()
+                        .flatten()
+                        .min();
+                }
+            }
+        }
+    }
+
+    /// Finishes the merge. `inputs` has the names of the inputs.
+    pub(crate) fn finish(
+        self,
+        targets: Vec<MipTarget>,
+        inputs: &dyn Inputs,
+        options: &MipMergeOptions,
+    ) -> MipOutcome {
+        let mut part = self.report;
+        let known = Index::new(&targets);
+        let mut profiles = Profiles::default();
+        for (identity, (first, profile)) in self.profiles {
+            if options.take_profiles || known.find_identity(&identity).is_some() {
+                profiles.sums.insert(identity, (first, profile));
+            } else {
+                let error = other_profile(&identity);
+                let reason = Reason::OtherBuild;
+                part.log
+                    .push(event_of(first, Action::Dropped, reason, &error));
+            }
+        }
+        let worker = MipWorker {
+            profiles,
+            details: self.details,
+            ..MipWorker::default()
+        };
+        finish(targets, worker, part, inputs)
+    }
+}
+
+/// Reads inputs that are no parts of merges. `targets` are the profiles of the builds that they may be of.
+pub(crate) fn collect(
+    targets: &[MipTarget],
     inputs: &dyn Inputs,
     options: &MipMergeOptions,
-) -> Result<MipOutcome, Cancelled> {
+) -> Result<MipSum, MergeError> {
+    let mut bare = targets.to_vec();
+    bare.iter_mut()
+        .for_each(|target| target.profile.clear_runs());
+    // Profiles among the inputs get no raw files: they may be in another part than these.
+    let store = InputStore::new(&inputs);
+    let (mut targets, mut worker, part) = read(bare, &store, options, false)?;
+    let mut sum = MipSum {
+        report: part,
+        contradiction: worker.profiles.contradiction.take(),
+        contents: std::mem::take(&mut worker.contents),
+        ..MipSum::default()
+    };
+    let firsts = std::mem::take(&mut worker.first);
+    add_raw(&mut targets, &mut worker);
+    sum.details = worker.details;
+    for (target, first) in targets.into_iter().zip(firsts) {
+        if let Some(first) = first {
+            sum.add(target.profile.identity.clone(), first, target.profile);
+        }
+    }
+    for (identity, (first, profile)) in worker.profiles.sums {
+        sum.add(identity, first, profile);
+    }
+    Ok(sum)
+}
+
+/// Reads all inputs. With `profiles_first`, profiles among the inputs become targets too, without their counts.
+fn read(
+    mut targets: Vec<MipTarget>,
+    inputs: &InputStore<'_>,
+    options: &MipMergeOptions,
+    profiles_first: bool,
+) -> Result<(Vec<MipTarget>, MipWorker, ReportPart), Cancelled> {
     let driver = Driver::new(inputs, &options.run);
     let mut part = ReportPart::default();
     let mut all: Vec<usize> = (0..inputs.len()).collect();
-    let mut profiles = Profiles::default();
-    let mut details = MipDetails::default();
-    if options.take_profiles {
+    let mut before = MipWorker::default();
+    if profiles_first {
         // Raw files can be added only when the profiles that they belong to are known, so profiles are read first.
         let first = Mip {
             index: Index::new(&[]),
             targets: &[],
             plans: &[],
+            driver: &driver,
             take_profiles: true,
             profiles_only: true,
         };
         let (worker, report) = driver.merge(&first, &all)?;
         part.absorb(report);
-        profiles = worker.profiles;
-        details = worker.details;
+        before = worker;
         let known = Index::new(&targets);
-        targets.extend(profiles.targets(&known));
-        all = worker.pending;
+        targets.extend(before.profiles.targets(&known));
+        all = std::mem::take(&mut before.pending);
         all.sort_unstable();
     }
     take_build_id(&mut targets, &driver, &mut part);
@@ -137,19 +262,25 @@ fn merge(
         index: Index::new(&targets),
         targets: &targets,
         plans: &plans,
+        driver: &driver,
         take_profiles: options.take_profiles,
         profiles_only: false,
     };
     let (mut worker, report) = driver.merge(&kind, &all)?;
     part.absorb(report);
-    details.absorb(&worker.details);
-    worker.details = details;
-    worker.profiles.join(profiles, &mut part);
-    Ok(finish(targets, &plans, worker, part, inputs))
+    worker.details.absorb(&before.details);
+    worker.profiles.join(before.profiles, &mut part);
+    worker.contents.extend(before.contents);
+    worker.parts |= before.parts;
+    drop(kind);
+    worker.plans = plans;
+    Ok((targets, worker, part))
 }
 
 #[derive(Default)]
 struct Profiles {
+    /// The lowest build of which two profiles have different functions.
+    contradiction: Option<Identity>,
     sums: FxHashMap<Identity, (usize, MipProfile)>,
     /// The first input with each identity, without counts. Filled only if profiles can become results of their own.
     bases: FxHashMap<Identity, (usize, MipProfile)>,
@@ -161,7 +292,15 @@ impl Profiles {
         let (_, sum) = place.or_insert_with(|| (input, MipProfile::default()));
         let refused = add_profile(sum, profile);
         report_refused(input, &refused, part);
+        self.note_refused(&profile.identity, &refused);
         refused.len() as u64
+    }
+
+    fn note_refused(&mut self, build: &Identity, refused: &[Refusal]) {
+        if !refused.is_empty() {
+            let both = [self.contradiction.take(), Some(build.clone())];
+            self.contradiction = both.into_iter().flatten().min();
+        }
     }
 
     fn add_base(&mut self, input: usize, mut profile: MipProfile) {
@@ -192,6 +331,7 @@ impl Profiles {
         for (_, (input, base)) in other.bases {
             self.add_base(input, base);
         }
+        let mut refusals = Vec::new();
         for (identity, (input, profile)) in other.sums {
             match self.sums.entry(identity) {
                 Entry::Vacant(place) => {
@@ -209,9 +349,15 @@ impl Profiles {
                     report_refused_later(input.max(*first), &refused, part);
                     *first = input.min(*first);
                     *mine = base;
+                    refusals.push((place.key().clone(), refused));
                 }
             }
         }
+        for (identity, refused) in refusals {
+            self.note_refused(&identity, &refused);
+        }
+        let both = [self.contradiction.take(), other.contradiction];
+        self.contradiction = both.into_iter().flatten().min();
     }
 }
 
@@ -281,23 +427,31 @@ impl Index {
     }
 }
 
-struct Mip<'a> {
+struct Mip<'a, 'i> {
     targets: &'a [MipTarget],
     plans: &'a [RecordPlan],
+    driver: &'a Driver<'i>,
     index: Index,
     take_profiles: bool,
     /// Whether raw files are left for a second pass, when the profiles among the inputs are known.
     profiles_only: bool,
 }
 
+#[derive(Default)]
 struct MipWorker {
+    plans: Vec<RecordPlan>,
     sums: Vec<Option<RecordSums>>,
+    /// For each target, the first input that was added to it.
+    first: Vec<Option<usize>>,
+    /// Whether a part of a merge is among the inputs. Then all inputs are merged by the rules of parts.
+    parts: bool,
+    contents: Vec<(usize, u64)>,
     profiles: Profiles,
     details: MipDetails,
     pending: Vec<usize>,
 }
 
-impl MergeKind for Mip<'_> {
+impl MergeKind for Mip<'_, '_> {
     type Worker = MipWorker;
     type Error = Cancelled;
 
@@ -310,9 +464,8 @@ impl MergeKind for Mip<'_> {
     fn worker(&self) -> MipWorker {
         MipWorker {
             sums: vec![None; self.targets.len()],
-            profiles: Profiles::default(),
-            details: MipDetails::default(),
-            pending: Vec::new(),
+            first: vec![None; self.targets.len()],
+            ..MipWorker::default()
         }
     }
 
@@ -323,12 +476,21 @@ impl MergeKind for Mip<'_> {
         part: &mut ReportPart,
     ) -> Outcome {
         let data = input.bytes();
-        match detect(data) {
-            FileKind::MipProfile => self.profile(input.index, data, worker, part),
-            _ if self.profiles_only => {
-                worker.pending.push(input.index);
+        let kind = detect(data);
+        if self.profiles_only && !matches!(kind, FileKind::MipProfile | FileKind::Part(_)) {
+            worker.pending.push(input.index);
+            return Outcome::Pending;
+        }
+        let weight = self.driver.inputs.weight(input.index);
+        worker
+            .contents
+            .push((input.index, content_of(data, weight)));
+        match kind {
+            FileKind::Part(_) if examine(data).is_ok() => {
+                worker.parts = true;
                 Outcome::Pending
             }
+            FileKind::MipProfile => self.profile(input.index, data, worker, part),
             FileKind::Empty => {
                 self.raw(input.index, data, worker, part);
                 Outcome::Empty
@@ -361,6 +523,11 @@ impl MergeKind for Mip<'_> {
         worker.profiles.join(later.profiles, part);
         worker.details.absorb(&later.details);
         worker.pending.extend(later.pending);
+        worker.contents.extend(later.contents);
+        worker.parts |= later.parts;
+        for (mine, theirs) in worker.first.iter_mut().zip(later.first) {
+            *mine = [*mine, theirs].into_iter().flatten().min();
+        }
         Ok(())
     }
 }
@@ -373,7 +540,7 @@ fn outcome_of(kept: u64, lost: u64) -> Outcome {
     }
 }
 
-impl Mip<'_> {
+impl Mip<'_, '_> {
     fn raw(
         &self,
         input: usize,
@@ -391,7 +558,7 @@ impl Mip<'_> {
                     continue;
                 }
             };
-            match self.part(&part, worker) {
+            match self.part(input, &part, worker) {
                 Ok(()) => {
                     kept += 1;
                     worker.details.raw_parts += 1;
@@ -412,16 +579,22 @@ impl Mip<'_> {
         outcome_of(kept, lost)
     }
 
-    fn part(&self, part: &RawPart<'_>, worker: &mut MipWorker) -> Result<(), (Reason, Error)> {
+    fn part(
+        &self,
+        input: usize,
+        part: &RawPart<'_>,
+        worker: &mut MipWorker,
+    ) -> Result<(), (Reason, Error)> {
         let found = self.index.find(part.id);
         let target = found.and_then(|index| {
             Some((
                 self.targets.get(index)?,
                 self.plans.get(index)?,
                 worker.sums.get_mut(index)?,
+                worker.first.get_mut(index)?,
             ))
         });
-        let Some((target, plan, sums)) = target else {
+        let Some((target, plan, sums, first)) = target else {
             return Err((Reason::OtherBuild, self.other_build(part)));
         };
         fits(part, &target.profile, plan).map_err(|error| {
@@ -433,6 +606,7 @@ impl Mip<'_> {
         })?;
         sums.get_or_insert_with(|| RecordSums::new(plan))
             .add(plan, part);
+        *first = Some(first.map_or(input, |first| first.min(input)));
         Ok(())
     }
 
@@ -478,11 +652,7 @@ impl Mip<'_> {
             }
         };
         if !self.take_profiles && self.index.find_identity(&profile.identity).is_none() {
-            let error = Error::new(ErrorKind::Unsupported, "the profile is of another build")
-                .at(0)
-                .within(Structure::MipProfile)
-                .found(&profile.identity)
-                .with_hint("to merge profiles of several builds, give a folder: -p FOLDER");
+            let error = other_profile(&profile.identity);
             let reason = Reason::OtherBuild;
             part.log
                 .push(event_of(input, Action::Dropped, reason, &error));
@@ -495,6 +665,14 @@ impl Mip<'_> {
         }
         outcome_of(1, lost)
     }
+}
+
+fn other_profile(build: &Identity) -> Error {
+    Error::new(ErrorKind::Unsupported, "the profile is of another build")
+        .at(0)
+        .within(Structure::MipProfile)
+        .found(build)
+        .with_hint("to merge profiles of several builds, give a folder: -p FOLDER")
 }
 
 impl MipDetails {
@@ -635,16 +813,11 @@ fn not_mip(kind: FileKind) -> Error {
     .with_hint(hint)
 }
 
-fn finish(
-    mut targets: Vec<MipTarget>,
-    plans: &[RecordPlan],
-    worker: MipWorker,
-    mut part: ReportPart,
-    inputs: &dyn Inputs,
-) -> MipOutcome {
-    let mut details = worker.details;
-    let before: Vec<u64> = targets.iter().map(|target| target.profile.runs).collect();
-    for ((target, plan), sums) in targets.iter_mut().zip(plans).zip(worker.sums) {
+/// Adds the sums of raw files to their targets.
+fn add_raw(targets: &mut [MipTarget], worker: &mut MipWorker) {
+    let details = &mut worker.details;
+    let sums = std::mem::take(&mut worker.sums);
+    for ((target, plan), sums) in targets.iter_mut().zip(&worker.plans).zip(sums) {
         if let Some(sums) = sums {
             let not_kept = sums.lost_samples();
             details.calls_not_kept = details.calls_not_kept.saturating_add(not_kept);
@@ -652,6 +825,17 @@ fn finish(
             details.samples_dropped = details.samples_dropped.saturating_add(lost);
         }
     }
+}
+
+fn finish(
+    mut targets: Vec<MipTarget>,
+    mut worker: MipWorker,
+    mut part: ReportPart,
+    inputs: &dyn Inputs,
+) -> MipOutcome {
+    let before: Vec<u64> = targets.iter().map(|target| target.profile.runs).collect();
+    add_raw(&mut targets, &mut worker);
+    let mut details = worker.details;
     let mut profiles: Vec<_> = worker.profiles.sums.into_iter().collect();
     profiles.sort_by(|one, two| one.0.cmp(&two.0));
     for (identity, (input, profile)) in profiles {

@@ -10,5 +10,6 @@ mod engine;
 mod tests;
 
 pub use engine::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
+pub(crate) use engine::{MipSum, collect};
 pub use profkit_data::mip::plan::RecordPlan;
 pub use profkit_data::mip::{RecordSums, Refusal, add_profile};

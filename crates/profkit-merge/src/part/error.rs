@@ -1,5 +1,6 @@
 //! Why inputs cannot be put together whatever their order.
 use profkit_data::Error;
+use profkit_data::detect::Family;
 use std::fmt;
 
 /// Why parts, or inputs of a merge that does not depend on their order, cannot be added up.
@@ -26,6 +27,15 @@ pub enum PartError {
         /// The options of the other inputs.
         expected: String,
     },
+    /// A part is of profiles of another family than the other inputs.
+    OtherFamily {
+        /// The name of the part.
+        name: String,
+        /// The family of its profiles.
+        found: Family,
+        /// The family of the other inputs.
+        expected: Family,
+    },
     /// Some inputs of a part are also in the other inputs, and some are not. Sums cannot be taken apart.
     Overlap {
         /// The name of the part.
@@ -41,6 +51,11 @@ pub enum PartError {
         name: String,
         /// The name of the other.
         other: String,
+    },
+    /// Two MIP profiles of one build have different functions under one name, so their sum depends on the order.
+    Contradiction {
+        /// The build.
+        build: String,
     },
     /// An input has no id, which it needs to be in a part: another delivery of it would not be recognised.
     NoId {
@@ -87,12 +102,14 @@ impl PartError {
             PartError::OtherOptions { .. } => {
                 "make all parts with the same options, and finish them with these options too"
             }
+            PartError::OtherFamily { .. } => "merge the files of each family separately",
             PartError::Overlap { .. } => {
                 "leave out one of the overlapping parts, or make parts again of which no two hold the same input"
             }
             PartError::TwoContents { .. } => {
                 "give an id to one content only: a file that is written again needs a new one"
             }
+            PartError::Contradiction { .. } => "leave out the profile that is not of this build",
             PartError::NoId { .. } => "name a file, or give the input an id with --input-ids",
             PartError::Heap { .. } => "merge heap profiles without parts",
             PartError::Weight { .. } => "give the weights to the inputs when the part is made",
@@ -120,6 +137,16 @@ impl fmt::Display for PartError {
                 f,
                 "{name}: the part was made with other options than the other inputs: found {found}, expected {expected}"
             ),
+            PartError::OtherFamily {
+                name,
+                found,
+                expected,
+            } => write!(
+                f,
+                "{name}: the part is one of {}s, and the other inputs are {}s",
+                found.profile(),
+                expected.profile()
+            ),
             PartError::Overlap {
                 name,
                 shared,
@@ -143,6 +170,10 @@ impl fmt::Display for PartError {
             PartError::TwoContents { name, other } => write!(
                 f,
                 "{name} and {other} have the same id, but different contents or weights"
+            ),
+            PartError::Contradiction { build } => write!(
+                f,
+                "{build}: two profiles of this build have functions with one name and different code"
             ),
             PartError::NoId { name } => {
                 write!(f, "{name}: the input has no id, so it cannot be in a part")

@@ -31,41 +31,49 @@
 //! all.add_part("there", &there.encode()?)?;
 //! // Delivered again, the shard does not count again.
 //! all.add(&[shard("monday", b":ir\nmain\n1234\n1\n90\n")])?;
-//! let merged = all.finish()?;
+//! let merged = all.finish_instr()?;
 //! let function = merged.profiles[0].profile.tables[0].functions().next().unwrap();
 //! assert_eq!(function.records().next().unwrap().counts, [100]);
 //! assert_eq!(merged.report.totals.files, 2);
 //! # Ok::<(), profkit_merge::MergeError>(())
 //! ```
-mod collected;
+mod bytes;
 mod decode;
 mod encode;
 mod error;
 mod inputs;
+mod instr;
 mod key;
+mod mip;
+mod samples;
+mod sum;
 
 use crate::MergeOutcome;
 use crate::driver::InputStore;
-use crate::engine::{self, Collected};
+use crate::engine;
 use crate::error::MergeError;
+use crate::families::{Merged, family_of};
+use crate::mip::{self as mip_engine, MipMergeOptions, MipOutcome, MipTarget};
 use crate::options::{MergeOptions, Policy, ValueWeights};
+use crate::sample::{self, SampleMergeOptions, SampleOutcome};
 use decode::Decoded;
 pub use decode::{PartFacts, VERSION, examine};
 pub use error::PartError;
 pub(crate) use inputs::content_of;
 use inputs::{Entry, Found, Names, Taken, id_of, unite};
 use key::Key;
-use profkit_data::detect::{FileKind, detect};
+use profkit_data::detect::{Family, FileKind, detect};
 use profkit_files::{InputData, Inputs, Subset};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::fmt;
+use sum::Sum;
 
 /// Whether inputs must be merged by the rules of parts before any of them was read.
-pub(crate) fn is_for(inputs: &InputStore<'_>, options: &MergeOptions) -> bool {
+pub(crate) fn is_for(inputs: &InputStore<'_>, order_free: bool, policy: Policy) -> bool {
     // A merge that meets a part begins again, which it cannot if an input is a pipe.
-    options.order_free
-        || options.policy != Policy::Llvm
+    order_free
+        || policy != Policy::Llvm
             && (0..inputs.len()).any(|index| !inputs.can_reopen(index))
             && (0..inputs.len()).any(|index| is_part(inputs, index))
 }
@@ -82,7 +90,17 @@ fn is_part(inputs: &InputStore<'_>, index: usize) -> bool {
     matches!(kind, Ok(FileKind::Part(_)))
 }
 
-/// Merges inputs, among which may be parts.
+/// Merges sample profiles, among which may be parts.
+pub(crate) fn merge_samples(
+    inputs: &dyn Inputs,
+    options: &SampleMergeOptions,
+) -> Result<SampleOutcome, MergeError> {
+    let mut merger = Merger::of_samples(options.clone())?;
+    merger.add(inputs)?;
+    merger.finish_samples()
+}
+
+/// Merges inputs that are not sample profiles, among which may be parts.
 pub(crate) fn merge(
     inputs: &dyn Inputs,
     options: &MergeOptions,
@@ -93,10 +111,10 @@ pub(crate) fn merge(
         // The parts among the inputs ask for these rules, and not the user.
         options.value_weights = ValueWeights::Exact;
     }
-    let mut merger = Merger::new(options)?;
+    let mut merger = Merger::of_instr(options)?;
     if (0..store.len()).any(|index| is_part(&store, index)) {
         merger.add(&store)?;
-        return merger.finish();
+        return merger.finish_instr();
     }
     // Without parts nothing need be numbered again, and heap profiles may be among the inputs.
     let all = (0..store.len()).collect();
@@ -117,10 +135,16 @@ pub(crate) fn merge(
 /// Adds profiles and parts up.
 pub struct Merger {
     options: MergeOptions,
+    samples: SampleMergeOptions,
+    targets: Vec<MipTarget>,
+    mip: MipMergeOptions,
+    /// The family of the profiles; `None` if the first sound input decides it.
+    family: Option<Family>,
     /// The options that decide the content of a part. `None` as long as nothing was added.
     key: Option<Key>,
     entries: Vec<Entry>,
-    sum: Collected,
+    /// `None` as long as nothing was added.
+    sum: Option<Sum>,
     repeated: Vec<String>,
     /// The first input without an id.
     unnamed: Option<String>,
@@ -198,13 +222,6 @@ fn choose<'a>(
     Ok((kept, repeated))
 }
 
-/// The indexes of inputs, in an order that their contents and names decide.
-pub(crate) fn by_content(inputs: &InputStore<'_>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..inputs.len()).collect();
-    order.sort_by_cached_key(|&index| (content_at(inputs, index), inputs.name(index).into_owned()));
-    order
-}
-
 fn content_at(inputs: &InputStore<'_>, index: usize) -> u64 {
     let weight = inputs.weight(index);
     let content = inputs.peek(index, |bytes| content_of(bytes, weight));
@@ -212,7 +229,8 @@ fn content_at(inputs: &InputStore<'_>, index: usize) -> u64 {
 }
 
 impl Merger {
-    /// Makes a sum of nothing.
+    /// Makes a sum of nothing. The first sound input decides the family of the profiles; sample profiles are merged with
+    /// those options that they have too.
     ///
     /// # Errors
     /// [`PartError::Options`] for options whose result depends on the order of inputs: [`Policy::Llvm`] and
@@ -225,13 +243,60 @@ impl Merger {
             return Err(PartError::Options("LLVM's rule for the weights of values").into());
         }
         Ok(Merger {
+            samples: SampleMergeOptions::like(&options),
+            targets: Vec::new(),
+            mip: MipMergeOptions::new()
+                .run(options.run.clone())
+                .take_profiles(true),
+            family: None,
             options: options.order_free(true),
             key: None,
             entries: Vec::new(),
-            sum: Collected::default(),
+            sum: None,
             repeated: Vec::new(),
             unnamed: None,
         })
+    }
+
+    /// Makes a sum of nothing, for instrumentation profiles only.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn of_instr(options: MergeOptions) -> Result<Self, MergeError> {
+        Ok(Merger {
+            family: Some(Family::Instr),
+            ..Self::new(options)?
+        })
+    }
+
+    /// Makes a sum of nothing, for sample profiles only.
+    ///
+    /// # Errors
+    /// [`PartError::Options`] for [`Policy::Llvm`], whose result depends on the order of inputs.
+    pub fn of_samples(options: SampleMergeOptions) -> Result<Self, MergeError> {
+        let like = MergeOptions::new().policy(options.policy);
+        Ok(Merger {
+            family: Some(Family::Sample),
+            samples: options,
+            ..Self::new(like)?
+        })
+    }
+
+    /// Makes a sum of nothing, for MIP files only. `targets` are the profiles of their builds; the counts that they have are
+    /// not part of the sum, and [`finish_mip`](Self::finish_mip) adds the sum to them.
+    pub fn of_mip(targets: Vec<MipTarget>, options: MipMergeOptions) -> Self {
+        Merger {
+            family: Some(Family::Mip),
+            targets,
+            mip: options,
+            options: MergeOptions::new().order_free(true),
+            samples: SampleMergeOptions::new(),
+            key: None,
+            entries: Vec::new(),
+            sum: None,
+            repeated: Vec::new(),
+            unnamed: None,
+        }
     }
 
     /// The number of inputs that were added, those of parts among them.
@@ -239,7 +304,7 @@ impl Merger {
         self.entries.len()
     }
 
-    /// Adds inputs: profiles, and parts of merges. Those that are there already are left out, and so are parts that
+    /// Adds inputs: profiles, and parts of merges. The first sound one decides the family of the sum. Those that are there already are left out, and so are parts that
     /// hold nothing else. Adding many inputs at once is faster than adding one after the other.
     ///
     /// # Errors
@@ -247,6 +312,18 @@ impl Merger {
     /// error: the report of the result has it.
     pub fn add(&mut self, inputs: &(impl Inputs + ?Sized)) -> Result<(), MergeError> {
         let store = InputStore::new(&inputs);
+        let family = self.known_family().unwrap_or_else(|| family_of(&store));
+        self.add_as(family, &store)
+    }
+
+    /// The family that the sum must have. `None` if no input of it was sound.
+    fn known_family(&self) -> Option<Family> {
+        let sum = self.sum.as_ref().filter(|sum| !sum.is_neutral());
+        self.family.or(sum.map(Sum::family))
+    }
+
+    fn add_as(&mut self, family: Family, inputs: &dyn Inputs) -> Result<(), MergeError> {
+        let store = InputStore::new(inputs);
         let mut opened: Vec<(usize, InputData<'_>)> = Vec::new();
         let mut plain = Vec::new();
         for index in 0..store.len() {
@@ -275,7 +352,7 @@ impl Merger {
                 kept.keep(*index, InputData::Borrowed(data.as_ref()));
             }
         }
-        self.add_all(parts, &kept, plain)
+        self.add_all(family, parts, &kept, plain)
     }
 
     /// Adds a part.
@@ -288,11 +365,13 @@ impl Merger {
             error: Box::new(error),
         })?;
         let none = InputStore::new(&NO_INPUTS);
-        self.add_all(vec![(name.to_owned(), part)], &none, Vec::new())
+        let family = self.known_family().unwrap_or(part.family);
+        self.add_all(family, vec![(name.to_owned(), part)], &none, Vec::new())
     }
 
     fn add_all(
         &mut self,
+        family: Family,
         parts: Vec<(String, Decoded<'_>)>,
         inputs: &InputStore<'_>,
         plain: Vec<usize>,
@@ -300,7 +379,17 @@ impl Merger {
         if self.options.normalize && !plain.is_empty() {
             return Err(PartError::Normalize.into());
         }
-        let key = self.key_with(&parts, !plain.is_empty())?;
+        let other = |(_, part): &&(String, Decoded<'_>)| part.family != family;
+        let known = parts.iter().filter(|(_, part)| !part.is_neutral());
+        if let Some((name, part)) = known.clone().find(other) {
+            return Err(PartError::OtherFamily {
+                name: name.clone(),
+                found: part.family,
+                expected: family,
+            }
+            .into());
+        }
+        let key = self.key_with(family, known, !plain.is_empty())?;
         let mut candidates = self.identify(inputs, plain);
         let unnamed = candidates.iter().find(|one| one.name.is_empty());
         let unnamed = unnamed
@@ -320,7 +409,7 @@ impl Merger {
         }
         let (kept, repeated) = choose(candidates, inputs)?;
         let order: Vec<usize> = kept.iter().filter_map(Candidate::index).collect();
-        let mut sums: Vec<(Vec<Entry>, Collected)> = Vec::new();
+        let mut sums: Vec<(Vec<Entry>, Sum)> = Vec::new();
         let mut entries = Vec::new();
         let mut own = false;
         for candidate in kept {
@@ -328,57 +417,89 @@ impl Merger {
                 What::Own => own = true,
                 What::Plain(_) => entries.extend(candidate.entries),
                 What::Part(part) => {
-                    let collected = part.collected().map_err(|error| PartError::Damaged {
+                    let sum = part.sum().map_err(|error| PartError::Damaged {
                         name: candidate.name,
                         error: Box::new(error),
                     })?;
-                    sums.push((candidate.entries, collected));
+                    sums.push((candidate.entries, sum));
                 }
             }
         }
         if !order.is_empty() {
             let ordered = Subset::new(inputs, order);
-            let collected = match engine::collect(&ordered, &self.options)? {
-                Ok(collected) => collected,
-                Err(input) => {
-                    let name = ordered.name(input).into_owned();
-                    return Err(PartError::Heap { name }.into());
-                }
-            };
-            for &(input, content) in &collected.contents {
+            let sum = self.collect(family, &ordered)?;
+            for &(input, content) in sum.contents() {
                 let entry = entries.get_mut(input);
                 entry
                     .into_iter()
                     .for_each(|entry: &mut Entry| entry.content = content);
             }
-            sums.push((entries, collected));
+            sums.push((entries, sum));
         }
-        if own {
-            sums.push((
-                std::mem::take(&mut self.entries),
-                std::mem::take(&mut self.sum),
-            ));
+        if own && let Some(sum) = self.sum.take() {
+            sums.push((std::mem::take(&mut self.entries), sum));
         }
         let lists: Vec<&[Entry]> = sums.iter().map(|(entries, _)| &**entries).collect();
         let (united, numbers) = unite(&lists);
-        let mut all = Collected::default();
+        let mut all = Sum::of(family);
         for ((_, mut sum), numbers) in sums.into_iter().zip(numbers) {
+            if sum.family() != family {
+                sum = Sum::of_report(family, sum.into_report());
+            }
             sum.renumber(&|input| numbers.get(input).copied().unwrap_or(input));
             all.absorb(sum, &key);
         }
+        if let Sum::Mip(sum) = &mut all
+            && let Some(build) = sum.contradiction.take()
+        {
+            let build = build.to_string();
+            return Err(PartError::Contradiction { build }.into());
+        }
         self.entries = united;
-        self.sum = all;
+        self.sum = Some(all);
         self.key = Some(key);
         self.repeated.extend(repeated);
         self.unnamed = self.unnamed.take().or(unnamed);
         Ok(())
     }
 
+    /// Reads inputs that are no parts.
+    fn collect(&self, family: Family, inputs: &dyn Inputs) -> Result<Sum, MergeError> {
+        if family == Family::Sample {
+            return sample::collect(inputs, &self.samples).map(Sum::Sample);
+        }
+        if family == Family::Mip {
+            return mip_engine::collect(&self.targets, inputs, &self.mip).map(Sum::Mip);
+        }
+        match engine::collect(inputs, &self.options)? {
+            Ok(sum) => Ok(Sum::Instr(sum)),
+            Err(input) => {
+                let name = inputs.name(input).into_owned();
+                Err(PartError::Heap { name }.into())
+            }
+        }
+    }
+
+    /// The options that decide the content of a part of this family, and what they are by default.
+    fn own_key(&self, family: Family) -> [Key; 2] {
+        match family {
+            Family::Sample => [&self.samples, &SampleMergeOptions::new()].map(Key::of_samples),
+            Family::Mip => [Key::of_mip(), Key::of_mip()],
+            _ => [&self.options, &MergeOptions::new()].map(Key::of_instr),
+        }
+    }
+
     /// The options of parts that these parts and the sum have in common.
-    fn key_with(&self, parts: &[(String, Decoded<'_>)], has_plain: bool) -> Result<Key, PartError> {
-        let own = Key::of(&self.options);
-        let mut expected = self.key.clone();
-        if has_plain || own != Key::of(&MergeOptions::new()) {
+    fn key_with<'p>(
+        &self,
+        family: Family,
+        parts: impl Iterator<Item = &'p (String, Decoded<'p>)>,
+        has_plain: bool,
+    ) -> Result<Key, PartError> {
+        let [own, default] = self.own_key(family);
+        let is_known = self.known_family() == Some(family);
+        let mut expected = self.key.clone().filter(|_| is_known);
+        if has_plain || own != default {
             if let Some(other) = expected.filter(|other| *other != own) {
                 return Err(PartError::OtherOptions {
                     name: "the inputs before".to_owned(),
@@ -441,32 +562,82 @@ impl Merger {
         if let Some(name) = &self.unnamed {
             return Err(PartError::NoId { name: name.clone() }.into());
         }
-        let key = self.key.clone().unwrap_or_else(|| Key::of(&self.options));
-        Ok(encode::encode(&key, &self.entries, &self.sum))
+        let [own, _] = self.own_key(self.sum.as_ref().map_or(Family::Instr, Sum::family));
+        let key = self.key.clone().unwrap_or(own);
+        let none = Sum::of(Family::Instr);
+        let sum = self.sum.as_ref().unwrap_or(&none);
+        encode::encode(&key, &self.entries, sum).map_err(|error| {
+            PartError::Damaged {
+                name: "the sum".to_owned(),
+                error: Box::new(error),
+            }
+            .into()
+        })
     }
 
     /// Finishes the merge.
     ///
     /// # Errors
-    /// Those of [`merge_instr`](crate::merge_instr).
-    pub fn finish(self) -> Result<MergeOutcome, MergeError> {
-        if self.entries.is_empty() {
+    /// Those of [`merge_instr`](crate::merge_instr), [`merge_sample`](crate::sample::merge_sample) or
+    /// [`merge_mip`](crate::mip::merge_mip).
+    pub fn finish(self) -> Result<Merged, MergeError> {
+        let Some(sum) = self.sum.filter(|_| !self.entries.is_empty()) else {
             return Err(MergeError::NoInputs);
-        }
-        let mut options = self.options;
-        options.normalize = false;
-        if let Some(key) = self.key {
-            options.traces = key.traces;
-            options.separate_by_build_id = key.separate;
-        }
+        };
         let names = Names(&self.entries);
-        let mut outcome = engine::finish_collected(&names, &options, self.sum)?;
-        // The numbers of inputs in parts mean nothing to the caller.
-        for profile in &mut outcome.profiles {
-            profile.inputs.clear();
+        let mut merged = match sum {
+            Sum::Instr(sum) => {
+                let mut options = self.options;
+                options.normalize = false;
+                if let Some(key) = self.key {
+                    options.traces = key.traces;
+                    options.separate_by_build_id = key.separate;
+                }
+                let mut outcome = engine::finish_collected(&names, &options, sum)?;
+                // The numbers of inputs in parts mean nothing to the caller.
+                for profile in &mut outcome.profiles {
+                    profile.inputs.clear();
+                }
+                Merged::Instr(outcome)
+            }
+            Sum::Sample(sum) => Merged::Sample(sum.finish(&names, &self.samples)?),
+            Sum::Mip(sum) => Merged::Mip(sum.finish(self.targets, &names, &self.mip)),
+        };
+        merged.report_mut().repeated = self.repeated;
+        Ok(merged)
+    }
+
+    /// Finishes a merge of instrumentation profiles.
+    ///
+    /// # Errors
+    /// Those of [`merge_instr`](crate::merge_instr); [`MergeError::NoInputs`] if the inputs are sample profiles.
+    pub fn finish_instr(self) -> Result<MergeOutcome, MergeError> {
+        match self.finish()? {
+            Merged::Instr(outcome) => Ok(outcome),
+            _ => Err(MergeError::NoInputs),
         }
-        outcome.report.repeated = self.repeated;
-        Ok(outcome)
+    }
+
+    /// Finishes a merge of sample profiles.
+    ///
+    /// # Errors
+    /// Those of [`merge_sample`](crate::sample::merge_sample); [`MergeError::NoInputs`] if the inputs are others.
+    pub fn finish_samples(self) -> Result<SampleOutcome, MergeError> {
+        match self.finish()? {
+            Merged::Sample(outcome) => Ok(outcome),
+            _ => Err(MergeError::NoInputs),
+        }
+    }
+
+    /// Finishes a merge of MIP files.
+    ///
+    /// # Errors
+    /// [`MergeError::NoInputs`] if the inputs are others, or none.
+    pub fn finish_mip(self) -> Result<MipOutcome, MergeError> {
+        match self.finish()? {
+            Merged::Mip(outcome) => Ok(outcome),
+            _ => Err(MergeError::NoInputs),
+        }
     }
 
     /// The names of inputs and parts that were left out, because their counts are there already.

@@ -7,14 +7,14 @@ use crate::driver::{Driver, InputStore, ReportPart};
 use crate::error::MergeError;
 use crate::kinds;
 use crate::options::Policy;
-use crate::part::{PartError, by_content};
+use crate::part;
 use crate::report::Report;
 use profkit_data::detect::Family;
 use profkit_data::sample::{
     self, AddOutcome, ColdContexts, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten,
     flatten_as_llvm, nest, nest_keeping_bases, trim_cold, unify_hashes,
 };
-use profkit_files::{Inputs, Subset};
+use profkit_files::Inputs;
 
 /// A merged profile, with the report of the merge.
 #[derive(Clone, Debug)]
@@ -55,15 +55,11 @@ pub fn merge_sample(
 }
 
 fn merge(inputs: &dyn Inputs, options: &SampleMergeOptions) -> Result<SampleOutcome, MergeError> {
-    if !options.order_free {
-        return merge_in_order(inputs, options);
-    }
-    if options.policy == Policy::Llvm {
-        return Err(PartError::Options("LLVM's policy").into());
-    }
     let store = InputStore::new(inputs);
-    let ordered = Subset::new(&store, by_content(&store));
-    merge_in_order(&ordered, options)
+    if part::is_for(&store, options.order_free, options.policy) {
+        return part::merge_samples(&store, options);
+    }
+    merge_in_order(&store, options)
 }
 
 fn merge_in_order(
@@ -81,6 +77,9 @@ fn merge_in_order(
     };
     let indexes: Vec<usize> = (0..inputs.len()).collect();
     let (worker, part) = driver.merge(&kind, &indexes)?;
+    if worker.has_parts() {
+        return part::merge_samples(&driver.inputs, options);
+    }
     add_up(&kind, worker.into_pieces(), part)
 }
 
@@ -93,17 +92,28 @@ pub(super) fn add_up(
     for piece in pieces {
         sum.add(piece)?;
     }
-    let (mut profile, part) = sum.finish();
-    let families = kinds::check_families(&part.families, &[Family::Sample], &kind.driver.inputs);
-    let mut report = part.finish(&kind.driver.inputs);
-    if let (Err(conflict), Policy::Tolerant) = (families, kind.options.policy) {
-        return Err(MergeError::Groups(conflict, Box::new(report)));
+    let (profile, part) = sum.finish();
+    conclude(profile, part, kind.options, &kind.driver.inputs)
+}
+
+/// Makes the result of the sum of all inputs.
+pub(super) fn conclude(
+    mut profile: SampleProfile,
+    part: ReportPart,
+    options: &SampleMergeOptions,
+    inputs: &dyn Inputs,
+) -> Result<SampleOutcome, MergeError> {
+    let families = kinds::check_families(&part.families, &[Family::Sample], inputs);
+    let mut report = part.finish(inputs);
+    if options.policy == Policy::Tolerant {
+        if let Err(conflict) = families {
+            return Err(MergeError::Groups(conflict, Box::new(report)));
+        }
+        if report.totals.files_kept + report.totals.files_repaired == 0 {
+            return Err(MergeError::NothingLeft(Box::new(report)));
+        }
     }
-    let used = report.totals.files_kept + report.totals.files_repaired;
-    if used == 0 && !kind.strategy.is_llvm() {
-        return Err(MergeError::NothingLeft(Box::new(report)));
-    }
-    finish(&mut profile, kind.options, &mut report);
+    finish(&mut profile, options, &mut report);
     Ok(SampleOutcome { profile, report })
 }
 

@@ -1,5 +1,5 @@
 use crate::driver::{RunOptions, Threads};
-use crate::options::{NameFilter, Policy};
+use crate::options::{MergeOptions, NameFilter, Policy};
 use profkit_data::remap::Remapping;
 use profkit_data::sample::{ColdContexts, SampleLayout, SampleReadOptions};
 use std::fmt;
@@ -34,8 +34,9 @@ pub struct SampleMergeOptions {
     pub filter: Option<NameFilter>,
     /// Whether the lists of the programs' symbols are left out of the result.
     pub drop_symbols: bool,
-    /// Whether the result is a function of the set of inputs, whatever their order: they are merged in the order of the
-    /// digests of their contents. Not for [`Policy::Llvm`].
+    /// Whether the bytes of the result and of the report are a function of the set of inputs, whatever their order and
+    /// however they were distributed before (the module `part` of profkit-merge): of a function with different checksums,
+    /// the one with the most samples is kept. Not for [`Policy::Llvm`].
     pub order_free: bool,
     /// With [`SampleLayout::Nest`]: whether a moved function also stays at the top (`-generate-merged-base-profiles`).
     pub keep_bases: bool,
@@ -47,6 +48,18 @@ impl SampleMergeOptions {
     /// The default options.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The options that merges of all families have.
+    pub(crate) fn like(options: &MergeOptions) -> Self {
+        SampleMergeOptions {
+            policy: options.policy,
+            run: options.run.clone(),
+            remapping: options.remapping.clone(),
+            filter: options.filter.clone(),
+            order_free: options.order_free,
+            ..SampleMergeOptions::new()
+        }
     }
 
     setters! {

@@ -109,7 +109,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
             self.profile.kind = kind;
             return Some(());
         }
-        absorb(&mut self.profile, profile, 1, |_, _, _| {})
+        absorb(&mut self.profile, profile, 1, |_, _, _| {}).map(drop)
     }
 
     /// Whether a count could exceed 64 bits, or a function has different checksums.

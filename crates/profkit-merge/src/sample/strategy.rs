@@ -189,7 +189,7 @@ impl Strategy {
     }
 }
 
-fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>) {
+pub(super) fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>) {
     let (action, outcome) = match (report.fault_count, report.functions) {
         (0, _) => return (Outcome::Kept, Vec::new()),
         (_, 0) => (Action::Dropped, Outcome::Dropped),

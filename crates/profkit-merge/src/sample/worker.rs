@@ -5,6 +5,7 @@ use super::strategy::Strategy;
 use crate::driver::{Driver, MergeKind, OpenedInput, Outcome, ReportPart, Schedule};
 use crate::error::MergeError;
 use crate::report::{Action, Event, EventLog, Reason};
+use profkit_data::detect::FileKind;
 use profkit_data::sample::{
     self, AddOutcome, ProfileKind, ReadReport, SampleEncoding, SampleProfile, absorb, remap, scale,
 };
@@ -60,12 +61,18 @@ pub(super) struct SampleWorker {
     sum: Sum,
     /// The number of inputs that could not be added to a sum, because their order matters.
     odd: usize,
+    /// Whether a part of a merge is among the inputs. Then all inputs are merged by the rules of parts.
+    parts: bool,
 }
 
 impl SampleWorker {
     pub(super) fn into_pieces(mut self) -> impl Iterator<Item = Piece> {
         self.close();
         self.pieces.into_iter()
+    }
+
+    pub(super) fn has_parts(&self) -> bool {
+        self.parts
     }
 
     fn close(&mut self) {
@@ -110,6 +117,10 @@ impl MergeKind for SampleKind<'_, '_> {
         input: &OpenedInput<'_>,
         _: &mut ReportPart,
     ) -> Outcome {
+        if matches!(input.kind, FileKind::Part(_)) && !self.strategy.is_llvm() {
+            worker.parts = true;
+            return Outcome::Pending;
+        }
         if worker.odd > MOST_ODD {
             worker.later(input.index);
             return Outcome::Pending;
@@ -159,6 +170,7 @@ impl MergeKind for SampleKind<'_, '_> {
         worker.close();
         later.close();
         worker.pieces.append(&mut later.pieces);
+        worker.parts |= later.parts;
         part.absorb(later_part);
         Ok(())
     }

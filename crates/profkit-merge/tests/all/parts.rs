@@ -12,7 +12,7 @@ use profkit_testkit::{change_part, fixture};
 use proptest::prelude::*;
 use std::fmt::Write;
 
-fn shard(name: &str, bytes: impl Into<Vec<u8>>) -> Shard<Vec<u8>> {
+pub(crate) fn shard(name: &str, bytes: impl Into<Vec<u8>>) -> Shard<Vec<u8>> {
     Shard {
         id: format!("bucket/{name}"),
         name: name.to_owned(),
@@ -78,6 +78,39 @@ fn pool() -> Vec<Shard<Vec<u8>>> {
     pool
 }
 
+/// The pool, with virtual tables; or profiles with bitmaps, which only the front end makes.
+fn pool_with(bitmaps: bool) -> Vec<Shard<Vec<u8>>> {
+    if !bitmaps {
+        let vtables = fixture("raw/clang-22-vtables-shapes.profraw");
+        let mut pool = pool();
+        pool.push(shard("vtables", vtables.clone()));
+        pool.push(shard("vtables-again", vtables));
+        let indexed = fixture("indexed/clang-22-vtables-shapes.profdata");
+        pool.push(shard("vtables-indexed", indexed));
+        return pool;
+    }
+    let run = fixture("raw/clang-22-mcdc-shapes.profraw");
+    let text = |bits: &str| format!(":fe\nf\n1\n1\n5\n$1\n{bits}\n");
+    vec![
+        shard("run-1", run.clone()),
+        shard("run-2", run.clone()),
+        shard("cut", &run[..run.len() * 2 / 3]),
+        shard(
+            "conditions",
+            fixture("raw/clang-22-mcdc-conditions.profraw"),
+        ),
+        shard("indexed", fixture("indexed/clang-22-mcdc-shapes.profdata")),
+        shard("bits-1", text("0x1")),
+        shard("bits-4", text("0x4")),
+        shard("two-bytes", ":fe\nf\n1\n1\n5\n$2\n0x1\n0x2\n"),
+        shard("junk", *b"\x7fELF junk that is no profile"),
+        Shard {
+            weight: Weight::integer(3),
+            ..shard("weighted", run)
+        },
+    ]
+}
+
 fn options() -> MergeOptions {
     let traces = TraceOptions {
         reservoir_size: 4,
@@ -100,6 +133,10 @@ fn added(parts: &[&[u8]]) -> Merger {
     merger
 }
 
+fn finished(merger: Merger) -> Result<MergeOutcome, MergeError> {
+    merger.finish_instr()
+}
+
 /// The bytes of the profiles, and the report without the names of what was delivered twice.
 fn whole(outcome: Result<MergeOutcome, MergeError>) -> (Vec<Vec<u8>>, String) {
     let mut report = match &outcome {
@@ -116,12 +153,16 @@ fn whole(outcome: Result<MergeOutcome, MergeError>) -> (Vec<Vec<u8>>, String) {
 }
 
 /// Adds sums up two by two, in an order that the numbers decide, until one is left.
-fn tree(mut parts: Vec<Vec<u8>>, picks: &[usize]) -> Vec<u8> {
+pub(crate) fn tree_of(
+    mut parts: Vec<Vec<u8>>,
+    picks: &[usize],
+    sum: &dyn Fn(&[&[u8]]) -> Vec<u8>,
+) -> Vec<u8> {
     let mut picks = picks.iter().copied().cycle();
     while parts.len() > 1 {
         let one = parts.swap_remove(picks.next().unwrap() % parts.len());
         let two = parts.swap_remove(picks.next().unwrap() % parts.len());
-        parts.push(added(&[&one, &two]).encode().unwrap());
+        parts.push(sum(&[&one, &two]));
     }
     parts.pop().unwrap()
 }
@@ -136,8 +177,9 @@ proptest! {
         order in Just((0..30).collect::<Vec<usize>>()).prop_shuffle(),
         taken in proptest::collection::vec(proptest::bool::weighted(0.6), 30),
         more_threads in 1usize..4,
+        bitmaps in proptest::bool::weighted(0.3),
     ) {
-        let pool = pool();
+        let pool = pool_with(bitmaps);
         let chosen: Vec<usize> = order.into_iter().filter(|&at| at < pool.len() && taken[at]).collect();
         prop_assume!(!chosen.is_empty());
         let inputs: Vec<_> = chosen.iter().map(|&at| pool[at].clone()).collect();
@@ -149,7 +191,7 @@ proptest! {
             }
         }
         let once = merger(&inputs).encode().unwrap();
-        let by_tree = tree(parts.clone(), &picks);
+        let by_tree = tree_of(parts.clone(), &picks, &|parts| added(parts).encode().unwrap());
         prop_assert!(once == by_tree, "the part");
         // A part that is decoded and encoded is the same, alone, beside nothing, and beside itself.
         let empty = Merger::new(options()).unwrap().encode().unwrap();
@@ -161,7 +203,7 @@ proptest! {
         prop_assert!(added(&[&once, &parts[0]]).encode().unwrap() == once);
         let options = options().order_free(true).threads(std::num::NonZeroUsize::new(more_threads));
         let expected = whole(merge_instr(&inputs, &options));
-        prop_assert_eq!(&whole(added(&[&once]).finish()), &expected);
+        prop_assert_eq!(&whole(finished(added(&[&once]))), &expected);
         let parts: Vec<_> = parts.into_iter().map(|part| ("part", part)).collect();
         prop_assert_eq!(&whole(merge_instr(&parts, &options)), &expected);
     }
@@ -207,12 +249,12 @@ fn an_input_counts_once_and_equal_runs_count_each() {
         });
         counts.flatten().sum::<u64>()
     };
-    let once = sum(merger(std::slice::from_ref(&one)).finish().unwrap());
+    let once = sum(finished(merger(std::slice::from_ref(&one))).unwrap());
     assert_eq!(
-        sum(merger(&[one.clone(), two.clone()]).finish().unwrap()),
+        sum(finished(merger(&[one.clone(), two.clone()])).unwrap()),
         2 * once
     );
-    let again = merger(&[one.clone(), one.clone()]).finish().unwrap();
+    let again = finished(merger(&[one.clone(), one.clone()])).unwrap();
     assert_eq!(again.report.repeated, ["one"]);
     assert_eq!(sum(again), once);
     // Bytes without ids are inputs of their own each time.
@@ -230,7 +272,7 @@ fn an_input_counts_once_and_equal_runs_count_each() {
     assert_eq!(sum(merged), 2 * once);
 }
 
-fn part_error(outcome: Result<(), MergeError>) -> PartError {
+pub(crate) fn part_error(outcome: Result<(), MergeError>) -> PartError {
     match outcome {
         Err(MergeError::Part(error)) => *error,
         other => panic!("{other:?}"),
@@ -257,7 +299,7 @@ fn what_cannot_be_added_is_an_error_that_names_it() {
     // A part that is finished alone brings its options along.
     let mut alone = Merger::new(threads(1)).unwrap();
     alone.add_part("ab.pkpart", &ab).unwrap();
-    assert_eq!(whole(alone.finish()), whole(added(&[&ab]).finish()));
+    assert_eq!(whole(finished(alone)), whole(finished(added(&[&ab]))));
     let heavy = Shard {
         weight: Weight::integer(2),
         ..shard("heavy.pkpart", ab)
@@ -330,12 +372,12 @@ fn parts_of_every_version_are_read() {
     if let Some(path) = std::env::var_os("WRITE_PART") {
         std::fs::write(path, whole_pool.encode().unwrap()).unwrap();
     }
-    let expected = whole(whole_pool.finish());
+    let expected = whole(finished(whole_pool));
     for version in 1..=profkit_merge::part::VERSION {
         let part = fixture(format!("parts/version-{version}.pkpart"));
         assert_eq!(part[8..12], version.to_le_bytes());
         assert_eq!(
-            whole(added(&[&part]).finish()),
+            whole(finished(added(&[&part]))),
             expected,
             "version {version}"
         );

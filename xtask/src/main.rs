@@ -11,6 +11,7 @@ mod links;
 mod memprof;
 mod mip;
 mod page;
+mod pgo_proof;
 mod pictures;
 mod steps;
 mod suite;
@@ -141,6 +142,10 @@ enum Task {
     MemprofPrograms(memprof::Arguments),
     /// lua and a Rust program before and after an edit: what match and diff say
     TwoCommits,
+    /// lua, zstd, sqlite, ninja, ripgrep and orjson: profkit pgo beside a plain build and beside commands by hand
+    ///
+    /// Needs clang-22, llvm-22, lld-22, dpkg-dev, make, cmake, ninja-build, tcl, and maturin from PyPI.
+    PgoProof(pgo_proof::Arguments),
     /// cargo-llvm-cov, cargo-pgo and grcov with both tools
     Clients {
         /// cargo-llvm-cov, cargo-pgo or grcov
@@ -181,6 +186,7 @@ fn run(task: &Task) -> Result<()> {
         Task::MipEdges(arguments) => mip::edges::run(arguments),
         Task::MemprofPrograms(arguments) => memprof::run(arguments),
         Task::TwoCommits => two_commits::run(),
+        Task::PgoProof(arguments) => pgo_proof::run(arguments),
         Task::Clients { only } => clients::run(only.as_deref()),
     }
 }

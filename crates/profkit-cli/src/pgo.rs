@@ -18,13 +18,15 @@ runs; --dry-run prints all of them as a script that needs no profkit.
 The build must take its compiler from CC and CXX or call it by name (cc, gcc, clang, c++, …): folders
 with programs of these names come first in PATH, and they are clang. Cargo gets CARGO_ENCODED_RUSTFLAGS,
 to which the flags of its configuration are added. make, ninja and cmake --build are cleaned between the
-builds; for other programs --clean says how. Nothing else in the folder is changed: the last build is what
+builds; for other programs --clean says how. A wheel that the build makes is unpacked, and comes first in
+PYTHONPATH for the training and the benchmark. Nothing else in the folder is changed: the last build is what
 BUILD left there. Configure a folder of CMake as a part of BUILD.
 
 Examples:
   profkit pgo --train './lua bench.lua' -- make -j8 linux
   profkit pgo --train 'target/release/rg -n fn src' --bench 'target/release/rg -c e src' -- cargo build --release
   profkit pgo --train 'out/app small' --train '3,out/app large' --clean 'rm -rf out' -- ./build.sh
+  profkit pgo --train 'python3 bench.py' -- maturin build --release
   profkit pgo --train 'build/tests' -- sh -c 'cmake --fresh -B build -G Ninja && ninja -C build'
   profkit pgo --dry-run --train ./app -- make";
 
@@ -115,6 +117,9 @@ pub fn pgo(args: &PgoArgs) -> exit::Result {
         work,
     };
     let plan = Plan::new(settings).map_err(|error| failure(&error))?;
+    if let Some(text) = plan.left_out() {
+        print::say(format_args!("warning: {text}"));
+    }
     if args.dry_run {
         let mut out = print::stdout();
         let printed = out

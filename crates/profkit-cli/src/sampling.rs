@@ -13,9 +13,13 @@ use profkit_perf::collect::{
     CONTEXT_MEMORY, CollectOptions, Counts, Selection, parse_times, read_releasing,
 };
 use profkit_perf::text::write_addresses;
-use profkit_profgen::{CountingTool, MakeOptions, NamedProfile, Outcome, Programs, UnusableBinary};
+use profkit_profgen::{
+    CountingTool, MakeOptions, NamedProfile, Outcome, PreAggregated, Programs, UnusableBinary,
+};
 use profkit_report::merge::output_name;
-use profkit_report::sampling::{document, encoding_losses, gate, lines, lost, made, refusal};
+use profkit_report::sampling::{
+    bolt_line, document, encoding_losses, gate, lines, lost, made, refusal,
+};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -37,6 +41,8 @@ Examples:
   profkit sample perf.data --binaries build/ -o profiles/
   perf record -b --call-graph fp ./app && profkit sample perf.data --contexts --binary app -o app.prof
   profkit sample perf.data --addresses monday.addresses
+  profkit sample perf.data --binary app --bolt app.preagg
+  perf2bolt -pa -p app.preagg app -o app.fdata
   profkit sample *.addresses --binary app -o app.prof --report report.json --fail-under 50";
 
 /// Arguments of `profkit sample`.
@@ -58,7 +64,7 @@ pub struct SampleArgs {
         short,
         long,
         value_name = "FILE|FOLDER/",
-        required_unless_present = "addresses"
+        required_unless_present_any = ["addresses", "bolt"]
     )]
     output: Option<PathBuf>,
 
@@ -70,6 +76,13 @@ pub struct SampleArgs {
     /// Write the counts by address, before they are symbolised, to this file, and stop if there is no --output
     #[arg(long, value_name = "FILE")]
     addresses: Option<PathBuf>,
+
+    /// Write the counts of the one --binary for LLVM's BOLT to this file, and stop if there is no --output
+    ///
+    /// It is the text that `perf2bolt -pa -p FILE BINARY -o app.fdata` reads, without perf and the recording; llvm-bolt reads
+    /// what that writes. Mispredicted branches are not counted: their numbers are 0.
+    #[arg(long, value_name = "FILE", conflicts_with = "contexts")]
+    bolt: Option<PathBuf>,
 
     /// Write the report as JSON to this file; docs/formats/sample-json.md describes it
     #[arg(long, value_name = "FILE")]
@@ -167,6 +180,9 @@ fn sample(args: &SampleArgs) -> exit::Result {
     let inputs = args.inputs.iter();
     let read = inputs.map(|path| read_counts(&args.select, memory, path));
     let counts = Counts::try_sum(read, memory)?;
+    if let Some(path) = &args.bolt {
+        write_bolt(args, &counts, path)?;
+    }
     match output {
         Some(output) => make_profiles(args, &counts, &output),
         None => write_addresses_only(args, &counts),
@@ -174,11 +190,12 @@ fn sample(args: &SampleArgs) -> exit::Result {
 }
 
 /// The files that the command writes, each with the words for it in messages.
-fn outputs(args: &SampleArgs) -> [(&'static str, Option<&Path>); 3] {
+fn outputs(args: &SampleArgs) -> [(&'static str, Option<&Path>); 4] {
     [
         ("the profile", args.output.as_deref()),
         ("the counts by address", args.addresses.as_deref()),
         ("the report", args.report.as_deref()),
+        ("the counts for BOLT", args.bolt.as_deref()),
     ]
 }
 
@@ -210,6 +227,23 @@ fn write_addresses_only(args: &SampleArgs, counts: &Counts) -> exit::Result {
     }
     write_counts(args, counts)?;
     Ok(Status::Done)
+}
+
+fn write_bolt(args: &SampleArgs, counts: &Counts, output: &Path) -> exit::Result<()> {
+    let [binary] = args.binary.as_slice() else {
+        return Err(Failure::usage(
+            "--bolt writes the counts of one program, because perf2bolt reads one at a time",
+        )
+        .with_hint("give the program: --binary FILE, once"));
+    };
+    must_exist(binary)?;
+    let name = path_text(binary);
+    let bolt = PreAggregated::of(counts, binary).map_err(|error| Failure::file(&name, &error))?;
+    let file = Output::new(output, Content::Text)?;
+    let line = bolt_line(&bolt, output_name(file.name()), &name);
+    file.write(|sink| sink.put(bolt.text.as_bytes()))?;
+    print::say(line);
+    Ok(())
 }
 
 fn make_profiles(args: &SampleArgs, counts: &Counts, output: &Outputs) -> exit::Result {
@@ -277,10 +311,10 @@ fn open_files(
 ) -> exit::Result<Vec<ProfileFile>> {
     let open = |profile: NamedProfile| {
         let path = output.path(&profile.name);
-        let [_, counts, report] = outputs(args);
+        let [_, counts, report, bolt] = outputs(args);
         let this = ("the profile of a binary", path.as_deref());
         let read = programs.iter().cloned().chain(files_of(&args.inputs));
-        check_outputs(&[this, counts, report], read)?;
+        check_outputs(&[this, counts, report, bolt], read)?;
         Ok(ProfileFile {
             output: output.file(&profile.name)?,
             replaces: path.is_some_and(|path| path.exists()),

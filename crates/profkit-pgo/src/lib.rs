@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `tools.rs` | the compilers: clang and rustc, and the releases of their LLVM |
 //! | `plan.rs` | the steps, and what each sets in the environment |
+//! | `kind.rs` | what a build is started by: how it is made to compile everything, and where it writes |
 //! | `script.rs` | the steps as a script |
 //! | `wrappers.rs` | the programs that take the place of compilers in a build |
 //! | `outputs.rs` | the programs and libraries that a build wrote |
@@ -20,6 +21,7 @@
 
 mod answer;
 mod error;
+mod kind;
 mod outputs;
 mod plan;
 mod run;

@@ -18,19 +18,37 @@ pub(crate) struct Output {
     pub instrumented: bool,
 }
 
-/// The outputs in these folders that were written since a time, sorted by path. Each file is there once, however many
-/// names it has.
+/// The outputs in these folders that were written since a time, sorted by path.
 pub(crate) fn written_since(folders: &[PathBuf], since: SystemTime) -> Vec<Output> {
-    let mut found = Vec::new();
-    for folder in folders {
-        walk(folder, since, 0, &mut found);
-    }
-    found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    found.dedup_by(|a, b| a.path == b.path);
+    files_since(folders, since)
+        .into_iter()
+        .filter_map(read)
+        .collect()
+}
+
+/// The wheels of Python in these folders that were written since a time.
+pub(crate) fn wheels_since(folders: &[PathBuf], since: SystemTime) -> Vec<PathBuf> {
+    let mut found = files_since(folders, since);
+    found.retain(|path| path.extension().is_some_and(|end| end == "whl"));
     found
 }
 
-fn walk(folder: &Path, since: SystemTime, depth: usize, found: &mut Vec<Output>) {
+/// The files in these folders that were written since a time, sorted, each once.
+fn files_since(folders: &[PathBuf], since: SystemTime) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    // One folder may be in another, and be named in another way.
+    for folder in folders
+        .iter()
+        .filter_map(|folder| folder.canonicalize().ok())
+    {
+        walk(&folder, since, 0, &mut found);
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn walk(folder: &Path, since: SystemTime, depth: usize, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
@@ -53,7 +71,7 @@ fn walk(folder: &Path, since: SystemTime, depth: usize, found: &mut Vec<Output>)
                 walk(&path, since, depth + 1, found);
             }
         } else if metadata.is_file() && metadata.modified().is_ok_and(|time| time >= since) {
-            found.extend(read(path));
+            found.push(path);
         }
     }
 }

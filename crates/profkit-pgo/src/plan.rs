@@ -1,6 +1,7 @@
 //! The steps of a job.
 use crate::error::{Error, Result};
-use crate::tools::{Tools, on_path};
+use crate::kind::{Kind, makes_wheels, rustflags};
+use crate::tools::{Tools, releases_like};
 use crate::wrappers::{self, FLAGS};
 use profkit_data::Weight;
 use std::ffi::{OsStr, OsString};
@@ -32,6 +33,19 @@ impl Settings {
     pub(crate) fn scratch(&self) -> PathBuf {
         self.work.join("profkit-pgo-runs")
     }
+
+    /// The folder of what is in the wheels of the last build.
+    pub(crate) fn wheels(&self) -> PathBuf {
+        self.scratch().join("wheels")
+    }
+
+    /// What a run of the program needs for Python to import what is in the wheels.
+    pub(crate) fn python(&self) -> Environment {
+        match makes_wheels(&self.build) {
+            true => vec![(PYTHONPATH, self.wheels().into())],
+            false => Vec::new(),
+        }
+    }
 }
 
 /// A command that trains the program.
@@ -56,10 +70,11 @@ pub enum Stage {
     Optimised,
 }
 
-/// The variable whose value in an [`Environment`] is a folder that comes before those that it has.
+/// The variables whose value in an [`Environment`] is a folder that comes before those that they have.
 pub(crate) const PATH: &str = "PATH";
+pub(crate) const PYTHONPATH: &str = "PYTHONPATH";
 
-/// Variables of the environment. The value of `PATH` is a folder that comes before the others.
+/// Variables of the environment. The values of `PATH` and `PYTHONPATH` are folders that come before the others.
 pub type Environment = Vec<(&'static str, OsString)>;
 
 /// A step of a job.
@@ -82,6 +97,8 @@ pub enum Step {
         /// What is set for it.
         environment: Environment,
     },
+    /// Unpacks the wheels that the last build wrote, so that Python imports them without an installation.
+    Unpack,
     /// Keeps copies of what the last build wrote, for the benchmark.
     Copy,
     /// Runs a training command.
@@ -117,69 +134,6 @@ pub struct Plan {
     pub(crate) wrappers: Option<PathBuf>,
 }
 
-/// What a build is started by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Cargo, or what runs cargo.
-    Cargo,
-    Make,
-    Ninja,
-    Cmake,
-    Other,
-}
-
-impl Kind {
-    fn of(build: &[OsString]) -> Self {
-        let name = build
-            .first()
-            .and_then(|program| Path::new(program).file_stem()?.to_str());
-        match name {
-            Some("cargo" | "cross" | "maturin") => Kind::Cargo,
-            Some("make" | "gmake") => Kind::Make,
-            Some("ninja") => Kind::Ninja,
-            Some("cmake") if build.get(1).is_some_and(|word| word == "--build") => Kind::Cmake,
-            _ => Kind::Other,
-        }
-    }
-
-    /// The command after which such a build compiles everything. Cargo needs none: it sees that its flags are others.
-    fn clean(self, build: &[OsString]) -> Option<Vec<OsString>> {
-        match self {
-            Kind::Cargo | Kind::Other => None,
-            Kind::Make => Some(kept(
-                build,
-                &["-C", "-f", "-I", "--directory", "--file", "--makefile"],
-                &["clean"],
-            )),
-            Kind::Ninja => Some(kept(build, &["-C", "-f"], &["-t", "clean"])),
-            Kind::Cmake => {
-                let folder = build.get(..3)?.iter().cloned();
-                Some(folder.chain(["--target".into(), "clean".into()]).collect())
-            }
-        }
-    }
-}
-
-/// The program with those of its options that say where and how, followed by other words.
-fn kept(build: &[OsString], with_value: &[&str], more: &[&str]) -> Vec<OsString> {
-    let mut words = build.iter();
-    let mut all: Vec<OsString> = words.next().cloned().into_iter().collect();
-    while let Some(word) = words.next() {
-        let text = word.to_string_lossy();
-        let joined = with_value
-            .iter()
-            .any(|option| text.starts_with(option) && text.len() > option.len());
-        if with_value.contains(&&*text) {
-            all.push(word.clone());
-            all.extend(words.next().cloned());
-        } else if joined || text.contains('=') && !text.starts_with('-') {
-            all.push(word.clone());
-        }
-    }
-    all.extend(more.iter().map(OsString::from));
-    all
-}
-
 fn joined<'a>(words: impl IntoIterator<Item = &'a OsString>, separator: &str) -> OsString {
     let words: Vec<&OsStr> = words.into_iter().map(OsString::as_os_str).collect();
     words.join(OsStr::new(separator))
@@ -197,8 +151,8 @@ impl Plan {
     /// # Errors
     /// If a compiler is missing, cargo's configuration cannot be read, or rustc lacks what is wanted.
     pub fn new(settings: Settings) -> Result<Self> {
-        let tools = Tools::find(settings.compiler.as_deref())?;
         let kind = Kind::of(&settings.build);
+        let tools = Tools::find(settings.compiler.as_deref(), kind == Kind::Cargo)?;
         if kind == Kind::Cargo && tools.rustc.is_none()
             || kind != Kind::Cargo && tools.clang.is_none()
         {
@@ -231,6 +185,26 @@ impl Plan {
             wrappers,
             settings,
         })
+    }
+
+    /// What has no profile from the start, for people: the C of crates, or the crates of a build in C, if the raw profiles of
+    /// clang have another version than those of rustc. A program has one version of them.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        let (clang, rustc) = (self.tools.clang.as_ref()?, self.tools.rustc?);
+        let what = match Kind::of(&self.settings.build) {
+            _ if self.tools.can_mix() => return None,
+            Kind::Cargo => "C and C++ that build scripts compile have",
+            _ if Path::new("Cargo.toml").exists() => "Rust has",
+            _ => return None,
+        };
+        Some(format!(
+            "{what} no profile, because the raw profiles of {} (LLVM {}) and of rustc (LLVM {rustc}) have different versions; \
+             --compiler with a clang of LLVM {} is for both",
+            clang.c.display(),
+            clang.release,
+            releases_like(rustc)
+        ))
     }
 
     /// What the job is about, for people: the compilers.
@@ -310,6 +284,9 @@ impl Planner<'_> {
             command: build.clone(),
             environment,
         });
+        if makes_wheels(build) {
+            self.steps.push(Step::Unpack);
+        }
     }
 
     fn environment(&self, stage: Stage, profile: Option<&Path>) -> Environment {
@@ -371,7 +348,12 @@ impl Planner<'_> {
                 .join(format!("{name}-{}", number + 1));
             self.steps.push(Step::Train {
                 command: training.command.clone(),
-                environment: vec![("LLVM_PROFILE_FILE", folder.join("%m-%p.profraw").into())],
+                environment: std::iter::once((
+                    "LLVM_PROFILE_FILE",
+                    folder.join("%m-%p.profraw").into(),
+                ))
+                .chain(self.settings.python())
+                .collect(),
             });
             runs.push((training.weight, folder));
         }
@@ -388,61 +370,12 @@ impl Planner<'_> {
     }
 }
 
-/// The flags that cargo would give rustc here, from the environment and its files of configuration.
-fn rustflags(build: &[OsString]) -> Result<Vec<OsString>> {
-    let failed = |error: cargo_config2::Error| Error::CargoConfig(error.to_string());
-    if on_path(OsStr::new("cargo")).is_none() {
-        return Ok(Vec::new());
-    }
-    let config = cargo_config2::Config::load().map_err(failed)?;
-    let mut words = build.iter().map(|word| word.to_string_lossy());
-    let target = match words.find(|word| word.starts_with("--target")) {
-        Some(word) => match word.split_once('=') {
-            Some((_, target)) => target.to_owned(),
-            None => words.next().unwrap_or_default().into_owned(),
-        },
-        None => config.host_triple().map_err(failed)?.to_owned(),
-    };
-    let flags = config.rustflags(target.as_str()).map_err(failed)?;
-    Ok(flags.map_or_else(Vec::new, |flags| {
-        flags.flags.into_iter().map(OsString::from).collect()
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn words(text: &str) -> Vec<OsString> {
         text.split_whitespace().map(OsString::from).collect()
-    }
-
-    #[test]
-    fn each_kind_of_build_has_its_way_to_compile_everything() {
-        for (build, clean) in [
-            ("make", "make clean"),
-            ("make -j8 linux", "make clean"),
-            (
-                "make -C src -f Makefile.old CFLAGS=-O3 all",
-                "make -C src -f Makefile.old CFLAGS=-O3 clean",
-            ),
-            ("gmake -Csrc all", "gmake -Csrc clean"),
-            (
-                "/usr/bin/ninja -C out app",
-                "/usr/bin/ninja -C out -t clean",
-            ),
-            (
-                "cmake --build b -j8 --target app",
-                "cmake --build b --target clean",
-            ),
-            ("cmake -B b", ""),
-            ("cargo build --release", ""),
-            ("./build.sh make", ""),
-        ] {
-            let build = words(build);
-            let found = Kind::of(&build).clean(&build).unwrap_or_default();
-            assert_eq!(found, words(clean), "{build:?}");
-        }
     }
 
     fn steps(two_stages: bool, benchmark: bool) -> Vec<String> {

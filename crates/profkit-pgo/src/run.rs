@@ -1,8 +1,9 @@
 //! Carries out the steps of a job.
 use crate::error::{Error, Result};
+use crate::kind::{Kind, folders};
 use crate::outputs::{self, Output};
-use crate::plan::{Environment, PATH, Plan, Stage, Step};
-use crate::script::line;
+use crate::plan::{Environment, PATH, PYTHONPATH, Plan, Stage, Step};
+use crate::script::{line, unpacking};
 use crate::timing::{Copies, Times, measure};
 use crate::wrappers;
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
@@ -88,11 +89,16 @@ pub struct Outcome {
 /// # Errors
 /// If a build fails, no training wrote a profile, or the last build did not compile.
 pub fn run(plan: &Plan, say: &mut dyn FnMut(Event)) -> Result<Outcome> {
-    let mut folders = vec![std::env::current_dir().map_err(|error| Error::Io(".".into(), error))?];
-    folders.extend(std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from));
+    let build = &plan.settings.build;
+    let here = std::env::current_dir().map_err(|error| Error::Io(".".into(), error))?;
+    let named = folders(Kind::of(build), build)
+        .into_iter()
+        .map(|folder| here.join(folder));
+    let mut folders: Vec<PathBuf> = std::iter::once(here.clone()).chain(named).collect();
+    folders.push(plan.settings.wheels());
     let work = &plan.settings.scratch();
     // What an earlier job left here is not of this training.
-    for name in ["build", "plain", "optimised"] {
+    for name in ["build", "plain", "optimised", "wheels"] {
         remove(&work.join(name))?;
     }
     make(&work.join("build"))?;
@@ -105,6 +111,8 @@ pub fn run(plan: &Plan, say: &mut dyn FnMut(Event)) -> Result<Outcome> {
         say,
         folders,
         built: Vec::new(),
+        since: SystemTime::UNIX_EPOCH,
+        stage: Stage::Plain,
         instrumented: Vec::new(),
         plain: None,
         profile: None,
@@ -114,17 +122,18 @@ pub fn run(plan: &Plan, say: &mut dyn FnMut(Event)) -> Result<Outcome> {
     for step in &plan.steps {
         job.step(step)?;
     }
-    let Some(profile) = job.profile else {
+    let Some(profile) = job.profile.clone() else {
         return Err(Error::NothingTrained(Vec::new()));
     };
     let sizes = Sizes {
-        before: job.plain.map(|(_, size)| size),
-        after: job.built.iter().map(|output| output.size).sum(),
+        before: job.plain.as_ref().map(|(_, size)| *size),
+        after: job.size(),
     };
+    let programs = job.shown().map(|output| output.path.clone()).collect();
     Ok(Outcome {
         profile,
         shares: job.shares,
-        programs: job.built.into_iter().map(|output| output.path).collect(),
+        programs,
         sizes,
         times: job.times,
     })
@@ -136,6 +145,9 @@ struct Job<'a> {
     folders: Vec<PathBuf>,
     /// What the last build wrote.
     built: Vec<Output>,
+    /// When it began.
+    since: SystemTime,
+    stage: Stage,
     /// What the last instrumented build wrote.
     instrumented: Vec<PathBuf>,
     /// Copies of what the build without a profile wrote, and the size of it all.
@@ -164,11 +176,11 @@ impl Job<'_> {
                 command,
                 environment,
             } => self.build(*stage, command, environment),
+            Step::Unpack => self.unpack(),
             Step::Copy => {
                 let copies =
                     Copies::make(&self.built, &self.plan.settings.scratch().join("plain"))?;
-                let size = self.built.iter().map(|output| output.size).sum();
-                self.plain = Some((copies, size));
+                self.plain = Some((copies, self.size()));
                 Ok(())
             }
             Step::Train {
@@ -186,8 +198,41 @@ impl Job<'_> {
 
     fn written_since(&self, time: SystemTime) -> Vec<Output> {
         let mut found = outputs::written_since(&self.folders, time);
-        found.retain(|output| !output.path.starts_with(self.plan.settings.scratch()));
+        let settings = &self.plan.settings;
+        found.retain(|output| {
+            output.path.starts_with(settings.wheels())
+                || !output.path.starts_with(settings.scratch())
+        });
         found
+    }
+
+    /// What the last build wrote, without what it has packed into wheels as well.
+    fn shown(&self) -> impl Iterator<Item = &Output> {
+        let wheels = self.plan.settings.wheels();
+        self.built
+            .iter()
+            .filter(move |output| !output.path.starts_with(&wheels))
+    }
+
+    fn size(&self) -> u64 {
+        self.shown().map(|output| output.size).sum()
+    }
+
+    fn unpack(&mut self) -> Result<()> {
+        let folder = self.plan.settings.wheels();
+        make(&folder)?;
+        for wheel in outputs::wheels_since(&self.folders, self.since) {
+            let command = unpacking(wheel.as_os_str(), &folder);
+            (self.say)(Event::Command(line(&Vec::new(), &command)));
+            let status = start(&command, &[])?;
+            if !status.success() {
+                return Err(Error::Failed(
+                    format!("`{}`", line(&Vec::new(), &command)),
+                    status,
+                ));
+            }
+        }
+        self.compiled()
     }
 
     fn build(
@@ -197,14 +242,23 @@ impl Job<'_> {
         environment: &Environment,
     ) -> Result<()> {
         (self.say)(Event::Command(line(environment, command)));
+        // What is in the wheels of the build before is not of this one.
+        remove(&self.plan.settings.wheels())?;
         // File systems keep times less exactly than the clock has them.
         let since = SystemTime::now() - Duration::from_millis(20);
         let status = start(command, environment)?;
         if !status.success() {
             return Err(Error::Failed("the build".to_owned(), status));
         }
-        self.built = self.written_since(since);
-        match stage {
+        self.since = since;
+        self.stage = stage;
+        self.compiled()
+    }
+
+    /// Looks at what the last build wrote.
+    fn compiled(&mut self) -> Result<()> {
+        self.built = self.written_since(self.since);
+        match self.stage {
             Stage::Plain => {}
             Stage::Instrumented | Stage::Second => {
                 let with_counters = |built: Vec<Output>| -> Vec<PathBuf> {
@@ -232,18 +286,18 @@ impl Job<'_> {
     }
 
     fn train(&mut self, command: &OsString, environment: &Environment) -> Result<()> {
-        for (_, file) in environment {
-            if let Some(folder) = Path::new(file).parent() {
+        for (name, file) in environment {
+            if let Some(folder) = Path::new(file).parent()
+                && *name == "LLVM_PROFILE_FILE"
+            {
                 remove(folder)?;
                 make(folder)?;
             }
         }
         let words = ["sh".into(), "-c".into(), command.clone()];
-        let mut shown = environment.clone();
-        shown.retain(|(name, _)| *name == "LLVM_PROFILE_FILE");
         (self.say)(Event::Command(format!(
             "{} {}",
-            line(&shown, &[]),
+            line(environment, &[]),
             command.to_string_lossy()
         )));
         let status = start(&words, environment)?;
@@ -361,7 +415,13 @@ impl Job<'_> {
         };
         (self.say)(Event::Command(command.to_string_lossy().into_owned()));
         let after = Copies::make(&self.built, &settings.scratch().join("optimised"))?;
-        self.times = Some(measure(command, settings.runs, before, &after)?);
+        self.times = Some(measure(
+            command,
+            &with_folders(&settings.python()),
+            settings.runs,
+            before,
+            &after,
+        )?);
         Ok(())
     }
 }
@@ -376,6 +436,21 @@ fn is_rust(name: &[u8]) -> bool {
     name.starts_with(b"_R") || name.starts_with(b"_ZN") && hashed(name)
 }
 
+/// The variables of an environment as they are set: folders come before those that a variable has.
+fn with_folders(environment: &[(&'static str, OsString)]) -> Environment {
+    let with = |(name, value): &(&'static str, OsString)| {
+        let mut value = value.clone();
+        if matches!(*name, PATH | PYTHONPATH)
+            && let Some(rest) = std::env::var_os(name).filter(|rest| !rest.is_empty())
+        {
+            value.push(":");
+            value.push(rest);
+        }
+        (*name, value)
+    };
+    environment.iter().map(with).collect()
+}
+
 fn start(command: &[OsString], environment: &[(&'static str, OsString)]) -> Result<ExitStatus> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Error::Start(
@@ -385,16 +460,7 @@ fn start(command: &[OsString], environment: &[(&'static str, OsString)]) -> Resu
     };
     let mut command = Command::new(program);
     command.args(arguments);
-    for (name, value) in environment {
-        let mut value = value.clone();
-        if *name == PATH
-            && let Some(rest) = std::env::var_os(PATH)
-        {
-            value.push(":");
-            value.push(rest);
-        }
-        command.env(name, value);
-    }
+    command.envs(with_folders(environment));
     command
         .status()
         .map_err(|error| Error::Start(program.to_string_lossy().into_owned(), error))

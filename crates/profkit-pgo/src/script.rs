@@ -1,10 +1,12 @@
 //! A job as a script of the shell that works without profkit: profiles are merged by LLVM's own tool.
-use crate::plan::{Environment, PATH, Plan, Step};
+use crate::kind::makes_wheels;
+use crate::plan::{Environment, PATH, PYTHONPATH, Plan, Step};
 use crate::tools::on_path;
 use crate::wrappers::{quoted, scripts};
 use profkit_data::Weight;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::path::Path;
 
 impl Plan {
     /// The job as a script of the shell.
@@ -43,7 +45,22 @@ impl Plan {
                 environment,
                 ..
             } => {
+                if makes_wheels(&self.settings.build) {
+                    let stamp = quoted(self.settings.scratch().join("began").as_os_str());
+                    let _ = writeln!(text, "touch {stamp}");
+                }
                 let _ = writeln!(text, "{}", line(environment, command));
+            }
+            Step::Unpack => {
+                let folder = self.settings.wheels();
+                let stamp = quoted(self.settings.scratch().join("began").as_os_str());
+                let command = unpacking(OsStr::new("WHEEL"), &folder);
+                let command = line(&Vec::new(), &command).replace("WHEEL", "\"$wheel\"");
+                let _ = writeln!(
+                    text,
+                    "rm -rf {0}\nmkdir -p {0}\nfor wheel in $(find . -name '*.whl' -newer {stamp}); do {command}; done",
+                    quoted(folder.as_os_str()),
+                );
             }
             Step::Copy => *text += "# profkit keeps copies of the programs here.\n",
             Step::Train {
@@ -112,10 +129,21 @@ impl Plan {
     }
 }
 
+/// Python's own command that unpacks a wheel.
+pub(crate) fn unpacking(wheel: &OsStr, folder: &Path) -> Vec<OsString> {
+    let words = ["python3", "-m", "zipfile", "-e"].map(OsString::from);
+    words
+        .into_iter()
+        .chain([wheel.to_owned(), folder.into()])
+        .collect()
+}
+
 /// A command as the shell reads it, with what is set for it.
 pub(crate) fn line(environment: &Environment, command: &[OsString]) -> String {
     let set = environment.iter().map(|(name, value)| match *name {
         PATH => format!("{name}={}:\"$PATH\"", quoted(value)),
+        // An empty folder at the end would be the current one.
+        PYTHONPATH => format!("{name}={}\"${{PYTHONPATH:+:$PYTHONPATH}}\"", quoted(value)),
         _ => format!("{name}={}", quoted(value)),
     });
     let words = command.iter().map(|word| quoted(word));

@@ -1,6 +1,7 @@
 //! Runs a benchmark with two builds in turn.
 use crate::error::{Error, Result};
 use crate::outputs::Output;
+use crate::plan::Environment;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ impl Copies {
 /// Runs the benchmark with each build, `runs` times. The second build stays in place.
 pub(crate) fn measure(
     command: &OsStr,
+    environment: &Environment,
     runs: usize,
     before: &Copies,
     after: &Copies,
@@ -70,6 +72,7 @@ pub(crate) fn measure(
         let status = shell
             .arg("-c")
             .arg(command)
+            .envs(environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .status();

@@ -29,11 +29,13 @@ pub struct Tools {
 
 impl Tools {
     /// Finds the compilers. `named` is the clang that the user wants; otherwise it is the one of `CC`, `clang`, or the newest
-    /// `clang-N`.
+    /// `clang-N`; with `like_rustc` the first of these whose objects may be linked with those of rustc, if there is one.
     ///
     /// # Errors
     /// If there is none, or if the named program is no clang.
-    pub fn find(named: Option<&OsStr>) -> Result<Self> {
+    pub fn find(named: Option<&OsStr>, like_rustc: bool) -> Result<Self> {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let rustc = number_after(&said(&rustc, &["-vV"]), "LLVM version: ");
         let clang = match named {
             Some(name) => match found(name) {
                 Some(clang) => Some(clang),
@@ -48,15 +50,17 @@ impl Tools {
                     .into_iter()
                     .chain(["clang".into()])
                     .chain(numbered);
-                names.into_iter().find_map(|name: OsString| found(&name))
+                let mut all = names.filter_map(|name: OsString| found(&name)).peekable();
+                let first = all.peek().cloned();
+                let fits =
+                    |clang: &Clang| rustc.is_none_or(|rustc| raw(clang.release) == raw(rustc));
+                match like_rustc {
+                    true => all.find(fits).or(first),
+                    false => first,
+                }
             }
         };
-        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let tools = Tools {
-            clang,
-            rustc: number_after(&said(&rustc, &["-vV"]), "LLVM version: "),
-        };
-        match tools {
+        match (Tools { clang, rustc }) {
             Tools {
                 clang: None,
                 rustc: None,
@@ -68,18 +72,31 @@ impl Tools {
     /// Whether objects of clang may be linked with those of rustc: both write records of one raw version.
     #[must_use]
     pub fn can_mix(&self) -> bool {
-        let raw = |release: u32| match release {
-            ..=13 => 7,
-            14..=17 => 8,
-            18 => 9,
-            19..=22 => 10,
-            _ => 11,
-        };
         match (&self.clang, self.rustc) {
             (Some(clang), Some(rustc)) => raw(clang.release) == raw(rustc),
             _ => false,
         }
     }
+}
+
+/// The version of raw profiles of a release.
+fn raw(release: u32) -> u32 {
+    match release {
+        ..=13 => 7,
+        14..=17 => 8,
+        18 => 9,
+        19..=22 => 10,
+        _ => 11,
+    }
+}
+
+/// The releases whose raw profiles have the version of this one, for people.
+pub(crate) fn releases_like(release: u32) -> String {
+    let like: Vec<String> = RELEASES
+        .filter(|&other| raw(other) == raw(release))
+        .map(|other| other.to_string())
+        .collect();
+    like.join(", ")
 }
 
 fn said(program: &OsStr, arguments: &[&str]) -> String {

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod autofdo;
+mod bolt;
 mod checked;
 mod code;
 pub mod contexts;
@@ -28,6 +29,7 @@ mod sampling;
 pub mod stacks;
 
 pub use autofdo::autofdo_profile;
+pub use bolt::PreAggregated;
 pub use checked::{CheckedCounts, Figures, RangeFault};
 pub use code::{Code, Flow, Instruction, Machine};
 pub use finish::{Density, density, drop_ambiguous, mark_preinlined};

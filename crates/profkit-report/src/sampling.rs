@@ -12,6 +12,7 @@ use losses::{
     losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, shortened, skid,
 };
 use profkit_data::printable;
+use profkit_profgen::PreAggregated;
 use profkit_profgen::{
     BinaryOutcome, Density, Encoded, Figures, FoundBy, Outcome, Problem, RecordedBinary,
 };
@@ -248,6 +249,26 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
         message: format!("--strict does not allow these losses: {}", lines.join("; ")),
         hint: "leave out --strict to write a profile of the samples that fit".to_owned(),
     })
+}
+
+/// What was written for BOLT.
+pub fn bolt_line(bolt: &PreAggregated, file: &str, program: &str) -> String {
+    let what = match bolt.branches {
+        0 => plural(bolt.samples, "sample"),
+        branches => format!(
+            "{} {}",
+            grouped(branches),
+            if branches == 1 { "branch" } else { "branches" }
+        ),
+    };
+    let outside = match bolt.outside {
+        0 => String::new(),
+        outside => format!(
+            "; {} at no code of it are left out",
+            plural(outside, "count")
+        ),
+    };
+    format!("wrote {file}: {what} of {program} for perf2bolt -pa{outside}")
 }
 
 /// Says that the density, samples per line in hot functions, is below `least`.

@@ -19,7 +19,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
-pub use tables::replace;
+pub use tables::{machine, replace};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

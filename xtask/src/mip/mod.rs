@@ -120,7 +120,7 @@ fn raws_in(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Makes a text that compresses like logs and prose: words of falling frequency, numbers, and repeated lines. The text
 /// is the same each time.
-fn corpus(size: usize) -> Vec<u8> {
+pub fn corpus(size: usize) -> Vec<u8> {
     let mut rng = profkit_testkit::Rng::new(4711);
     let words: Vec<String> = (0..4000)
         .map(|_| {

@@ -61,6 +61,19 @@ pub const ZLIB: Package = Package {
     patched: true,
 };
 
+/// sqlite: C, a database.
+pub const SQLITE: Package = Package {
+    name: "sqlite3",
+    files: "sqlite3_",
+    patched: true,
+};
+/// ninja: C++, a build tool.
+pub const NINJA: Package = Package {
+    name: "ninja-build",
+    files: "ninja-build_",
+    patched: true,
+};
+
 /// The folders in which the sources of packages are kept.
 #[derive(Debug)]
 pub struct Sources {

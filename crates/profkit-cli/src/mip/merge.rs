@@ -9,7 +9,7 @@ use crate::merge::run::{MergeJob, NoResult, Remarks, Run, StagedProfile};
 use crate::merge::write::write_part;
 use crate::print::{self, plural};
 use clap::Args;
-use profkit_data::mip::ProfileVersion;
+use profkit_data::mip::{MipProfile, ProfileVersion};
 use profkit_merge::files::{Content, InputList, check_outputs};
 use profkit_merge::mip::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
 use profkit_merge::part::Merger;
@@ -167,9 +167,12 @@ impl MergeJob for MipJob<'_> {
         &mut self,
         inputs: &dyn Inputs,
     ) -> std::result::Result<(Self::Merged<'_>, Report), NoResult> {
-        let targets = std::mem::take(&mut self.profiles.targets);
+        let mut targets = std::mem::take(&mut self.profiles.targets);
         let mut part = None;
         let outcome = if self.part.is_some() {
+            // What the profiles count already is not in the part.
+            let profiles = targets.iter_mut().map(|target| &mut target.profile);
+            profiles.for_each(MipProfile::clear_runs);
             let mut merger = Merger::of_mip(targets, self.options.clone());
             merger.add(inputs)?;
             part = Some(merger.encode()?);
@@ -200,16 +203,15 @@ impl MergeJob for MipJob<'_> {
         _: &mut Remarks,
     ) -> Result<Vec<StagedProfile>> {
         if let (Some(path), Some(part)) = (self.part, part) {
-            let functions = targets
+            let counts = targets
                 .iter()
-                .map(|target| target.profile.function_counts().0);
+                .map(|target| target.profile.function_counts());
             let output = call::output(path, Content::Binary)?;
-            return Ok(vec![write_part(
-                output,
-                &part,
-                functions.sum(),
-                Vec::new(),
-            )?]);
+            let functions = counts.clone().map(|(functions, _)| functions).sum();
+            let mut staged = write_part(output, &part, functions, Vec::new())?;
+            staged.written.covered = Some(counts.map(|(_, covered)| covered).sum());
+            staged.written.runs = report.mip.as_ref().map(|details| details.runs);
+            return Ok(vec![staged]);
         }
         let added = report.mip.as_ref().map(|details| &details.targets);
         let places = self.profiles.places(&targets)?;
@@ -267,7 +269,7 @@ fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<Str
         .map(ToString::to_string)
         .collect();
     let (files, runs) = earlier;
-    if runs > 0 {
+    if runs > 0 && args.part.is_none() {
         let has = if files == 1 { "has" } else { "have" };
         notes.push(format!(
             "{} {has} {} already, to which this merge adds; a merge that is repeated counts again, unless the profile is removed first",

@@ -1,6 +1,7 @@
 //! `profkit pgo`, from a build to a faster build, with make and with cargo.
 use profkit_testkit::{Llvm, on_path, require_or_skip, skip};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -297,6 +298,88 @@ fn what_goes_wrong_is_said_with_the_next_step() {
     assert_eq!(no_clang.status.code(), Some(2), "{}", said(&no_clang));
 }
 
+/// A program with the name of maturin makes a wheel, which no Python has installed.
+#[test]
+fn a_wheel_is_trained_and_measured_without_an_installation() {
+    let llvm = require_or_skip!(22);
+    if on_path("python3").is_none() {
+        skip("no python3");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path();
+    fs::write(
+        dir.join("hot.c"),
+        "long hot(long n) { long s = 0; for (long i = 0; i < n; i++) s += i % 3; return s; }\n",
+    )
+    .unwrap();
+    fs::write(dir.join("maturin"), "#!/bin/sh\nset -e\nmkdir -p wheels part/hot\n$CC $CFLAGS -O2 -fPIC -shared -o part/hot/hot.so hot.c\ncd part\npython3 -m zipfile -c ../wheels/hot-1-py3-none-any.whl hot\nrm -r hot\n").unwrap();
+    fs::set_permissions(dir.join("maturin"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(dir.join("use.py"), "import ctypes, os, sys\nat = next(p for p in sys.path if os.path.exists(p + '/hot/hot.so'))\nctypes.CDLL(at + '/hot/hot.so').hot(1000)\n").unwrap();
+    let arguments = [
+        "--train",
+        "cd / && python3 $OLDPWD/use.py",
+        "--keep",
+        "kept",
+    ];
+    let rest = ["--", "./maturin", "build"];
+    let printed = pgo(
+        dir,
+        &llvm,
+        &[&arguments[..], &["--dry-run"], &rest].concat(),
+    );
+    assert_eq!(printed.status.code(), Some(0), "{}", said(&printed));
+    fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
+    let ran = Command::new("sh")
+        .arg("job.sh")
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", said(&ran));
+    let script = fs::read(dir.join("kept/merged.profdata")).unwrap();
+    let bench = ["--bench", "python3 use.py", "--runs", "1"];
+    let output = pgo(dir, &llvm, &[&arguments[..], &bench, &rest].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(
+        said(&output).contains("merged 1 of 1 raw profiles"),
+        "{}",
+        said(&output)
+    );
+    assert!(script == fs::read(dir.join("kept/merged.profdata")).unwrap());
+    let built = dir.join("kept/profkit-pgo-runs/wheels/hot/hot.so");
+    assert!(!has_counters(&built));
+}
+
+#[test]
+fn what_cannot_be_instrumented_together_is_said() {
+    let llvm = require_or_skip!(16);
+    if on_path("cargo").is_none() {
+        skip("no cargo");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+    for (build, words) in [
+        (
+            "cargo",
+            "C and C++ that build scripts compile have no profile",
+        ),
+        ("make", "Rust has no profile"),
+    ] {
+        let output = pgo(
+            folder.path(),
+            &llvm,
+            &["--dry-run", "--train", "x", "--", build],
+        );
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        assert!(
+            text.contains(words) && text.contains("--compiler with a clang of LLVM "),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn cargo_keeps_the_flags_of_its_configuration() {
     let llvm = require_or_skip!(22);
@@ -306,11 +389,18 @@ fn cargo_keeps_the_flags_of_its_configuration() {
     }
     let folder = TempDir::new().unwrap();
     let dir = folder.path();
+    // Cargo's folder for programs is that of the workspace, and the build is started in a member.
+    let member = dir.join("member");
     fs::create_dir_all(dir.join(".cargo")).unwrap();
-    fs::create_dir_all(dir.join("src")).unwrap();
+    fs::create_dir_all(member.join("src")).unwrap();
     fs::write(
         dir.join("Cargo.toml"),
-        "[package]\nname = \"hot\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
+        "[workspace]\nmembers = [\"member\"]\nresolver = \"2\"\n",
+    )
+    .unwrap();
+    fs::write(
+        member.join("Cargo.toml"),
+        "[package]\nname = \"hot\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
     )
     .unwrap();
     fs::write(
@@ -319,7 +409,7 @@ fn cargo_keeps_the_flags_of_its_configuration() {
     )
     .unwrap();
     fs::write(
-        dir.join("src/main.rs"),
+        member.join("src/main.rs"),
         "fn main() { assert!(cfg!(mine)); println!(\"{}\", std::env::args().count()); }\n",
     )
     .unwrap();
@@ -327,14 +417,14 @@ fn cargo_keeps_the_flags_of_its_configuration() {
         .args([
             "pgo",
             "--train",
-            "target/release/hot",
+            "../target/release/hot",
             "--format",
             "json",
             "--compiler",
         ])
         .arg(llvm.clang())
         .args(["--", "cargo", "build", "--release"])
-        .current_dir(dir)
+        .current_dir(&member)
         .env("XDG_CACHE_HOME", dir.join("cache"))
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("RUSTFLAGS")

@@ -3,7 +3,7 @@
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
 use profkit_testkit::simulate::{Program, Simulation, Step};
-use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, succeed};
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, skip, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -227,4 +227,80 @@ fn counts_of_several_machines_are_those_of_their_recordings() {
     succeed(&mut again);
     let read = |name: &str| std::fs::read(machine.path(name)).unwrap();
     assert_eq!(read("all"), read("same"));
+}
+
+/// What perf2bolt-22 makes of the recording tests/fixtures/perf/walked.data itself, with perf 6.1: functions and offsets of a
+/// branch, how often it was mispredicted, how often it was taken.
+const OF_THE_RECORDING: &str = "\
+1 apply b 1 power 0 1 7
+1 choose 3 1 choose 5 0 2
+1 choose 3 1 choose 3d 0 4
+1 choose 15 1 choose 1f 0 1
+1 choose 15 1 choose 3d 0 1
+1 main a4 1 apply 0 0 6
+1 main d5 1 choose 0 0 7
+1 main e4 1 main 60 0 6
+1 multiply 2 1 multiply 4 0 5
+1 multiply 2 1 multiply 24 5 159
+1 multiply d 1 multiply 10 0 5
+1 multiply 14 1 add 0 0 16
+1 multiply 1b 1 multiply 10 1 11
+1 multiply 1b 1 multiply 1d 0 4
+1 power 2 1 power 4 0 349
+1 power 2 1 power 1b 1 3
+1 power 9 1 power 0 3 371
+1 power 16 1 multiply 0 5 168
+";
+
+#[test]
+fn perf2bolt_makes_of_our_counts_what_it_makes_of_the_recording() {
+    let bolt = Path::new("/usr/bin/perf2bolt-22");
+    let optimiser = Path::new("/usr/bin/llvm-bolt-22");
+    if !bolt.exists() || !optimiser.exists() {
+        return skip("bolt-22 is not installed");
+    }
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let fixtures = repo_root().join("tests/fixtures/perf");
+    let program = fixtures.join("walked");
+    succeed(
+        Command::new(env!("CARGO_BIN_EXE_profkit"))
+            .arg("sample")
+            .arg(fixtures.join("walked.data"))
+            .arg("--binary")
+            .arg(&program)
+            .arg("--bolt")
+            .arg(path("counts")),
+    );
+    succeed(
+        Command::new(bolt)
+            .arg("-pa")
+            .arg("-p")
+            .arg(path("counts"))
+            .arg(&program)
+            .arg("-o")
+            .arg(path("fdata")),
+    );
+    // The column before the last is the number of mispredicted branches, which our counts do not have.
+    let lines = |text: &str| {
+        let line = |line: &str| {
+            let mut fields: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            fields.remove(fields.len() - 2);
+            fields.join(" ")
+        };
+        let mut lines: Vec<_> = text.lines().map(line).collect();
+        lines.sort();
+        lines
+    };
+    let made = std::fs::read_to_string(path("fdata")).unwrap();
+    assert_eq!(lines(&made), lines(OF_THE_RECORDING));
+    succeed(
+        Command::new(optimiser)
+            .arg(&program)
+            .arg("-o")
+            .arg(path("optimised"))
+            .arg("-data")
+            .arg(path("fdata"))
+            .args(["-reorder-blocks=ext-tsp", "-dyno-stats"]),
+    );
 }

@@ -6,7 +6,8 @@ use crate::driver::{
     Schedule, Threads,
 };
 use crate::error::MergeError;
-use crate::part::{Merger, content_of, examine};
+use crate::options::Policy;
+use crate::part::{self, Merger, content_of, examine};
 use crate::report::{Action, Event, MipDetails, Reason, Report, TargetReport};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
@@ -17,7 +18,6 @@ use profkit_data::mip::{
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, btree_map};
 use std::num::NonZeroUsize;
 
 /// A MIP profile that inputs are merged into.
@@ -103,129 +103,29 @@ pub fn merge_mip(
 ) -> Result<MipOutcome, MergeError> {
     let store = InputStore::new(&inputs);
     let given = targets.len();
+    if part::is_for(&store, false, Policy::Tolerant) {
+        return merge_parts(targets, &store, options);
+    }
     let (mut targets, worker, part) = read(targets, &store, options, options.take_profiles)?;
     if worker.parts {
         targets.truncate(given);
-        let mut merger = Merger::of_mip(targets, options.clone());
-        merger.add(&store)?;
-        return merger.finish_mip();
+        return merge_parts(targets, &store, options);
     }
     Ok(finish(targets, worker, part, &store))
 }
 
-/// What is known of inputs when they were read: the content of a part of a merge.
-#[derive(Debug, Default)]
-pub(crate) struct MipSum {
-    /// The counts of the inputs by build, each with the first of them.
-    pub(crate) profiles: BTreeMap<Identity, (usize, MipProfile)>,
-    pub(crate) details: MipDetails,
-    pub(crate) report: ReportPart,
-    /// The first build of which two profiles have different functions: their sum would depend on the order.
-    pub(crate) contradiction: Option<Identity>,
-    /// The digest of each input that could be read.
-    pub(crate) contents: Vec<(usize, u64)>,
-}
-
-impl MipSum {
-    /// Changes the numbers of inputs. `new` must keep their order.
-    pub(crate) fn renumber(&mut self, new: &dyn Fn(usize) -> usize) {
-        for (first, _) in self.profiles.values_mut() {
-            *first = new(*first);
-        }
-    }
-
-    /// Adds everything but the report.
-    pub(crate) fn absorb(&mut self, other: MipSum) {
-        self.details.absorb(&other.details);
-        for (identity, (first, profile)) in other.profiles {
-            self.add(identity, first, profile);
-        }
-        let both = [self.contradiction.take(), other.contradiction];
-        self.contradiction = both.into_iter().flatten().min();
-    }
-
-    fn add(&mut self, identity: Identity, first: usize, profile: MipProfile) {
-        match self.profiles.entry(identity) {
-            btree_map::Entry::Vacant(place) => {
-                place.insert((first, profile));
-            }
-            btree_map::Entry::Occupied(mut place) => {
-                let (mine, sum) = place.get_mut();
-                *mine = first.min(*mine);
-                if !add_profile(sum, &profile).is_empty() {
-                    let build = Some(place.key().clone());
-                    self.contradiction = [self.contradiction.take(), build]
-                        .into_iter()
-                        .flatten()
-                        .min();
-                }
-            }
-        }
-    }
-
-    /// Finishes the merge. `inputs` has the names of the inputs.
-    pub(crate) fn finish(
-        self,
-        targets: Vec<MipTarget>,
-        inputs: &dyn Inputs,
-        options: &MipMergeOptions,
-    ) -> MipOutcome {
-        let mut part = self.report;
-        let known = Index::new(&targets);
-        let mut profiles = Profiles::default();
-        for (identity, (first, profile)) in self.profiles {
-            if options.take_profiles || known.find_identity(&identity).is_some() {
-                profiles.sums.insert(identity, (first, profile));
-            } else {
-                let error = other_profile(&identity);
-                let reason = Reason::OtherBuild;
-                part.log
-                    .push(event_of(first, Action::Dropped, reason, &error));
-            }
-        }
-        let worker = MipWorker {
-            profiles,
-            details: self.details,
-            ..MipWorker::default()
-        };
-        finish(targets, worker, part, inputs)
-    }
-}
-
-/// Reads inputs that are no parts of merges. `targets` are the profiles of the builds that they may be of.
-pub(crate) fn collect(
-    targets: &[MipTarget],
-    inputs: &dyn Inputs,
+fn merge_parts(
+    targets: Vec<MipTarget>,
+    inputs: &InputStore<'_>,
     options: &MipMergeOptions,
-) -> Result<MipSum, MergeError> {
-    let mut bare = targets.to_vec();
-    bare.iter_mut()
-        .for_each(|target| target.profile.clear_runs());
-    // Profiles among the inputs get no raw files: they may be in another part than these.
-    let store = InputStore::new(&inputs);
-    let (mut targets, mut worker, part) = read(bare, &store, options, false)?;
-    let mut sum = MipSum {
-        report: part,
-        contradiction: worker.profiles.contradiction.take(),
-        contents: std::mem::take(&mut worker.contents),
-        ..MipSum::default()
-    };
-    let firsts = std::mem::take(&mut worker.first);
-    add_raw(&mut targets, &mut worker);
-    sum.details = worker.details;
-    for (target, first) in targets.into_iter().zip(firsts) {
-        if let Some(first) = first {
-            sum.add(target.profile.identity.clone(), first, target.profile);
-        }
-    }
-    for (identity, (first, profile)) in worker.profiles.sums {
-        sum.add(identity, first, profile);
-    }
-    Ok(sum)
+) -> Result<MipOutcome, MergeError> {
+    let mut merger = Merger::of_mip(targets, options.clone());
+    merger.add(inputs)?;
+    merger.finish_mip()
 }
 
 /// Reads all inputs. With `profiles_first`, profiles among the inputs become targets too, without their counts.
-fn read(
+pub(super) fn read(
     mut targets: Vec<MipTarget>,
     inputs: &InputStore<'_>,
     options: &MipMergeOptions,
@@ -278,10 +178,10 @@ fn read(
 }
 
 #[derive(Default)]
-struct Profiles {
+pub(super) struct Profiles {
     /// The lowest build of which two profiles have different functions.
-    contradiction: Option<Identity>,
-    sums: FxHashMap<Identity, (usize, MipProfile)>,
+    pub(super) contradiction: Option<Identity>,
+    pub(super) sums: FxHashMap<Identity, (usize, MipProfile)>,
     /// The first input with each identity, without counts. Filled only if profiles can become results of their own.
     bases: FxHashMap<Identity, (usize, MipProfile)>,
 }
@@ -392,13 +292,13 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
     }
 }
 
-struct Index {
+pub(super) struct Index {
     build_ids: FxHashMap<Vec<u8>, usize>,
     module_hashes: FxHashMap<u32, usize>,
 }
 
 impl Index {
-    fn new(targets: &[MipTarget]) -> Self {
+    pub(super) fn new(targets: &[MipTarget]) -> Self {
         let mut index = Index {
             build_ids: FxHashMap::default(),
             module_hashes: FxHashMap::default(),
@@ -419,7 +319,7 @@ impl Index {
         }
     }
 
-    fn find_identity(&self, identity: &Identity) -> Option<usize> {
+    pub(super) fn find_identity(&self, identity: &Identity) -> Option<usize> {
         match identity {
             Identity::BuildId(id) => self.find(ImageId::BuildId(&id.0)),
             Identity::ModuleHash(hash) => self.find(ImageId::ModuleHash(*hash)),
@@ -438,17 +338,17 @@ struct Mip<'a, 'i> {
 }
 
 #[derive(Default)]
-struct MipWorker {
-    plans: Vec<RecordPlan>,
-    sums: Vec<Option<RecordSums>>,
+pub(super) struct MipWorker {
+    pub(super) plans: Vec<RecordPlan>,
+    pub(super) sums: Vec<Option<RecordSums>>,
     /// For each target, the first input that was added to it.
-    first: Vec<Option<usize>>,
+    pub(super) first: Vec<Option<usize>>,
     /// Whether a part of a merge is among the inputs. Then all inputs are merged by the rules of parts.
-    parts: bool,
-    contents: Vec<(usize, u64)>,
-    profiles: Profiles,
-    details: MipDetails,
-    pending: Vec<usize>,
+    pub(super) parts: bool,
+    pub(super) contents: Vec<(usize, u64)>,
+    pub(super) profiles: Profiles,
+    pub(super) details: MipDetails,
+    pub(super) pending: Vec<usize>,
 }
 
 impl MergeKind for Mip<'_, '_> {
@@ -486,10 +386,16 @@ impl MergeKind for Mip<'_, '_> {
             .contents
             .push((input.index, content_of(data, weight)));
         match kind {
-            FileKind::Part(_) if examine(data).is_ok() => {
-                worker.parts = true;
-                Outcome::Pending
-            }
+            FileKind::Part(_) => match examine(data) {
+                Ok(_) => {
+                    worker.parts = true;
+                    Outcome::Pending
+                }
+                Err(error) => {
+                    report_error(input.index, Action::Dropped, &error, part);
+                    Outcome::Dropped
+                }
+            },
             FileKind::MipProfile => self.profile(input.index, data, worker, part),
             FileKind::Empty => {
                 self.raw(input.index, data, worker, part);
@@ -667,7 +573,7 @@ impl Mip<'_, '_> {
     }
 }
 
-fn other_profile(build: &Identity) -> Error {
+pub(super) fn other_profile(build: &Identity) -> Error {
     Error::new(ErrorKind::Unsupported, "the profile is of another build")
         .at(0)
         .within(Structure::MipProfile)
@@ -681,7 +587,7 @@ impl MipDetails {
         self.runs = self.runs.saturating_add(profile.runs);
     }
 
-    fn absorb(&mut self, other: &MipDetails) {
+    pub(super) fn absorb(&mut self, other: &MipDetails) {
         self.raw_parts += other.raw_parts;
         self.profiles += other.profiles;
         self.runs = self.runs.saturating_add(other.runs);
@@ -704,7 +610,7 @@ fn report_error(input: usize, action: Action, error: &Error, part: &mut ReportPa
 }
 
 /// Makes an event from a reader's error. The event has no error code of LLVM, because LLVM does not read MIP files.
-fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Event {
+pub(super) fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Event {
     Event {
         llvm: None,
         ..Event::from_error(input, action, reason, error)
@@ -814,7 +720,7 @@ fn not_mip(kind: FileKind) -> Error {
 }
 
 /// Adds the sums of raw files to their targets.
-fn add_raw(targets: &mut [MipTarget], worker: &mut MipWorker) {
+pub(super) fn add_raw(targets: &mut [MipTarget], worker: &mut MipWorker) {
     let details = &mut worker.details;
     let sums = std::mem::take(&mut worker.sums);
     for ((target, plan), sums) in targets.iter_mut().zip(&worker.plans).zip(sums) {
@@ -827,7 +733,7 @@ fn add_raw(targets: &mut [MipTarget], worker: &mut MipWorker) {
     }
 }
 
-fn finish(
+pub(super) fn finish(
     mut targets: Vec<MipTarget>,
     mut worker: MipWorker,
     mut part: ReportPart,

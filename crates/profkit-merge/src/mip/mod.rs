@@ -6,10 +6,11 @@
 //! arrays ([`RecordSums`]). Every worker has arrays of its own; at the end they are added up and written to the
 //! profile. All sums are commutative, so neither the order of inputs nor the number of threads changes the result.
 mod engine;
+mod sum;
 #[cfg(test)]
 mod tests;
 
 pub use engine::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
-pub(crate) use engine::{MipSum, collect};
 pub use profkit_data::mip::plan::RecordPlan;
 pub use profkit_data::mip::{RecordSums, Refusal, add_profile};
+pub(crate) use sum::{MipSum, collect};

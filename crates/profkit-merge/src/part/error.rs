@@ -57,6 +57,11 @@ pub enum PartError {
         /// The build.
         build: String,
     },
+    /// A MIP profile has no build id, so that the raw files of its build cannot be told from others.
+    UnknownBuild {
+        /// The name of the profile.
+        name: String,
+    },
     /// An input has no id, which it needs to be in a part: another delivery of it would not be recognised.
     NoId {
         /// The name of the input.
@@ -88,6 +93,7 @@ impl PartError {
             self,
             PartError::Options(_)
                 | PartError::Normalize
+                | PartError::UnknownBuild { .. }
                 | PartError::NoId { .. }
                 | PartError::Weight { .. }
         )
@@ -110,6 +116,9 @@ impl PartError {
                 "give an id to one content only: a file that is written again needs a new one"
             }
             PartError::Contradiction { .. } => "leave out the profile that is not of this build",
+            PartError::UnknownBuild { .. } => {
+                "make the profile with the binary, or with the option --build-id"
+            }
             PartError::NoId { .. } => "name a file, or give the input an id with --input-ids",
             PartError::Heap { .. } => "merge heap profiles without parts",
             PartError::Weight { .. } => "give the weights to the inputs when the part is made",
@@ -175,6 +184,12 @@ impl fmt::Display for PartError {
                 f,
                 "{build}: two profiles of this build have functions with one name and different code"
             ),
+            PartError::UnknownBuild { name } => {
+                write!(
+                    f,
+                    "{name}: a profile without a build id cannot be in a part"
+                )
+            }
             PartError::NoId { name } => {
                 write!(f, "{name}: the input has no id, so it cannot be in a part")
             }

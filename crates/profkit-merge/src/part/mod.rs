@@ -305,8 +305,9 @@ impl Merger {
         self.entries.len()
     }
 
-    /// Adds inputs: profiles, and parts of merges. The first sound one decides the family of the sum. Those that are there already are left out, and so are parts that
-    /// hold nothing else. Adding many inputs at once is faster than adding one after the other.
+    /// Adds inputs: profiles, and parts of merges. The first sound one decides the family of the sum. Those that are there
+    /// already are left out, and so are parts that hold nothing else. Adding many inputs at once is faster than adding one
+    /// after the other.
     ///
     /// # Errors
     /// [`MergeError::Part`] and [`MergeError::Cancelled`]; nothing was added then. An input that cannot be read is no
@@ -437,8 +438,17 @@ impl Merger {
             }
             sums.push((entries, sum));
         }
-        if own && let Some(sum) = self.sum.take() {
-            sums.push((std::mem::take(&mut self.entries), sum));
+        match &self.sum {
+            // The others may contradict it, and then it must stay as it is.
+            Some(Sum::Mip(sum)) if own => {
+                sums.push((self.entries.clone(), Sum::Mip(sum.clone())));
+            }
+            _ if own => sums.extend(
+                self.sum
+                    .take()
+                    .map(|sum| (std::mem::take(&mut self.entries), sum)),
+            ),
+            _ => {}
         }
         let lists: Vec<&[Entry]> = sums.iter().map(|(entries, _)| &**entries).collect();
         let (united, numbers) = unite(&lists);
@@ -470,6 +480,11 @@ impl Merger {
             return sample::collect(inputs, &self.samples).map(Sum::Sample);
         }
         if family == Family::Mip {
+            let mut targets = self.targets.iter();
+            if let Some(one) = targets.find(|one| one.profile.identity.is_unknown()) {
+                let name = one.name.clone();
+                return Err(PartError::UnknownBuild { name }.into());
+            }
             return mip_engine::collect(&self.targets, inputs, &self.mip).map(Sum::Mip);
         }
         match engine::collect(inputs, &self.options)? {

@@ -133,6 +133,12 @@ fn profiles_that_contradict_each_other_are_an_error_and_counts_of_targets_stay_t
     let mut sum = added(&[&sound]);
     let error = part_error(sum.add_part("changed.pkpart", &changed));
     insta::assert_snapshot!(error, @"build id abababababababababababababababababababab: two profiles of this build have functions with one name and different code");
+    // Nothing was added.
+    assert!(sum.encode().unwrap() == sound);
+    let mut unknown = targets();
+    unknown[0].profile.identity = profkit_data::mip::Identity::UNKNOWN;
+    let added = Merger::of_mip(unknown, options()).add(&pool[..1]);
+    insta::assert_snapshot!(part_error(added), @"mixed.mip: a profile without a build id cannot be in a part");
     // A target that has counts keeps them, and they are in no part.
     let before = merge_mip(targets(), &pool[..1], &options())
         .unwrap()
@@ -150,7 +156,8 @@ fn profiles_that_contradict_each_other_are_an_error_and_counts_of_targets_stay_t
             bytes[at] ^= 1;
         }
     });
-    let error = part_error(added(&[]).add_part("x.pkpart", &damaged.unwrap()));
+    let mut none = Merger::of_mip(targets(), options());
+    let error = part_error(none.add_part("x.pkpart", &damaged.unwrap()));
     assert!(
         error.to_string().contains("section MIP of part of a merge"),
         "{error}"

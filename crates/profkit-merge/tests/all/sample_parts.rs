@@ -19,7 +19,7 @@ fn generated(shape: SampleShape, seed: u64) -> String {
         pool: 16,
         lines: 4,
         shape,
-        one_program: seed % 2 == 0,
+        one_program: seed.is_multiple_of(2),
     };
     sample_text(&options, seed)
 }

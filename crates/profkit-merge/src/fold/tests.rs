@@ -704,3 +704,30 @@ fn stray_objects_are_said_and_left_alone() {
     assert!(store.objects().contains_key("parts/readme.txt"));
     assert_has(&store, 0..4);
 }
+
+#[test]
+fn each_family_has_its_parts() {
+    let of = |number: usize, bytes: &[u8]| Shard {
+        bytes: bytes.to_vec(),
+        ..run(number)
+    };
+    let store = Memory::default();
+    let samples = |count| format!("main:{count}:5\n 1: {count}\n").into_bytes();
+    let all = [
+        of(0, &samples(100)),
+        of(1, &samples(20)),
+        of(2, b"---\nHeapProfileRecords: []\n...\n"),
+    ];
+    let outcome = fold(&store, &all, &[], &options()).unwrap();
+    let parts = outcome.ledger.parts.iter();
+    let kinds: Vec<_> = parts.map(|(name, row)| (name.kind, row.inputs)).collect();
+    assert_eq!(kinds, [(PartKind::Sample, 2)]);
+    let [LeftOut { why, .. }] = &outcome.left_out[..] else {
+        panic!("{:?}", outcome.left_out);
+    };
+    assert!(matches!(why, Why::Refused(_)), "{why:?}");
+    assert_eq!(fold(&store, &all, &[], &options()).unwrap().known, 2);
+    let merged = sum(&store, &MergeOptions::new()).unwrap();
+    let merged = merged.finish_samples().unwrap();
+    assert_eq!(merged.profile.functions()[0].samples.total, 120);
+}

@@ -141,9 +141,9 @@ enum Task {
     MemprofPrograms(memprof::Arguments),
     /// lua and a Rust program before and after an edit: what match and diff say
     TwoCommits,
-    /// cargo-llvm-cov, cargo-pgo and grcov with both tools
+    /// cargo-llvm-cov, cargo-pgo, grcov and maturin with both tools
     Clients {
-        /// cargo-llvm-cov, cargo-pgo or grcov
+        /// cargo-llvm-cov, cargo-pgo, grcov or maturin
         #[arg(long)]
         only: Option<String>,
     },

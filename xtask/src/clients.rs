@@ -1,5 +1,6 @@
-//! `cargo xtask clients`: runs cargo-llvm-cov, cargo-pgo and grcov from start to end on a small Rust project, once with
+//! `cargo xtask clients`: runs cargo-llvm-cov, cargo-pgo, grcov and maturin from start to end on a small Rust project, once with
 //! LLVM's llvm-profdata and once with profkit under this name. The results must be equal.
+use crate::dist::environment;
 use crate::mip::succeed;
 use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
@@ -11,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The clients. Each has its name, the version that was examined and run, and the function that runs it.
-const CLIENTS: [(&str, &str, Use); 3] = [
+const CLIENTS: [(&str, &str, Use); 4] = [
     ("cargo-llvm-cov", "0.9.1", llvm_cov),
     ("cargo-pgo", "0.3.0", pgo),
     ("grcov", "0.10.7", grcov),
+    ("maturin", "1.16.0", maturin),
 ];
 
 /// A function that runs a client and returns its results.
@@ -22,6 +24,23 @@ type Use = fn(&Setting) -> Result<Artefact>;
 
 /// The results of a client that are compared. Each has a name and its bytes.
 type Artefact = Vec<(String, Vec<u8>)>;
+
+/// The file in the folder of the tools that has the last profile which llvm-profdata wrote.
+const LAST_PROFILE: &str = "last.profdata";
+
+/// A project for maturin: its wheel has the program, which is trained with one run.
+const PYPROJECT: &str = r#"[build-system]
+requires = ["maturin>=1.15"]
+build-backend = "maturin"
+
+[project]
+name = "rust-client"
+version = "0.0.0"
+
+[tool.maturin]
+bindings = "bin"
+pgo-command = "rust-client 1000"
+"#;
 
 /// One run of a client: which llvm-profdata it uses, and where it runs.
 #[derive(Debug)]
@@ -94,6 +113,17 @@ fn install(folder: &Path, client: &str, version: &str) -> Result<()> {
     if installed(&folder.join("bin").join(client)) || installed(Path::new(client)) {
         return Ok(());
     }
+    if client == "maturin" {
+        // The wheel of maturin has the program; its crate takes minutes to build.
+        let bin = environment(&folder.join("python"), &[&format!("maturin=={version}")])?;
+        fs::create_dir_all(folder.join("bin"))?;
+        let program = folder.join("bin").join(client);
+        if program.is_symlink() {
+            fs::remove_file(&program)?;
+        }
+        symlink(bin.join(client), program)?;
+        return Ok(());
+    }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
@@ -121,15 +151,17 @@ fn prepare(
     fs::create_dir_all(&real)?;
     symlink(profdata, real.join("llvm-profdata"))?;
     symlink(cov, tools.join("llvm-cov"))?;
-    // A wrapper that records each call, so that a client cannot use another llvm-profdata unnoticed.
+    // A wrapper that records each call, so that a client cannot use another llvm-profdata unnoticed, and keeps the profile,
+    // which some clients delete.
     let calls = tools.join("calls.log");
     fs::write(&calls, "")?;
     let wrapper = tools.join("llvm-profdata");
     let quoted = |path: &Path| format!("'{}'", path.display());
     let script = format!(
-        "#!/bin/sh\necho \"$@\" >> {}\nexec {} \"$@\"\n",
+        "#!/bin/sh\necho \"$@\" >> {}\n{} \"$@\" || exit\nwhile [ $# -gt 1 ]; do if [ \"$1\" = -o ]; then cp \"$2\" {}; fi; shift; done\n",
         quoted(&calls),
-        quoted(&real.join("llvm-profdata"))
+        quoted(&real.join("llvm-profdata")),
+        quoted(&tools.join(LAST_PROFILE))
     );
     fs::write(&wrapper, script)?;
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
@@ -214,6 +246,54 @@ fn grcov(setting: &Setting) -> Result<Artefact> {
     ]);
     succeed(grcov.arg(&lcov))?;
     read_all(&[lcov])
+}
+
+/// Runs `maturin build --pgo`: an instrumented wheel, the training, the optimised wheel. The functions and counts of the
+/// profile, and the program in the wheel, must be equal.
+fn maturin(setting: &Setting) -> Result<Artefact> {
+    fs::write(setting.project.join("pyproject.toml"), PYPROJECT)?;
+    let mut build = Command::new("maturin");
+    build
+        .args([
+            "build",
+            "--release",
+            "--pgo",
+            "--offline",
+            "-i",
+            "python3",
+            "-o",
+            "dist",
+        ])
+        .current_dir(&setting.project)
+        .env("PATH", &setting.path);
+    for variable in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_ENCODED_RUSTFLAGS"] {
+        build.env_remove(variable);
+    }
+    succeed(&mut build)?;
+    let wheels: Vec<PathBuf> = fs::read_dir(setting.project.join("dist"))?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<std::io::Result<_>>()?;
+    let [wheel] = wheels.as_slice() else {
+        bail!("maturin wrote {} files in place of one wheel", wheels.len());
+    };
+    let unpacked = setting.project.join("unpacked");
+    let mut unpack = Command::new("python3");
+    unpack
+        .args(["-m", "zipfile", "-e"])
+        .arg(wheel)
+        .arg(&unpacked);
+    succeed(&mut unpack)?;
+    // maturin trains in a folder of a random name, which the instrumented program holds: its build id differs in each run, and
+    // texts have no build ids.
+    let text = setting.project.join("last.proftext");
+    let llvm = Llvm::find(22).context("llvm-22 is not installed")?;
+    let mut as_text = Command::new(llvm.profdata());
+    as_text.args(["merge", "--text", "-o"]).arg(&text);
+    succeed(as_text.arg(setting.tools.join(LAST_PROFILE)))?;
+    read_all(&[
+        text,
+        unpacked.join("rust_client-0.0.0.data/scripts/rust-client"),
+    ])
 }
 
 impl Setting {

@@ -146,9 +146,9 @@ enum Task {
     ///
     /// Needs clang-22, llvm-22, lld-22, dpkg-dev, make, cmake, ninja-build, tcl, and maturin from PyPI.
     PgoProof(pgo_proof::Arguments),
-    /// cargo-llvm-cov, cargo-pgo and grcov with both tools
+    /// cargo-llvm-cov, cargo-pgo, grcov and maturin with both tools
     Clients {
-        /// cargo-llvm-cov, cargo-pgo or grcov
+        /// cargo-llvm-cov, cargo-pgo, grcov or maturin
         #[arg(long)]
         only: Option<String>,
     },

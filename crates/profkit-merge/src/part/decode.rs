@@ -227,7 +227,7 @@ pub(crate) struct Row {
 /// The family and the section table, for which the first bytes of a part suffice.
 fn table(data: &[u8]) -> Result<(Family, Vec<Row>)> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
-    let header = |error: Error| error.within(Structure::Header);
+    let header = |error: Error| error.within(Structure::Header).with_hint(COPY_AGAIN);
     if cursor.array::<8>().map_err(header)? != PART_MAGIC {
         let error = ErrorKind::BadMagic.error("the file is not a part of a merge");
         return Err(error.at(0));
@@ -252,7 +252,7 @@ fn table(data: &[u8]) -> Result<(Family, Vec<Row>)> {
     let mut rows: Vec<Row> = Vec::new();
     for _ in 0..count {
         let at = cursor.offset();
-        let table = |error: Error| error.within(Structure::SectionTable);
+        let table = |error: Error| error.within(Structure::SectionTable).with_hint(COPY_AGAIN);
         let (code, flags) = (cursor.u16().map_err(table)?, cursor.u16().map_err(table)?);
         let mut number = || cursor.u64().map_err(table);
         let (offset, stored, raw, checksum) = (number()?, number()?, number()?, number()?);

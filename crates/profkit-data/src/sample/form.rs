@@ -198,11 +198,13 @@ impl FormOptions {
     }
 
     /// Sets the LLVM release that will read the file; `None` is the newest. The parts that this release cannot read in
-    /// text, and the hashes in the symbol list of extensible binary files, are left out.
+    /// text, the hashes in the symbol list of extensible binary files, and their table of contexts if it is empty, are left
+    /// out.
     #[must_use]
     pub fn for_llvm(mut self, release: Option<Release>) -> Self {
         self.text.release = release;
         self.ext_binary.no_symbol_hashes = release.is_some_and(|it| it < Release::new(24));
+        self.ext_binary.no_context_table = release.is_some_and(|it| it < Release::new(14));
         self
     }
 }
@@ -247,6 +249,7 @@ impl fmt::Display for FormLosses {
 mod tests {
     use super::*;
     use crate::sample::{encoding, read};
+    use profkit_abi::sample::section;
 
     const FORMS: [SampleForm; 8] = [
         SampleForm::Text,
@@ -297,6 +300,24 @@ mod tests {
             let attributes = losses.counts().any(|it| it == (1, "attributes"));
             assert_eq!(attributes, loses, "{}: {losses}", form.name());
         }
+    }
+
+    #[test]
+    fn releases_before_14_get_no_table_of_contexts_that_is_empty() {
+        let with_table = |text: &[u8], release| {
+            let mut profile = SampleProfile::new();
+            read(text, &mut profile, 1).strict().unwrap();
+            let options = FormOptions::new().for_llvm(Some(Release::new(release)));
+            let mut file = Vec::new();
+            let form = SampleForm::ExtBinary;
+            form.write(&profile, &options, &mut file).unwrap();
+            let opened = ext_binary::ExtBinaryProfile::parse(&file).unwrap();
+            let kinds = opened.sections().iter().map(|section| section.kind);
+            kinds.into_iter().any(|kind| kind == section::CONTEXTS)
+        };
+        let (plain, contexts) = (b"main:10:1\n 1: 10\n", b"[main:1 @ f]:10:1\n 1: 10\n");
+        assert!(!with_table(plain, 13) && with_table(plain, 14));
+        assert!(with_table(contexts, 13));
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub struct ExtBinaryOptions {
     /// Whether names of the symbol list that are known only by their hash are left out. Without this option, a symbol
     /// list with such names is written as hashes, which LLVM 24 reads; earlier releases take the hashes for names.
     pub no_symbol_hashes: bool,
+    /// Whether a profile without calling contexts is written without a table of contexts. LLVM 10 to 13 do not read files
+    /// that have one; LLVM 14 and later write it always, and read files without it.
+    pub no_context_table: bool,
 }
 
 setters!(ExtBinaryOptions {
@@ -45,6 +48,7 @@ setters!(ExtBinaryOptions {
     split_contexts_as_llvm: bool,
     partial: bool,
     no_symbol_hashes: bool,
+    no_context_table: bool,
     vtables: bool,
 });
 
@@ -145,6 +149,9 @@ pub fn write(
     } else {
         (DEFAULT_TABLE, DEFAULT_DATA)
     };
+    let is_written = |part: &&Part| **part != Part::Contexts || is_cs || !options.no_context_table;
+    let table: Vec<Part> = table.iter().filter(is_written).copied().collect();
+    let data = data.iter().filter(is_written);
     let mut out = Vec::new();
     header::put(&mut out, EXT_BINARY);
     out.extend_from_slice(&(table.len() as u64).to_le_bytes());
@@ -159,7 +166,7 @@ pub fn write(
         sections::put_contents(&mut out, &bytes, options.compress)?;
         for (slot, _) in sections
             .iter_mut()
-            .zip(table)
+            .zip(&table)
             .filter(|(_, in_table)| **in_table == part)
         {
             *slot = Section {

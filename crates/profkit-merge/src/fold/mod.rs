@@ -29,7 +29,7 @@
 //! fold(&*store, &[run("monday")], &times, &FoldOptions::new())?;
 //! let outcome = fold(&*store, &[run("monday"), run("tuesday")], &times, &FoldOptions::new())?;
 //! assert_eq!((outcome.known, outcome.ledger.inputs()), (1, 2));
-//! let merged = sum(&*store, &MergeOptions::new())?.finish()?;
+//! let merged = sum(&*store, &MergeOptions::new())?.finish_instr()?;
 //! assert_eq!(merged.profiles[0].profile.tables[0].functions().next().unwrap().records().next().unwrap().counts, [180]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

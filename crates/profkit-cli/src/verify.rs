@@ -2,6 +2,7 @@
 use crate::call::{self, Call};
 use crate::choice::choice;
 use crate::exit::{Failure, Result, Status, must_exist};
+use crate::merge::manifest::not_of_a_manifest;
 use crate::print::{self, FORMATS, Format};
 use clap::Args;
 use profkit_analysis::diff::{DiffOptions, ProfileDiff};
@@ -156,6 +157,12 @@ impl VerifyArgs {
         let name = path_text(path);
         let manifest = Manifest::parse(&crate::merge::manifest::read(path)?);
         let manifest = manifest.map_err(|error| Failure::file(&name, &error))?;
+        if let Some(word) = not_of_a_manifest(&manifest.options) {
+            return Err(Failure::input(format_args!(
+                "{name}: {word:?} is no option that a manifest may have"
+            ))
+            .with_hint("profkit merge did not write this manifest: do not trust it, and give the options after --"));
+        }
         Ok(Some((name, manifest)))
     }
 

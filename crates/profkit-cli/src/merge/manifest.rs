@@ -123,6 +123,23 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| Failure::io("cannot be read", path_text(path), &error))
 }
 
+/// The first word of a manifest's options that [`ManifestFile::new`] does not write. A manifest may come from a stranger: an
+/// option such as `--report=FILE` would write a file, and `--debuginfod` would ask servers.
+pub fn not_of_a_manifest(options: &[String]) -> Option<&String> {
+    let command = MergeArgs::augment_args(Command::new("merge"));
+    let is_known = |word: &&String| {
+        let name = word.strip_prefix("--");
+        let name = name.and_then(|rest| rest.split('=').next());
+        name.is_some_and(|name| {
+            let mut known = command.get_arguments();
+            known.any(|argument| argument.get_long() == Some(name))
+                && !OF_THE_RUN.contains(&name)
+                && !FILES.contains(&name)
+        })
+    };
+    options.iter().find(|word| !is_known(word))
+}
+
 /// The options on the command line that decide what is in the profile, and the files that others of them name.
 fn words(matches: &ArgMatches) -> (Vec<String>, Vec<(String, PathBuf)>) {
     let (mut words, mut files) = (Vec::new(), Vec::new());

@@ -95,7 +95,7 @@ impl In<'_> {
         }
     }
 
-    /// A number of things of which each takes at least `least` bytes of this section.
+    /// A number of things that take at least `least` bytes of this section each.
     pub(super) fn count(&mut self, least: usize) -> Result<usize> {
         let count = self.number()?;
         let fits = usize::try_from(count).ok().filter(|count| {

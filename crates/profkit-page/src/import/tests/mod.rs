@@ -1,5 +1,9 @@
 //! Tables as other programs write them.
+mod heap;
+mod sample;
+
 use super::{TableFile, is_table, profile_of};
+use crate::export::tables::Table;
 use profkit_testkit::{Rng, mutate};
 
 const FACTS: &[u8] = b"property,value\ninstrumentation,IR\n";
@@ -8,12 +12,46 @@ fn open(data: &[u8]) -> TableFile {
     TableFile::open("table", data).expect("a table")
 }
 
+/// The forms of tables that this build writes.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Csv,
+    Json,
+    #[cfg(feature = "arrow")]
+    Parquet,
+    #[cfg(feature = "arrow")]
+    Arrow,
+}
+
+impl Form {
+    #[cfg(not(feature = "arrow"))]
+    const ALL: [Form; 2] = [Form::Csv, Form::Json];
+    #[cfg(feature = "arrow")]
+    const ALL: [Form; 4] = [Form::Csv, Form::Json, Form::Parquet, Form::Arrow];
+}
+
+fn exported(table: &Table, form: Form) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match form {
+        Form::Csv => table.csv(&mut bytes).unwrap(),
+        Form::Json => table.json(&mut bytes).unwrap(),
+        #[cfg(feature = "arrow")]
+        Form::Parquet => table.parquet(&mut bytes).unwrap(),
+        #[cfg(feature = "arrow")]
+        Form::Arrow => table.arrow(&mut bytes).unwrap(),
+    }
+    bytes
+}
+
 #[test]
 fn csv_of_other_programs_is_read() {
     let table = open(b"\"function\",\"hash\",\"index\",\"count\"\r\n\"a, \"\"b\"\"\n\",0x7,0,18446744073709551615\r\n");
     assert_eq!(table.len(), 1);
     let imported = profile_of(&[table, open(FACTS)]).unwrap();
-    let function = imported.profile.tables[0].functions().next().unwrap();
+    let function = imported.instr().unwrap().tables[0]
+        .functions()
+        .next()
+        .unwrap();
     assert_eq!(function.name(), b"a, \"b\"\n");
     assert_eq!(function.records().next().unwrap().counts, [u64::MAX]);
 }
@@ -78,18 +116,31 @@ fn a_table_cannot_claim_more_value_sites_than_it_has_rows_for() {
 
 #[test]
 fn damage_never_panics() {
-    let tables: [&[u8]; 3] = [
+    let tables: [&[u8]; 6] = [
         b"function,hash,index,count\n\"a,b\",7,0,1\r\nmain,0x8,0,5\n",
         b"[{\"function\":\"main\",\"hash\":7,\"index\":0,\"count\":1},{\"function\":\"f\",\"hash\":8,\"index\":0,\"count\":2}]",
         b"function,hash,kind,site,value,target,count\nmain,7,memop_size,3,8,,5\n",
+        b"function,context,inlined,line,samples\nf,main:1 @ g:2.3,,4,5\nf,,1 g @ 2.3 h,4,5\n",
+        b"stack_id,position,guid,is_inline\n1,0,5,1\n1,1,6,0\n2,0,7,0\n",
+        b"stack_id,bytes,allocations\n1,30,3\n2,5,1\n",
     ];
+    let sample = b"property,value\nsample_kind,probe\n";
     let mut rng = Rng::new(39);
     for table in tables {
-        for _ in 0..2000 {
+        for _ in 0..1000 {
             let mut damaged = table.to_vec();
             mutate(&mut damaged, tables[0], &mut rng);
-            if let Ok(table) = TableFile::open("table", &damaged) {
-                let _ = profile_of(&[table, open(FACTS), open(tables[0])]);
+            if TableFile::open("table", &damaged).is_ok() {
+                // Some of these fit the table, if it is still one of the same kind.
+                let with = |others: &[&[u8]]| {
+                    let table = TableFile::open("table", &damaged).into_iter();
+                    let all: Vec<_> = table.chain(others.iter().map(|it| open(it))).collect();
+                    let _ = profile_of(&all);
+                };
+                with(&[FACTS, tables[0]]);
+                with(&[sample]);
+                with(&[tables[4]]);
+                with(&[tables[5]]);
             }
         }
     }
@@ -129,8 +180,11 @@ mod arrow {
         ];
         let bytes = parquet(&columns, Compression::SNAPPY);
         let table = TableFile::open("counters.parquet", &bytes)?;
-        let profile = profile_of(&[table, super::open(super::FACTS)])?.profile;
-        let function = profile.tables[0].functions().next().unwrap();
+        let imported = profile_of(&[table, super::open(super::FACTS)])?;
+        let function = imported.instr().unwrap().tables[0]
+            .functions()
+            .next()
+            .unwrap();
         Ok(function.records().next().unwrap().counts.to_vec())
     }
 

@@ -8,13 +8,14 @@ use super::symbolize_nothing;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{Failure, Result, Status};
 use crate::io::Opened;
+use crate::table_file::{failure, open_table};
 use clap::Args;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
 use profkit_merge::files::{Input, InputNote, SingleInput, check_outputs, same_file};
 use profkit_merge::memprof::SectionChoice;
 use profkit_merge::{MergeOptions, RunOptions};
-use profkit_page::import::{TableFile, is_table, profile_of};
+use profkit_page::import::{is_table, profile_of};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -129,11 +130,8 @@ impl ConvertArgs {
             let opened = crate::io::complete(Opened { input, status }, &self.binaries)?;
             return Ok((opened.input, None));
         }
-        let open = |input: &Input| TableFile::open(input.name(), input.bytes());
-        let tables: std::result::Result<Vec<_>, _> = inputs.iter().map(open).collect();
-        let imported = tables.and_then(|tables| profile_of(&tables));
-        let mut imported =
-            imported.map_err(|error| Failure::input(&error).with_hints(error.hint))?;
+        let tables = inputs.iter().map(open_table).collect::<Result<Vec<_>>>()?;
+        let mut imported = profile_of(&tables).map_err(|error| failure(&error))?;
         let name = inputs.first().map_or("", Input::name);
         let (bytes, losses) = imported
             .encode()

@@ -53,10 +53,13 @@ struct Heap {
     without_info: u64,
 }
 
+/// The frames of a call stack by their position, each with its first row; `None` if no debug info covers the frame.
+type Positions = BTreeMap<u64, (Option<FrameId>, usize)>;
+
 impl Heap {
     fn frames(&mut self, table: &TableFile) -> Result<(), ImportError> {
         let mut numbers: FxHashMap<u64, usize> = FxHashMap::default();
-        let mut stacks: Vec<(u64, BTreeMap<u64, (Option<FrameId>, usize)>)> = Vec::new();
+        let mut stacks: Vec<(u64, Positions)> = Vec::new();
         for row in 0..table.len() {
             let stack = required_number(table, "stack_id", row)?;
             let position = required_number(table, "position", row)?;

@@ -88,6 +88,12 @@ fn heap() -> HeapProfile {
     of(profile, HeapForm::Yaml)
 }
 
+/// A table with stacks, for damage.
+#[cfg(feature = "arrow")]
+pub(super) fn table() -> Table {
+    Table::of_heap("a", TableKind::Contexts, &heap(), &Thresholds::default()).expect("a table")
+}
+
 fn of(profile: MemProfile, form: HeapForm) -> HeapProfile {
     HeapProfile {
         profile,

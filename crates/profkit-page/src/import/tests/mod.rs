@@ -157,7 +157,11 @@ mod arrow {
     use parquet::arrow::ArrowWriter;
     use parquet::basic::Compression;
     use parquet::file::properties::WriterProperties;
+    use profkit_testkit::{CountingAllocator, Rng, mutate, peak_allocation};
     use std::sync::Arc;
+
+    #[global_allocator]
+    static ALLOCATOR: CountingAllocator = CountingAllocator;
 
     fn parquet(columns: &[(&str, ArrayRef)], codec: Compression) -> Vec<u8> {
         let batch = RecordBatch::try_from_iter(columns.iter().cloned()).unwrap();
@@ -238,5 +242,89 @@ mod arrow {
         for cut in 4..whole.len() {
             assert!(TableFile::open("table", &whole[..cut]).is_err(), "{cut}");
         }
+    }
+
+    /// The readers panic on such files, or allocate what they claim.
+    #[test]
+    fn blocks_and_buffers_outside_an_arrow_file_are_errors() {
+        let file = super::exported(&super::sample::table(), super::Form::Arrow);
+        let mut refused = 0;
+        // The footer and the messages before the bodies have offsets and lengths of 8 bytes.
+        for at in (0..file.len() - 8).step_by(8) {
+            let mut damaged = file.clone();
+            damaged[at..at + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());
+            let (opened, peak) = peak_allocation(|| TableFile::open("table", &damaged));
+            assert!(peak < RATIO * file.len() + FLOOR, "{peak} bytes");
+            refused += usize::from(opened.is_err_and(|error| error.message.contains("outside")));
+        }
+        assert!(refused > 10, "{refused}");
+    }
+
+    /// What the readers may hold, as a multiple of the file, and beside it.
+    const RATIO: usize = 64;
+    const FLOOR: usize = 8 << 20;
+
+    #[test]
+    fn damage_never_panics_and_takes_bounded_memory() {
+        let strings = StringArray::from(vec![Some("main"), None, Some("f")]);
+        let mut columns: Vec<(&str, ArrayRef)> = vec![
+            ("function", Arc::new(strings.clone())),
+            (
+                "inlined",
+                Arc::new(StringViewArray::from(vec![
+                    "",
+                    "1 a function with a long name",
+                    "",
+                ])),
+            ),
+            (
+                "large",
+                Arc::new(LargeStringArray::from(vec!["a", "b", "c"])),
+            ),
+            ("line", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+            (
+                "samples",
+                Arc::new(
+                    Decimal128Array::from(vec![5, 6, 7])
+                        .with_precision_and_scale(38, 0)
+                        .unwrap(),
+                ),
+            ),
+            ("share", Arc::new(Float64Array::from(vec![0.5, 1.0, 0.0]))),
+        ];
+        let dictionary: DictionaryArray<Int8Type> = vec!["x", "y", "x"].into_iter().collect();
+        columns.push(("context", Arc::new(dictionary)));
+        let mut files = vec![
+            parquet(&columns, Compression::SNAPPY),
+            parquet(&columns, Compression::UNCOMPRESSED),
+        ];
+        for table in [super::sample::table(), super::heap::table()] {
+            let forms = [super::Form::Parquet, super::Form::Arrow];
+            files.extend(forms.map(|form| super::exported(&table, form)));
+        }
+        let mut rng = Rng::new(139);
+        let (mut opened, mut refused) = (0, 0);
+        for (number, file) in files.iter().enumerate() {
+            for round in 0..400 {
+                let mut damaged = file.clone();
+                if round % 2 == 0 {
+                    mutate(&mut damaged, &files[(number + 1) % files.len()], &mut rng);
+                } else {
+                    // What the reader looks at first is at the end.
+                    let at = damaged.len() - 1 - rng.below(damaged.len().min(2000));
+                    damaged[at] ^= 1 << rng.below(8);
+                }
+                let read = || TableFile::open("table", &damaged).is_ok();
+                let (is_open, peak) = peak_allocation(read);
+                *(if is_open { &mut opened } else { &mut refused }) += 1;
+                let most = RATIO * file.len() + FLOOR;
+                assert!(
+                    peak <= most,
+                    "file {number}, round {round}: {peak} bytes for {}",
+                    file.len()
+                );
+            }
+        }
+        assert!(opened > 100 && refused > 500, "{opened} {refused}");
     }
 }

@@ -23,6 +23,14 @@ fn tables(data: &[u8], form: Form) -> Vec<TableFile> {
     files.iter().map(|bytes| open(bytes)).collect()
 }
 
+/// A table with texts that rows share, for damage.
+#[cfg(feature = "arrow")]
+pub(super) fn table() -> Table {
+    let data = profkit_testkit::fixture("sample/llvm-22-nested-text.sampleprof");
+    let view = SampleView::open(&data, None).expect("a profile");
+    Table::of_samples("a", TableKind::Lines, &view).expect("a table")
+}
+
 fn imported(tables: &[TableFile]) -> Result<(SampleProfile, Vec<String>), ImportError> {
     let imported = profile_of(tables)?;
     match imported.profile {
@@ -51,7 +59,7 @@ fn untouched_tables_give_the_bytes_of_the_profile() {
         b"a @ b:30:2\n 1: 10 c @ d:10\n 3.7: e @ f:20\n  1: 20\n   2: g:5\n    1: 5\n !Attributes: 3\n",
         b"[main:3 @ work:1.2 @ leaf]:100:5\n 1: 100\n 1: vtables _ZTV1a:5 _ZTV1b:6 \n !CFGChecksum: 18446744073709551615\n[leaf]:1:1\n",
     ];
-    let files = names.iter().map(|name| profkit_testkit::fixture(name));
+    let files = names.iter().map(profkit_testkit::fixture);
     for (at, data) in files.chain(odd.map(<[u8]>::to_vec)).enumerate() {
         let mut profile = SampleProfile::new();
         let report = read(&data, &mut profile, 1);

@@ -71,13 +71,19 @@ use std::cmp::Reverse;
 use std::fmt;
 use sum::Sum;
 
+/// The extension by which a part is recognised without reading it.
+pub(crate) const EXTENSION: &str = ".pkpart";
+
 /// Whether inputs must be merged by the rules of parts before any of them was read.
 pub(crate) fn is_for(inputs: &InputStore<'_>, order_free: bool, policy: Policy) -> bool {
-    // A merge that meets a part begins again, which it cannot if an input is a pipe.
+    // A merge that meets a part begins again, which costs time, and which it cannot if an input is a pipe.
+    let by_name = (0..inputs.len()).all(|index| inputs.can_reopen(index));
+    let may_be = |&index: &usize| !by_name || inputs.name(index).ends_with(EXTENSION);
     order_free
         || policy != Policy::Llvm
-            && (0..inputs.len()).any(|index| !inputs.can_reopen(index))
-            && (0..inputs.len()).any(|index| is_part(inputs, index))
+            && (0..inputs.len())
+                .filter(may_be)
+                .any(|index| is_part(inputs, index))
 }
 
 fn is_part(inputs: &InputStore<'_>, index: usize) -> bool {

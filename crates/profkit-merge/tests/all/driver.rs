@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 const UNREADABLE: &[u8] = b"unreadable";
 
 struct Counted {
-    /// The ends of the names.
+    /// The end of the last name.
     extension: &'static str,
     inputs: Vec<Vec<u8>>,
     opened: Vec<AtomicUsize>,
@@ -48,7 +48,10 @@ impl Inputs for Counted {
     }
 
     fn name(&self, index: usize) -> Cow<'_, str> {
-        format!("input {index}{}", self.extension).into()
+        match index + 1 == self.len() {
+            true => format!("input {index}{}", self.extension).into(),
+            false => format!("input {index}").into(),
+        }
     }
 
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
@@ -316,7 +319,7 @@ fn a_part_that_is_named_so_does_not_begin_the_merge_again() {
         };
         let merged = merge_instr(&inputs, &MergeOptions::new()).unwrap();
         assert_eq!(merged.report.totals.files, 2);
-        inputs.opened().iter().sum::<usize>()
+        inputs.opened()[0]
     };
     assert!(
         opened(".pkpart") < opened(""),

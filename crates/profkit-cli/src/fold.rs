@@ -5,8 +5,10 @@ use crate::merge::args::FormArgs;
 use crate::merge::progress::Progress;
 use crate::merge::run::NoResult;
 use crate::merge::{cancel, profile_of_part};
+use crate::mip::merge::profile_of_sum;
 use crate::{diff, print};
 use clap::{ArgAction, Args};
+use profkit_data::detect::Family;
 use profkit_merge::files::{
     Content, Input, InputList, Output, check_outputs, is_stdio, open_store,
 };
@@ -69,6 +71,10 @@ pub struct FoldArgs {
 
     #[command(flatten)]
     form: FormArgs,
+
+    /// Programs, libraries and debug files, or folders of them, that raw heap profiles in the store need for -o; may be repeated
+    #[arg(long, value_name = "FILE|FOLDER", requires = "output")]
+    binaries: Vec<PathBuf>,
 
     /// Write what was folded to a file: Markdown if its name ends in .md, otherwise JSON
     #[arg(long, value_name = "FILE")]
@@ -157,12 +163,24 @@ pub fn run(args: FoldArgs) -> Result {
     }
     if let Some(path) = &args.output {
         let sum = sum(&*store, &MergeOptions::new().run(run)).map_err(failure)?;
-        let part = sum.encode().map_err(|error| failure(error.into()))?;
         let last = args.diff_markdown.is_some().then(|| last_profile(path));
-        let profile = profile_of_part(report.store, part, path, args.form)?;
-        if is_stdio(path) {
+        let is_mip = sum.family() == Some(Family::Mip);
+        let profile = if is_mip {
+            if args.form.is_given() {
+                return Err(Failure::usage(
+                    "--to, --text, --llvm and --indexed-version do not fit MIP profiles, which the store has",
+                )
+                .with_hint("leave them out"));
+            }
+            profile_of_sum(report.store, sum)?
+        } else {
+            let part = sum.encode().map_err(|error| failure(error.into()))?;
+            profile_of_part(report.store, part, path, args.form, args.binaries)?
+        };
+        if is_mip || is_stdio(path) {
             write(path, Content::Binary, &profile)?;
-        } else if !args.quiet {
+        }
+        if !is_stdio(path) && !args.quiet {
             print::wrote(path);
         }
         if let (Some(file), Some(last)) = (&args.diff_markdown, last) {

@@ -373,6 +373,17 @@ pub struct FormArgs {
     pub(super) version: VersionArgs,
 }
 
+impl FormArgs {
+    /// Whether one of the options is given.
+    pub fn is_given(&self) -> bool {
+        let VersionArgs {
+            llvm,
+            indexed_version,
+        } = &self.version;
+        self.to.is_some() || self.text || llvm.is_some() || indexed_version.is_some()
+    }
+}
+
 /// The options that choose the version of an indexed result.
 #[derive(Debug, Args)]
 #[group(multiple = false)]

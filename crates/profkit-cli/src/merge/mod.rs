@@ -80,11 +80,13 @@ pub fn profile_of_part(
     part: Vec<u8>,
     output: &Path,
     form: FormArgs,
+    binaries: Vec<PathBuf>,
 ) -> Result<Vec<u8>> {
     let words = ["--quiet", "--max-dropped", "100%"];
     let (mut args, matches) = call::matches_of::<MergeArgs>("merge", &words)?;
     args.destination.output = Some(output.to_owned());
     args.form = form;
+    args.correlation.binaries = binaries;
     let source = InputSource::Memory {
         name: name.to_owned(),
         bytes: Box::new(part),

@@ -9,7 +9,7 @@ use crate::merge::run::{MergeJob, NoResult, Remarks, Run, StagedProfile};
 use crate::merge::write::write_part;
 use crate::print::{self, plural};
 use clap::Args;
-use profkit_data::mip::{MipProfile, ProfileVersion};
+use profkit_data::mip::{MipProfile, MipWriteOptions, ProfileVersion, write};
 use profkit_merge::files::{Content, InputList, check_outputs};
 use profkit_merge::mip::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
 use profkit_merge::part::Merger;
@@ -242,6 +242,27 @@ impl MergeJob for MipJob<'_> {
         }
         Ok(ready)
     }
+}
+
+/// The bytes of the profile that is the sum of a store.
+pub fn profile_of_sum(store: &str, sum: Merger) -> Result<Vec<u8>> {
+    let outcome = sum.finish_mip().map_err(NoResult::from);
+    let outcome = outcome.map_err(|error| error.failure)?;
+    let [target] = &outcome.targets[..] else {
+        return Err(match outcome.targets.len() {
+            0 => Failure::input(format_args!("{store}: none of the inputs could be used")),
+            builds => Failure::input(format_args!(
+                "{store}: the store has MIP profiles of {builds} builds, which have no common profile"
+            ))
+            .with_hint(format!(
+                "write a profile for each build: mkdir FOLDER && profkit mip merge -p FOLDER {store}/parts/mip"
+            )),
+        });
+    };
+    let mut bytes = Vec::new();
+    write(&target.profile, &MipWriteOptions::new(), &mut bytes)
+        .map_err(|error| Failure::file(store, &error))?;
+    Ok(bytes)
 }
 
 fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<String>)> {

@@ -7,7 +7,7 @@ mod covered;
 mod create;
 mod info;
 mod instrument;
-mod merge;
+pub mod merge;
 pub mod mipdata;
 mod options;
 mod order;

@@ -48,7 +48,7 @@ pub(crate) fn range(uri: &str, _: Range<u64>) -> io::Result<Vec<u8>> {
     absent(uri)
 }
 
-pub(crate) fn read(uri: &str) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
+pub(crate) fn read(uri: &str, _: u64) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
     absent(uri)
 }
 

@@ -395,15 +395,19 @@ pub(crate) fn range(uri: &str, range: Range<u64>) -> io::Result<Vec<u8>> {
 }
 
 /// The bytes of an object and what the store calls this content; `None` if there is no object of this name.
-pub(crate) fn read(uri: &str) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
+pub(crate) fn read(uri: &str, most: u64) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
     let place = Place::of(uri)?;
     let answer = runtime()?.block_on(async {
         let answer = place.store.get(&place.key).await?;
         let meta = answer.meta.clone();
-        Ok((answer.bytes().await?, meta))
+        Ok(match meta.size > most {
+            true => None,
+            false => Some((answer.bytes().await?, meta)),
+        })
     });
     match answer {
-        Ok((bytes, meta)) => {
+        Ok(None) => Err(io::ErrorKind::FileTooLarge.into()),
+        Ok(Some((bytes, meta))) => {
             // Google's store asks for its generation, the others for the ETag.
             let version = [meta.e_tag, meta.version].map(Option::unwrap_or_default);
             if version.iter().all(String::is_empty) {

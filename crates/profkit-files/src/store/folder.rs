@@ -7,6 +7,10 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How the names of temporary files begin.
+const TEMPORARY: &str = ".fold.";
 
 pub(super) struct FolderStore {
     folder: PathBuf,
@@ -27,7 +31,7 @@ impl FolderStore {
         let path = self.path(object);
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)?;
-        let mut temporary = Temporary::new(".fold.", folder)?;
+        let mut temporary = Temporary::new(TEMPORARY, folder)?;
         temporary.write_all(bytes)?;
         // A rename that survives a loss of power must not name a file without its bytes.
         temporary.sync()?;
@@ -74,11 +78,16 @@ impl Store for FolderStore {
         Ok(found)
     }
 
-    fn read(&self, object: &str) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
-        match fs::read(self.path(object)) {
-            Ok(bytes) => Ok(Some((bytes.clone(), ObjectVersion(bytes)))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+    fn read(&self, object: &str, most: u64) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
+        let file = match File::open(self.path(object)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > most {
+            true => Err(io::ErrorKind::FileTooLarge.into()),
+            false => Ok(Some((bytes.clone(), ObjectVersion(bytes)))),
         }
     }
 
@@ -109,7 +118,14 @@ impl Store for FolderStore {
             let text = format!("the folder cannot be locked: {}", failure.error);
             return Err(io::Error::new(failure.error.kind(), text));
         }
-        let now = self.read(object)?.map(|(_, version)| version);
+        let now = match old {
+            None => self.read(object, 0),
+            Some(ObjectVersion(old)) => self.read(object, old.len() as u64),
+        };
+        let now = match now {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Ok(false),
+            now => now?.map(|(_, version)| version),
+        };
         if now.as_ref() != old {
             return Ok(false);
         }
@@ -122,6 +138,36 @@ impl Store for FolderStore {
             done => done,
         }
     }
+
+    fn remove_abandoned(&self) {
+        let mut folders = vec![self.folder.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                // That of a symbolic link says that it is none of both.
+                let Ok(metadata) = entry.metadata() else {
+                    continue;
+                };
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                if metadata.is_dir() {
+                    folders.push(entry.path());
+                } else if metadata.is_file()
+                    && name.starts_with(TEMPORARY)
+                    && name.ends_with(".tmp")
+                    && metadata.modified().is_ok_and(is_abandoned)
+                {
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
+    }
+}
+
+/// Whether nobody writes a temporary file any more that was changed at this time.
+fn is_abandoned(changed: SystemTime) -> bool {
+    changed
+        .elapsed()
+        .is_ok_and(|age| age > Duration::from_secs(3600))
 }
 
 #[cfg(test)]
@@ -146,7 +192,7 @@ mod tests {
                         let new = store.create(&name, bytes.as_bytes()).unwrap();
                         created.fetch_add(usize::from(new), Ordering::Relaxed);
                         loop {
-                            let old = store.read("sum").unwrap();
+                            let old = store.read("sum", 9).unwrap();
                             let (number, version) = old.map_or((0, None), |(bytes, version)| {
                                 let text = String::from_utf8(bytes).unwrap();
                                 (text.parse::<u32>().unwrap(), Some(version))
@@ -165,17 +211,47 @@ mod tests {
             }
         });
         let store = FolderStore::new(&path);
-        assert_eq!(store.read("sum").unwrap().unwrap().0, b"80");
+        assert_eq!(store.read("sum", 2).unwrap().unwrap().0, b"80");
         assert_eq!(created.into_inner(), 10);
         let names: Vec<_> = store.list("parts").unwrap();
         assert_eq!((names.len(), names[3].name.as_str()), (10, "parts/3"));
         // Nothing else is left behind.
         assert_eq!(fs::read_dir(&path).unwrap().count(), 2);
         assert_eq!(store.read_range("sum", 1..9).unwrap(), b"0");
+        let error = store.read("sum", 1).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge);
         store.remove("sum").unwrap();
         store.remove("sum").unwrap();
-        assert_eq!(store.read("sum").unwrap(), None);
+        assert_eq!(store.read("sum", 0).unwrap(), None);
         assert!(store.list("none").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_ended_processes_left_is_removed_after_an_hour() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FolderStore::new(folder.path());
+        store.create("parts/ir/one", b"1").unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let old = SystemTime::now() - Duration::from_secs(3700);
+        for (name, time) in [
+            (".fold.a.tmp", old),
+            ("parts/ir/.fold.b.tmp", old),
+            ("parts/ir/.fold.c.tmp", SystemTime::now()),
+            ("parts/ir/.other.tmp", old),
+        ] {
+            let file = File::create(path(name)).unwrap();
+            file.set_modified(time).unwrap();
+        }
+        store.remove_abandoned();
+        for (name, stays) in [
+            (".fold.a.tmp", false),
+            ("parts/ir/.fold.b.tmp", false),
+            ("parts/ir/.fold.c.tmp", true),
+            ("parts/ir/.other.tmp", true),
+            ("parts/ir/one", true),
+        ] {
+            assert_eq!(path(name).exists(), stays, "{name}");
+        }
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub trait Store: Sync {
     /// The bytes of an object and their version; `None` if there is no object of this name.
     ///
     /// # Errors
-    /// If the object cannot be read.
-    fn read(&self, object: &str) -> io::Result<Option<(Vec<u8>, ObjectVersion)>>;
+    /// If the object cannot be read. [`io::ErrorKind::FileTooLarge`] if it has more than `most` bytes.
+    fn read(&self, object: &str, most: u64) -> io::Result<Option<(Vec<u8>, ObjectVersion)>>;
 
     /// Some bytes of an object: fewer if the object ends before.
     ///
@@ -66,6 +66,10 @@ pub trait Store: Sync {
     /// # Errors
     /// If the object cannot be removed.
     fn remove(&self, object: &str) -> io::Result<()>;
+
+    /// Removes temporary files that a process left behind when it was ended: those that are older than an hour. What cannot be
+    /// removed stays.
+    fn remove_abandoned(&self) {}
 }
 
 impl fmt::Debug for dyn Store + '_ {

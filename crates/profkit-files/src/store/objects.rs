@@ -37,8 +37,8 @@ impl Store for RemoteStore {
         Ok(objects.collect())
     }
 
-    fn read(&self, object: &str) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
-        remote::read(&self.name_of(object))
+    fn read(&self, object: &str, most: u64) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
+        remote::read(&self.name_of(object), most)
     }
 
     fn read_range(&self, object: &str, range: Range<u64>) -> io::Result<Vec<u8>> {

@@ -1,5 +1,6 @@
 //! Why nothing was folded.
 use super::PartKind;
+use super::ledger::MOST_BYTES;
 use crate::MergeError;
 use crate::files::system_text;
 use std::fmt;
@@ -26,6 +27,18 @@ pub enum FoldError {
         line: usize,
         /// What is wrong.
         what: String,
+    },
+    /// The ledger is larger than one may be.
+    LargeLedger {
+        /// The file.
+        name: String,
+    },
+    /// The ledger would become larger than one may be.
+    TooManyParts {
+        /// The file.
+        name: String,
+        /// The number of parts.
+        parts: u64,
     },
     /// A newer profkit wrote the ledger.
     NewerLedger {
@@ -76,11 +89,26 @@ impl FoldError {
         move |error| FoldError::Store { name, what, error }
     }
 
+    /// The error of reading a ledger.
+    pub(super) fn ledger(name: String) -> impl FnOnce(io::Error) -> FoldError {
+        move |error| match error.kind() {
+            io::ErrorKind::FileTooLarge => FoldError::LargeLedger { name },
+            _ => FoldError::store(name, "read")(error),
+        }
+    }
+
     /// Returns a suggestion to the user, if there is a step that resolves the error.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             FoldError::Ledger { .. } => {
                 "restore the file, or let --repair make the ledger again from the parts".to_owned()
+            }
+            FoldError::LargeLedger { .. } => {
+                "restore the file, or remove it: the next fold makes the ledger again from the parts"
+                    .to_owned()
+            }
+            FoldError::TooManyParts { .. } => {
+                "`profkit fold --compact` joins the parts of past days".to_owned()
             }
             FoldError::NewerLedger { .. } => {
                 "use the profkit that wrote it, or a newer one".to_owned()
@@ -90,8 +118,15 @@ impl FoldError {
                     .to_owned()
             }
             FoldError::Kinds { name, found } => {
-                let kind = found.first().map_or("ir", |kind| kind.name());
-                format!("merge the parts of one kind: profkit merge {name}/parts/{kind} -o FILE")
+                let command = |kind: &PartKind| match kind {
+                    PartKind::Mip => format!("profkit mip merge -p FOLDER {name}/parts/mip"),
+                    PartKind::Heap => {
+                        format!("profkit merge {name}/parts/heap --binaries FOLDER -o FILE")
+                    }
+                    kind => format!("profkit merge {name}/parts/{} -o FILE", kind.name()),
+                };
+                let commands: Vec<_> = found.iter().map(command).collect();
+                format!("make a profile of each kind: {}", commands.join("; "))
             }
             FoldError::Empty { .. } => "name profiles to fold into it".to_owned(),
             FoldError::Busy { .. } => "run the command again".to_owned(),
@@ -116,6 +151,14 @@ impl fmt::Display for FoldError {
             FoldError::Ledger { name, line, what } => {
                 write!(f, "{name}: the ledger is damaged: line {line}: {what}")
             }
+            FoldError::LargeLedger { name } => write!(
+                f,
+                "{name}: the file has more than {MOST_BYTES} bytes, so no profkit wrote it"
+            ),
+            FoldError::TooManyParts { name, parts } => write!(
+                f,
+                "{name}: a ledger of {parts} parts would have more than {MOST_BYTES} bytes"
+            ),
             FoldError::NewerLedger { name, version } => write!(
                 f,
                 "{name}: the ledger has version {version}, and this profkit knows versions up to {}",

@@ -3,7 +3,7 @@ use super::ledger::key_of;
 use super::opened::Known;
 use super::{Bucket, FoldError, FoldOptions, FoldOutcome, LeftOut, PartKind, Why};
 use crate::files::system_text;
-use crate::part::{Merger, PartError, StoredInputs, examine, id_of};
+use crate::part::{EXTENSION, Merger, PartError, StoredInputs, examine, id_of};
 use crate::{MergeError, Report};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::program_name;
@@ -18,8 +18,6 @@ use std::time::SystemTime;
 const FRONT: usize = 64 << 10;
 /// The key of all inputs if they are not kept apart by program.
 const ALL: &str = "all";
-/// The extension by which a part is recognised without reading it.
-const PART_EXTENSION: &str = ".pkpart";
 
 /// An input that may be folded.
 pub(super) struct Candidate {
@@ -54,7 +52,7 @@ impl<'a> Candidates<'a> {
         for index in 0..inputs.len() {
             let time = times.get(index).copied().flatten().unwrap_or(options.now);
             let name = inputs.name(index).into_owned();
-            let named_part = name.ends_with(PART_EXTENSION);
+            let named_part = name.ends_with(EXTENSION);
             let id = inputs.id(index).map(|id| id_of(&id));
             let mut candidate = Candidate {
                 index,

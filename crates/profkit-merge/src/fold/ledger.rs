@@ -9,6 +9,8 @@ use twox_hash::XxHash3_64;
 pub const LEDGER_VERSION: u32 = 1;
 /// The name of the ledger in its store.
 pub const LEDGER_NAME: &str = "ledger.txt";
+/// The largest size of a ledger in bytes: that of about 700,000 parts.
+pub(super) const MOST_BYTES: u64 = 64 << 20;
 /// The folder of the parts in their store.
 pub(super) const FOLDER: &str = "parts";
 const SUFFIX: &str = ".pkpart";

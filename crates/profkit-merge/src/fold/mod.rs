@@ -223,6 +223,9 @@ pub fn fold(
     times: &[Option<SystemTime>],
     options: &FoldOptions,
 ) -> Result<FoldOutcome, FoldError> {
+    if !options.dry_run {
+        store.remove_abandoned();
+    }
     let mut candidates = Candidates::of(inputs, times, options);
     let mut made: FxHashMap<PartName, Folded> = FxHashMap::default();
     Opened::work(store, options, |opened, retries| {

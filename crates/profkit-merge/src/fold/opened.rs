@@ -1,5 +1,5 @@
 //! A store whose ledger was read: what the parts of the ledger hold, and what else is there.
-use super::ledger::FOLDER;
+use super::ledger::{FOLDER, MOST_BYTES};
 use super::{
     BATCH, FoldError, FoldOptions, FoldOutcome, LEDGER_NAME, Ledger, LedgerRow, MOST_TRIES,
     PartName, Stray, StrayKind,
@@ -83,8 +83,8 @@ impl<'a> Opened<'a> {
 
     fn read(store: &'a dyn Store, options: &FoldOptions) -> Result<Self, FoldError> {
         let ledger_name = store.name_of(LEDGER_NAME);
-        let read = store.read(LEDGER_NAME);
-        let read = read.map_err(FoldError::store(ledger_name.clone(), "read"))?;
+        let read = store.read(LEDGER_NAME, MOST_BYTES);
+        let read = read.map_err(FoldError::ledger(ledger_name.clone()))?;
         let mut repaired = Vec::new();
         let mut rewrite = false;
         let (ledger, version) = match read {
@@ -167,16 +167,15 @@ impl<'a> Opened<'a> {
 
     /// Whether another process has replaced the ledger since it was read.
     fn is_replaced(&self) -> Result<bool, FoldError> {
-        let read = self.store.read(LEDGER_NAME);
-        let name = self.store.name_of(LEDGER_NAME);
-        let read = read.map_err(FoldError::store(name, "read"))?;
+        let read = self.store.read(LEDGER_NAME, MOST_BYTES);
+        let read = read.map_err(FoldError::ledger(self.store.name_of(LEDGER_NAME)))?;
         Ok(read.map(|(_, version)| version) != self.version)
     }
 
     /// The bytes of a part of the ledger.
     pub(super) fn part(&self, name: &PartName) -> Result<Vec<u8>, FoldError> {
         let object = name.object();
-        let read = self.store.read(&object);
+        let read = self.store.read(&object, u64::MAX);
         let read = read.map_err(FoldError::store(self.store.name_of(&object), "read"))?;
         let Some((bytes, _)) = read else {
             return Err(self.missing(name));
@@ -349,7 +348,7 @@ impl<'a> Opened<'a> {
                 return Ok(());
             }
             // One that was damaged is written again.
-            match self.store.read(&object)? {
+            match self.store.read(&object, u64::MAX)? {
                 Some((there, version)) if there != bytes => {
                     self.store.swap(&object, bytes, Some(&version)).map(drop)
                 }
@@ -369,8 +368,12 @@ impl<'a> Opened<'a> {
             return Ok(true);
         }
         let bytes = self.ledger.encode();
-        let done = self.store.swap(LEDGER_NAME, &bytes, self.version.as_ref());
         let name = self.store.name_of(LEDGER_NAME);
+        if bytes.len() as u64 > MOST_BYTES {
+            let parts = self.ledger.parts.len() as u64;
+            return Err(FoldError::TooManyParts { name, parts });
+        }
+        let done = self.store.swap(LEDGER_NAME, &bytes, self.version.as_ref());
         done.map_err(FoldError::store(name, "written"))
     }
 

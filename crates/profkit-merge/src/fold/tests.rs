@@ -63,9 +63,15 @@ impl Store for Memory {
         Ok(listed.collect())
     }
 
-    fn read(&self, object: &str) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
-        let version = self.version(object);
-        Ok(version.map(|version| (self.objects()[object].clone(), version)))
+    fn read(&self, object: &str, most: u64) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
+        let Some(version) = self.version(object) else {
+            return Ok(None);
+        };
+        let bytes = self.objects()[object].clone();
+        match bytes.len() as u64 > most {
+            true => Err(io::ErrorKind::FileTooLarge.into()),
+            false => Ok(Some((bytes, version))),
+        }
     }
 
     fn read_range(&self, object: &str, range: Range<u64>) -> io::Result<Vec<u8>> {
@@ -160,8 +166,8 @@ impl Store for Process<'_> {
         self.call(|| self.store.list(folder))
     }
 
-    fn read(&self, object: &str) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
-        self.call(|| self.store.read(object))
+    fn read(&self, object: &str, most: u64) -> io::Result<Option<(Vec<u8>, ObjectVersion)>> {
+        self.call(|| self.store.read(object, most))
     }
 
     fn read_range(&self, object: &str, range: Range<u64>) -> io::Result<Vec<u8>> {
@@ -363,7 +369,7 @@ fn programs_kinds_and_days_have_their_parts() {
         (error.to_string(), error.hint().unwrap()),
         (
             "memory:: the store has profiles of several kinds, of which there is no common profile: ir, front-end".to_owned(),
-            "merge the parts of one kind: profkit merge memory:/parts/ir -o FILE".to_owned()
+            "make a profile of each kind: profkit merge memory:/parts/ir -o FILE; profkit merge memory:/parts/front-end -o FILE".to_owned()
         )
     );
 }
@@ -660,6 +666,22 @@ fn every_damage_of_a_store_is_said_and_repaired() {
         error.to_string(),
         "memory:ledger.txt: the ledger has version 9, and this profkit knows versions up to 1"
     );
+}
+
+#[test]
+fn a_ledger_that_is_too_large_is_not_read_and_can_be_made_again() {
+    let store = Memory::default();
+    fold_runs(&store, 0..2).unwrap();
+    let large = usize::try_from(ledger::MOST_BYTES).unwrap() + 1;
+    store.write(LEDGER_NAME, &vec![b' '; large]);
+    let error = fold_runs(&store, 0..3).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "memory:ledger.txt: the file has more than 67108864 bytes, so no profkit wrote it"
+    );
+    store.remove(LEDGER_NAME).unwrap();
+    fold_runs(&store, 0..3).unwrap();
+    assert_has(&store, 0..3);
 }
 
 #[test]

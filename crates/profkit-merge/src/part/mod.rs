@@ -71,13 +71,19 @@ use std::cmp::Reverse;
 use std::fmt;
 use sum::Sum;
 
+/// The extension by which a part is recognised without reading it.
+pub(crate) const EXTENSION: &str = ".pkpart";
+
 /// Whether inputs must be merged by the rules of parts before any of them was read.
 pub(crate) fn is_for(inputs: &InputStore<'_>, order_free: bool, policy: Policy) -> bool {
-    // A merge that meets a part begins again, which it cannot if an input is a pipe.
+    // A merge that meets a part begins again, which costs time, and which it cannot if an input is a pipe.
+    let by_name = (0..inputs.len()).all(|index| inputs.can_reopen(index));
+    let may_be = |&index: &usize| !by_name || inputs.name(index).ends_with(EXTENSION);
     order_free
         || policy != Policy::Llvm
-            && (0..inputs.len()).any(|index| !inputs.can_reopen(index))
-            && (0..inputs.len()).any(|index| is_part(inputs, index))
+            && (0..inputs.len())
+                .filter(may_be)
+                .any(|index| is_part(inputs, index))
 }
 
 fn is_part(inputs: &InputStore<'_>, index: usize) -> bool {
@@ -315,12 +321,12 @@ impl Merger {
     /// error: the report of the result has it.
     pub fn add(&mut self, inputs: &(impl Inputs + ?Sized)) -> Result<(), MergeError> {
         let store = InputStore::new(&inputs);
-        let family = self.known_family().unwrap_or_else(|| family_of(&store));
+        let family = self.family().unwrap_or_else(|| family_of(&store));
         self.add_as(family, &store)
     }
 
-    /// The family that the sum must have. `None` if no input of it was sound.
-    fn known_family(&self) -> Option<Family> {
+    /// The family that the profiles must have. `None` if no input was sound and none is asked for.
+    pub fn family(&self) -> Option<Family> {
         let sum = self.sum.as_ref().filter(|sum| !sum.is_neutral());
         self.family.or(sum.map(Sum::family))
     }
@@ -368,7 +374,7 @@ impl Merger {
             error: Box::new(error),
         })?;
         let none = InputStore::new(&NO_INPUTS);
-        let family = self.known_family().unwrap_or(part.family);
+        let family = self.family().unwrap_or(part.family);
         self.add_all(family, vec![(name.to_owned(), part)], &none, Vec::new())
     }
 
@@ -508,7 +514,7 @@ impl Merger {
         has_plain: bool,
     ) -> Result<Key, PartError> {
         let [own, default] = self.own_key(family);
-        let is_known = self.known_family() == Some(family);
+        let is_known = self.family() == Some(family);
         let mut expected = self.key.clone().filter(|_| is_known);
         if has_plain || own != default {
             if let Some(other) = expected.filter(|other| *other != own) {

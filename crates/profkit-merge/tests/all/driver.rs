@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex};
 const UNREADABLE: &[u8] = b"unreadable";
 
 struct Counted {
+    /// The ends of the names.
+    extension: &'static str,
     inputs: Vec<Vec<u8>>,
     opened: Vec<AtomicUsize>,
     can_reopen: bool,
@@ -28,6 +30,7 @@ impl Counted {
     fn new(inputs: Vec<Vec<u8>>, can_reopen: bool) -> Self {
         Counted {
             opened: inputs.iter().map(|_| AtomicUsize::new(0)).collect(),
+            extension: "",
             inputs,
             can_reopen,
         }
@@ -45,7 +48,7 @@ impl Inputs for Counted {
     }
 
     fn name(&self, index: usize) -> Cow<'_, str> {
-        format!("input {index}").into()
+        format!("input {index}{}", self.extension).into()
     }
 
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
@@ -298,4 +301,27 @@ fn a_merge_that_is_cancelled_ends_before_the_next_input() {
             assert_eq!(watch.done.lock().unwrap().len(), after, "{}", kind.name);
         }
     }
+}
+
+#[test]
+fn a_part_that_is_named_so_does_not_begin_the_merge_again() {
+    let text = b":ir\nmain\n1\n1\n5\n".to_vec();
+    let mut sum = profkit_merge::part::Merger::new(MergeOptions::new()).unwrap();
+    sum.add(&[crate::parts::shard("1", text.clone())]).unwrap();
+    let part = sum.encode().unwrap();
+    let opened = |extension| {
+        let inputs = Counted {
+            extension,
+            ..Counted::new(vec![text.clone(), part.clone()], true)
+        };
+        let merged = merge_instr(&inputs, &MergeOptions::new()).unwrap();
+        assert_eq!(merged.report.totals.files, 2);
+        inputs.opened().iter().sum::<usize>()
+    };
+    assert!(
+        opened(".pkpart") < opened(""),
+        "{} {}",
+        opened(".pkpart"),
+        opened("")
+    );
 }

@@ -55,6 +55,14 @@ impl Numbers {
         block
     }
 
+    fn small(&mut self, end: u64) -> u32 {
+        u32::try_from(self.below(end)).unwrap()
+    }
+
+    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[usize::try_from(self.below(list.len() as u64)).unwrap()]
+    }
+
     fn histogram(&mut self) -> Vec<u64> {
         (0..self.below(4)).map(|_| self.below(3)).collect()
     }
@@ -82,7 +90,7 @@ fn dump(seed: u64) -> Vec<u8> {
     let stacks: Vec<(u64, Vec<u64>)> = (0..6)
         .map(|id| {
             let depth = 1 + numbers.below(4);
-            let stack = (0..depth).map(|_| base.wrapping_add(places[numbers.below(6) as usize]));
+            let stack = (0..depth).map(|_| base.wrapping_add(numbers.pick(&places)));
             (id, stack.collect())
         })
         .collect();
@@ -118,21 +126,19 @@ fn dump(seed: u64) -> Vec<u8> {
 fn profile(seed: u64) -> MemProfile {
     let mut numbers = Numbers(seed);
     let mut profile = MemProfile::default();
-    let frames: Vec<FrameId> = (0..8)
+    let frames: Vec<FrameId> = (0..8u32)
         .map(|number| {
             profile.add_frame(Frame {
-                function: number % 4,
-                line_offset: (number * 3) as u32,
-                column: numbers.below(2) as u32,
-                is_inline: number % 2 == 0,
+                function: u64::from(number % 4),
+                line_offset: number * 3,
+                column: numbers.small(2),
+                is_inline: number.is_multiple_of(2),
             })
         })
         .collect();
     for _ in 0..6 {
         let depth = 1 + numbers.below(3);
-        let stack: Vec<FrameId> = (0..depth)
-            .map(|_| frames[numbers.below(8) as usize])
-            .collect();
+        let stack: Vec<FrameId> = (0..depth).map(|_| numbers.pick(&frames)).collect();
         let stack = profile.add_stack(&stack);
         let function = profile.stack(stack).next().unwrap().function;
         for _ in 0..1 + numbers.below(3) {
@@ -160,7 +166,7 @@ fn profile(seed: u64) -> MemProfile {
     for &frame in &frames {
         let location = SourceLocation {
             file: format!("{}.c", numbers.below(2)).into_bytes(),
-            line: numbers.below(9) as u32,
+            line: numbers.small(9),
             ..SourceLocation::default()
         };
         profile.locations.insert(profile.frames()[frame], location);
@@ -173,10 +179,7 @@ fn profile(seed: u64) -> MemProfile {
                 _ => Datum::Symbol(symbol(number + numbers.below(2) * 2)),
             },
             access_count: numbers.below(9),
-            locations: vec![
-                (b"b.c".to_vec(), numbers.below(3) as u32),
-                (b"a.c".to_vec(), 1),
-            ],
+            locations: vec![(b"b.c".to_vec(), numbers.small(3)), (b"a.c".to_vec(), 1)],
         });
         profile.data_access = Some(DataAccess {
             records: records.collect(),
@@ -201,7 +204,8 @@ fn indexed(heap: MemProfile, counters: &[u8], version: u32, portable: bool) -> V
             merged.profiles[0].profile.clone()
         }
     };
-    let options = IndexedMemProfOptions::for_version(version, version % 2 == 0).portable(portable);
+    let options =
+        IndexedMemProfOptions::for_version(version, version.is_multiple_of(2)).portable(portable);
     profile.memprof = Some(HeapSection::Profile(Box::new(heap), options));
     let mut out = Vec::new();
     write_indexed(&profile, &IndexedWriteOptions::for_version(13), &mut out).unwrap();

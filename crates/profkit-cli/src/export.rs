@@ -27,8 +27,8 @@ speedscope  https://www.speedscope.app, opened there from disk; nothing is sent
 firefox     https://profiler.firefox.com, opened there from disk; nothing is sent
 folded      a line per stack, as flame graph tools read them
 csv, json, and parquet and arrow if built with the feature `arrow`
-            a table for databases and data frames: of functions (default), counters, lines, values, traces,
-            or the contexts of a heap profile
+            a table for databases and data frames: of functions (default), counters, lines, values, traces and
+            others (--table), or the contexts of a heap profile
 
 Stacks are those of heap contexts, of sample profiles with calling contexts, and of inlined functions;
 other functions are stacks of one frame.
@@ -99,10 +99,14 @@ choices! {
         "functions" => TableKind::Functions, "Functions and their sums";
         "counters" => TableKind::Counters, "Counters, or blocks of a MIP profile";
         "lines" => TableKind::Lines, "Lines of a sample profile";
-        "values" => TableKind::Values, "Values of value sites, or call targets";
+        "values" => TableKind::Values, "Values of value sites, or call targets and virtual tables";
+        "inlined" => TableKind::Inlined, "Functions inlined into those of a sample profile";
+        "symbols" => TableKind::Symbols, "The symbol list of a sample profile";
         "traces" => TableKind::Traces, "Orders of first calls";
-        "profile" => TableKind::Profile, "Facts about an instrumentation profile, by which its tables become a profile again";
+        "profile" => TableKind::Profile, "Facts about a profile, by which its tables become a profile again";
         "contexts" => TableKind::Contexts, "Contexts of a heap profile";
+        "frames" => TableKind::Frames, "Frames of the call stacks of a heap profile";
+        "records" => TableKind::Records, "Allocations and calls of each function of a heap profile";
 }
 
 impl Form {
@@ -196,7 +200,8 @@ fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<(
 /// Opens the heap profile of an input; `None` if no heap profile is to be exported. The heap profile in an indexed
 /// profile is exported only if the options ask for it, or if the indexed profile has no counters.
 fn heap(args: &ExportArgs, input: &Input) -> exit::Result<Option<HeapProfile>> {
-    let asked = args.memory || args.table == Some(TableKind::Contexts);
+    let of_heap = [TableKind::Contexts, TableKind::Frames, TableKind::Records];
+    let asked = args.memory || args.table.is_some_and(|table| of_heap.contains(&table));
     let indexed = detect(input.bytes()) == FileKind::InstrIndexed;
     if (indexed && (asked || is_heap_alone(input))) || detect(input).is_memprof() {
         let opened = Heap::open(&args.binaries, input, FrameRule::All)?;

@@ -33,6 +33,7 @@ mod runtime;
 mod sampling;
 mod show;
 mod spelling;
+mod table_file;
 mod verify;
 
 pub use call::{Answer, Call, call, merge_options};

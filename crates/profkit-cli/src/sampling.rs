@@ -4,11 +4,12 @@ use crate::exit::{self, Failure, Status, must_exist};
 use crate::merge::run::refuse_losses;
 use crate::print::{self, AnnotateArgs};
 use crate::show::recording::{files_of, head_of_folder, parts};
+use crate::table_file::{failure, open_table};
 use clap::Args;
 use profkit_data::path_text;
 use profkit_data::sample::SampleForm;
 use profkit_merge::files::{Content, Input, Output, Outputs, check_outputs};
-use profkit_page::import::{ImportError, TableFile, addresses_of, is_branches, is_table};
+use profkit_page::import::{addresses_of, is_branches, is_table};
 use profkit_perf::collect::{
     CONTEXT_MEMORY, CollectOptions, Counts, Selection, parse_times, read_releasing,
 };
@@ -431,15 +432,14 @@ fn addresses_of_rows(input: &Input) -> exit::Result<Option<Input>> {
     if !is_table(input.bytes()) {
         return Ok(None);
     }
-    let failed = |error: ImportError| Failure::input(&error).with_hints(error.hint);
-    let table = TableFile::open(input.name(), input.bytes()).map_err(failed)?;
+    let table = open_table(input)?;
     if !is_branches(&table) {
         return Err(Failure::input(format_args!(
             "{}: this is not a table of branches, with the columns `build_id`, `from`, `to` and `count`",
             input.name()
         )));
     }
-    let text = addresses_of(&table).map_err(failed)?;
+    let text = addresses_of(&table).map_err(|error| failure(&error))?;
     Ok(Some(Input::from_bytes(input.name(), text.into_bytes())))
 }
 

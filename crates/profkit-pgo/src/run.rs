@@ -322,12 +322,13 @@ impl Job<'_> {
         command: &OsString,
         environment: &Environment,
     ) -> Result<()> {
-        (self.say)(Event::Command(format!(
-            "{} {}",
-            line(environment, recorder),
-            command.to_string_lossy()
-        )));
-        let status = start(&shell(recorder, command), environment)?;
+        let words = shell(recorder, command);
+        // perf records one program: a shell, if the command is of several.
+        (self.say)(Event::Command(match recorder.is_empty() {
+            true => format!("{} {}", line(environment, &[]), command.to_string_lossy()),
+            false => line(environment, &words),
+        }));
+        let status = start(&words, environment)?;
         if !status.success() {
             let command = command.to_string_lossy().into_owned();
             (self.say)(Event::TrainingFailed(command, status));

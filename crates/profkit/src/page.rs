@@ -23,7 +23,8 @@ pub mod export {
 /// Tables made profiles again.
 pub mod import {
     pub use profkit_page::import::{
-        Cells, ImportError, Imported, TableFile, addresses_of, is_branches, is_table, profile_of,
+        Cells, ImportError, Imported, ImportedProfile, TableFile, addresses_of, is_branches,
+        is_table, profile_of,
     };
 }
 

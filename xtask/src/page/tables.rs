@@ -14,7 +14,7 @@ import sys, duckdb, pyarrow.csv, pyarrow.feather, pyarrow.parquet
 name, query = sys.argv[1:]
 parquet = pyarrow.parquet.read_table(name + ".parquet")
 arrow = pyarrow.feather.read_table(name + ".arrow")
-assert parquet.schema.metadata[b"profkit.schema_version"] == b"3", parquet.schema
+assert parquet.schema.metadata[b"profkit.schema_version"] == b"4", parquet.schema
 assert parquet.schema.metadata == arrow.schema.metadata
 assert parquet.to_pylist() == arrow.to_pylist()
 rows = pyarrow.csv.read_csv(name + ".csv")

@@ -8,14 +8,14 @@ use super::symbolize_nothing;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{Failure, Result, Status};
 use crate::io::Opened;
+use crate::table_file::{failure, open_table};
 use clap::Args;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::path_text;
 use profkit_merge::files::{Input, InputNote, SingleInput, check_outputs, same_file};
 use profkit_merge::memprof::SectionChoice;
 use profkit_merge::{MergeOptions, RunOptions};
-use profkit_page::import::{TableFile, is_table, profile_of};
-use profkit_report::merge::indexed_losses;
+use profkit_page::import::{is_table, profile_of};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -33,8 +33,8 @@ Examples:
 pub struct ConvertArgs {
     /// A raw, indexed or text profile, or a sample profile of any encoding, recognised by content; - is standard input
     ///
-    /// Or tables of one instrumentation profile, as CSV, JSON, Parquet or Arrow: that of counters, and those of functions,
-    /// values, traces and the profile itself. docs/formats/tables.md says what must be in them.
+    /// Or the tables of one instrumentation, sample or heap profile, as CSV, JSON, Parquet or Arrow.
+    /// docs/formats/tables.md says which are needed and what must be in them.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
 
@@ -72,7 +72,7 @@ pub fn convert(args: ConvertArgs) -> Result {
     check_outputs(&[report], &args.inputs)?;
     let (input, notes) = args.open()?;
     if is_sample(input.bytes()) {
-        return convert_sample(&args, &input);
+        return convert_sample(&args, &input, notes);
     }
     args.sample.refuse()?;
     let format = match (args.to, detect(input.bytes())) {
@@ -110,8 +110,8 @@ pub fn convert(args: ConvertArgs) -> Result {
 }
 
 impl ConvertArgs {
-    /// Opens the profile, or makes one of the tables, and returns notes about them.
-    fn open(&self) -> Result<(Input, Vec<String>)> {
+    /// Opens the profile, or makes one of tables; the notes are `None` if it is not made of tables.
+    fn open(&self) -> Result<(Input, Option<Vec<String>>)> {
         let mut inputs = self
             .inputs
             .iter()
@@ -120,7 +120,7 @@ impl ConvertArgs {
         if let Some(other) = inputs.iter().find(|input| !is_table(input.bytes())) {
             if inputs.len() > 1 {
                 return Err(Failure::usage(format_args!(
-                    "{}: several inputs must be tables of one profile, and this is not a table of an instrumentation profile",
+                    "{}: several inputs must be tables of one profile, and this is not a table",
                     other.name()
                 ))
                 .with_hint("`profkit merge` adds profiles up"));
@@ -128,25 +128,23 @@ impl ConvertArgs {
             let input = inputs.remove(0);
             let status = Status::Done;
             let opened = crate::io::complete(Opened { input, status }, &self.binaries)?;
-            return Ok((opened.input, Vec::new()));
+            return Ok((opened.input, None));
         }
-        let open = |input: &Input| TableFile::open(input.name(), input.bytes());
-        let tables: std::result::Result<Vec<_>, _> = inputs.iter().map(open).collect();
-        let imported = tables.and_then(|tables| profile_of(&tables));
-        let mut imported =
-            imported.map_err(|error| Failure::input(&error).with_hints(error.hint))?;
+        let tables = inputs.iter().map(open_table).collect::<Result<Vec<_>>>()?;
+        let mut imported = profile_of(&tables).map_err(|error| failure(&error))?;
         let name = inputs.first().map_or("", Input::name);
         let (bytes, losses) = imported
             .encode()
             .map_err(|error| Failure::file(name, &error))?;
-        let losses = indexed_losses(&losses, imported.indexed_version).into_iter();
+        let losses = losses.into_iter();
         imported
             .notes
             .extend(losses.map(|loss| format!("{name}: {loss}")));
-        Ok((Input::from_bytes(name, bytes), imported.notes))
+        Ok((Input::from_bytes(name, bytes), Some(imported.notes)))
     }
 
-    fn notes(&self, mut notes: Vec<String>) -> Vec<String> {
+    fn notes(&self, notes: Option<Vec<String>>) -> Vec<String> {
+        let mut notes = notes.unwrap_or_default();
         notes.extend(
             self.inputs
                 .iter()
@@ -156,11 +154,12 @@ impl ConvertArgs {
     }
 }
 
-fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
+fn convert_sample(args: &ConvertArgs, input: &Input, notes: Option<Vec<String>>) -> Result {
     let named = Format::of_name(&args.output).filter(|named| *named != Format::Indexed);
     let chosen = args.version.llvm.is_some() || args.sample.gcc.is_some();
     let default = match detect(input.bytes()) {
         FileKind::SampleText => Format::Extbinary,
+        _ if notes.is_some() => Format::Extbinary,
         _ => Format::Text,
     };
     let format = match (args.to.or(named), chosen) {
@@ -185,7 +184,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
         cut: None,
         stable: None,
     };
-    Run::new(&args.report, args.notes(Vec::new())).merge(job, &SingleInput(input))
+    Run::new(&args.report, args.notes(notes)).merge(job, &SingleInput(input))
 }
 
 /// A note if the output replaces the input.

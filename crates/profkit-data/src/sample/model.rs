@@ -167,6 +167,22 @@ impl ProfileKind {
         (bits & !all == 0).then_some(ProfileKind(bits))
     }
 
+    /// The names of the flags, for example `probe`. LLVM's names are used for flags that have one.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let flags = Self::FLAGS.into_iter();
+        flags.filter_map(move |(flag, name)| self.contains(flag).then_some(name))
+    }
+
+    /// The kind with these [names](Self::names); `None` if one of them is no such name.
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let flag = |name: &str| {
+            let mut flags = Self::FLAGS.into_iter();
+            flags.find_map(|(flag, one)| (one == name).then_some(flag))
+        };
+        let mut names = names.into_iter();
+        names.try_fold(Self::NONE, |all, name| Some(all | flag(name)?))
+    }
+
     /// Whether this kind has all flags of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -181,8 +197,7 @@ impl ProfileKind {
 
 impl fmt::Debug for ProfileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Self::FLAGS.iter().filter(|(flag, _)| self.contains(*flag));
-        let names: Vec<&str> = names.map(|(_, name)| *name).collect();
+        let names: Vec<&str> = self.names().collect();
         write!(f, "ProfileKind({})", names.join(", "))
     }
 }

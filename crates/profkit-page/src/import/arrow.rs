@@ -7,25 +7,33 @@ use arrow_array::types::{
     Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_ipc::reader::FileReader;
+use arrow_buffer::Buffer;
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{FileDecoder, read_footer_length};
+use arrow_ipc::{Block, root_as_footer, root_as_message};
 use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::io::Cursor;
+use std::panic::catch_unwind;
+use std::sync::Arc;
 
+/// Reads a file. The readers of Parquet and Arrow panic on some damaged files. This is an error where panics unwind; where
+/// they abort the process, whoever runs it must tell what was read.
 pub(super) fn read(data: &[u8], is_parquet: bool) -> Result<Parts, Fault> {
+    catch_unwind(|| read_inner(data, is_parquet)).unwrap_or_else(|_| {
+        let form = if is_parquet { "Parquet" } else { "Arrow" };
+        Err(damaged(format_args!("the reader of {form} gave up")))
+    })
+}
+
+fn read_inner(data: &[u8], is_parquet: bool) -> Result<Parts, Fault> {
     let (schema, batches) = if is_parquet {
         parquet(data)?
     } else {
-        let reader = FileReader::try_new(Cursor::new(data), None).map_err(damaged)?;
-        let schema = reader.schema();
-        (
-            schema,
-            reader.collect::<Result<Vec<_>, _>>().map_err(damaged)?,
-        )
+        ipc(data)?
     };
     let facts = schema.metadata().iter();
     let facts: BTreeMap<String, String> = facts
@@ -39,6 +47,76 @@ pub(super) fn read(data: &[u8], is_parquet: bool) -> Result<Parts, Fault> {
         columns.push((field.name().clone(), cells(field.data_type(), &arrays)));
     }
     Ok((columns, facts))
+}
+
+/// The 10 bytes at the end: the length of the footer, and the magic.
+const TRAILER: usize = 10;
+
+/// Reads the blocks of an Arrow file in place. `FileReader` would allocate what a block claims, and the decoder panics on
+/// a buffer outside its block.
+fn ipc(data: &[u8]) -> Result<(SchemaRef, Vec<RecordBatch>), Fault> {
+    let cut = || damaged("the file is cut off");
+    let (rest, trailer) = data.split_last_chunk::<TRAILER>().ok_or_else(cut)?;
+    let length = read_footer_length(*trailer).map_err(damaged)?;
+    let start = rest.len().checked_sub(length).ok_or_else(cut)?;
+    let footer = root_as_footer(rest.get(start..).unwrap_or_default()).map_err(damaged)?;
+    let schema = footer.schema().ok_or_else(|| damaged("it has no schema"))?;
+    if !schema.endianness().equals_to_target_endianness() {
+        return Err(damaged("its byte order is not that of this machine"));
+    }
+    let schema: SchemaRef = Arc::new(try_fb_to_schema(schema).map_err(damaged)?);
+    let mut decoder = FileDecoder::new(Arc::clone(&schema), footer.version());
+    let file = Buffer::from(data);
+    for block in footer.dictionaries().into_iter().flatten() {
+        let bytes = block_of(&file, block)?;
+        decoder.read_dictionary(block, &bytes).map_err(damaged)?;
+    }
+    let mut batches = Vec::new();
+    for block in footer.recordBatches().into_iter().flatten() {
+        let bytes = block_of(&file, block)?;
+        let batch = decoder.read_record_batch(block, &bytes);
+        batches.extend(batch.map_err(damaged)?);
+    }
+    Ok((schema, batches))
+}
+
+/// The bytes of a block, if they are in the file and the buffers of its message in its body.
+fn block_of(file: &Buffer, block: &Block) -> Result<Buffer, Fault> {
+    let outside = || damaged("a block or buffer is outside the file");
+    let number = |number: i64| usize::try_from(number).map_err(|_| outside());
+    let start = number(block.offset())?;
+    let [head, body] = [
+        number(block.metaDataLength().into())?,
+        number(block.bodyLength())?,
+    ];
+    let end = start
+        .checked_add(head)
+        .and_then(|end| end.checked_add(body));
+    let inside = end.is_some_and(|end| end <= file.len());
+    if !inside || head < 8 {
+        return Err(outside());
+    }
+    let bytes = file.slice_with_length(start, head + body);
+    // Before the message stand its length, and since version 0.15 a mark.
+    let skipped = if bytes.starts_with(&[0xff; 4]) { 8 } else { 4 };
+    let message = bytes.get(skipped..head).unwrap_or_default();
+    let message = root_as_message(message).map_err(damaged)?;
+    let dictionary = message.header_as_dictionary_batch();
+    let batch = match dictionary {
+        Some(dictionary) => dictionary.data(),
+        None => message.header_as_record_batch(),
+    };
+    for buffer in batch
+        .and_then(|batch| batch.buffers())
+        .into_iter()
+        .flatten()
+    {
+        let end = number(buffer.offset())?.checked_add(number(buffer.length())?);
+        if end.is_none_or(|end| end > body) {
+            return Err(outside());
+        }
+    }
+    Ok(bytes)
 }
 
 fn parquet(data: &[u8]) -> Result<(SchemaRef, Vec<RecordBatch>), Fault> {
@@ -60,6 +138,18 @@ fn parquet(data: &[u8]) -> Result<(SchemaRef, Vec<RecordBatch>), Fault> {
                 "the columns are compressed with {codec}, which profkit does not read in Parquet files"
             ))
         });
+    }
+    let groups = builder.metadata().row_groups().iter();
+    for column in groups.flat_map(|group| group.columns()) {
+        let start = match column.dictionary_page_offset() {
+            Some(offset) => offset,
+            None => column.data_page_offset(),
+        };
+        let end = start.checked_add(column.compressed_size());
+        let end = end.and_then(|end| usize::try_from(end).ok());
+        if start < 0 || column.compressed_size() < 0 || end.is_none_or(|end| end > data.len()) {
+            return Err(damaged("a column is outside the file"));
+        }
     }
     let reader = builder.build().map_err(damaged)?;
     let batches = reader.collect::<Result<Vec<_>, _>>().map_err(damaged)?;

@@ -1,5 +1,5 @@
 //! Counts of branches and ranges of code as rows.
-use super::instr::{optional_number, optional_text, required_number};
+use super::rows::{optional_number, optional_text, required_number};
 use super::{ImportError, TableFile};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -17,9 +17,11 @@ pub(super) fn is_table(data: &[u8]) -> bool {
     let has = |name| names.contains(&name);
     let is_branch = has("count") && (has("from") && has("to") || has("start") && has("end"));
     names == ["property", "value"]
+        || has("symbol") && has("guid")
+        || has("stack_id")
         || is_branch
         || has("function")
-            && ["index", "value", "position", "guid", "samples"]
+            && ["index", "value", "position", "guid", "samples", "inlined"]
                 .into_iter()
                 .any(has)
 }

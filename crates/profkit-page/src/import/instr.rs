@@ -1,40 +1,21 @@
 //! An instrumentation profile made of its tables.
+use super::found::{self, Found};
+use super::rows::{
+    hex, hex_bytes, left_out, name_ref, optional_number, optional_text, required_number,
+    required_text,
+};
 use super::{ImportError, TableFile};
+use crate::export::tables::TableKind;
 use profkit_abi::{indexed, value_kind};
 use profkit_data::from_printable;
 use profkit_data::ids::{BuildId, FuncHash, NameRef};
-use profkit_data::instr::indexed::{IndexedWriteOptions, write};
 use profkit_data::instr::{
-    FunctionId, FunctionTable, InstrKind, InstrProfile, Losses, NewRecord, TemporalTrace,
-    ValueData, ValueEntry,
+    FunctionId, FunctionTable, InstrKind, InstrProfile, NewRecord, TemporalTrace, ValueData,
+    ValueEntry,
 };
 use profkit_data::llvm_order::string_set_order;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-
-/// A profile that was made of tables.
-#[derive(Debug)]
-pub struct Imported {
-    /// The profile. It has no heap profile.
-    pub profile: InstrProfile,
-    /// The indexed version that fits its function hashes.
-    pub indexed_version: u32,
-    /// What was left out, because the table of functions does not have the function: a message for each table.
-    pub notes: Vec<String>,
-}
-
-impl Imported {
-    /// Encodes the profile in the indexed version that fits its function hashes. Also returns what this version cannot hold.
-    ///
-    /// # Errors
-    /// The errors of the writer.
-    pub fn encode(&self) -> profkit_data::Result<(Vec<u8>, Losses)> {
-        let mut bytes = Vec::new();
-        let options = IndexedWriteOptions::for_version(self.indexed_version);
-        let losses = write(&self.profile, &options, &mut bytes)?;
-        Ok((bytes, losses))
-    }
-}
 
 /// The largest number of value sites of a kind in a record: raw profiles state it in 16 bits.
 const MOST: u64 = 0xffff;
@@ -56,63 +37,39 @@ struct Building {
     marker: Option<u64>,
 }
 
-/// Makes a profile of the tables of an instrumentation profile: of counters, and of functions, values, traces and facts if
-/// they are there. The columns of a table tell which one it is. The order of the rows does not matter, but that of the
-/// functions in the result is that of their first rows.
-///
-/// With a table of functions, the result has its functions and no others.
-///
-/// # Errors
-/// If a column is missing or holds something else than its values, if counters are missing or given twice, if nothing
-/// states what the counters count, or if there are no counters.
-pub fn profile_of(tables: &[TableFile]) -> Result<Imported, ImportError> {
-    let mut found = Found::default();
-    for table in tables {
-        found.sort(table)?;
-    }
-    let first = tables.first().map_or("", |table| &table.name);
-    let none = |message: &str, hint| ImportError {
-        file: first.to_owned(),
-        row: None,
-        column: String::new(),
-        message: message.to_owned(),
-        hint: Some(hint),
-    };
-    let Some(counters) = found.counters else {
-        return Err(none(
-            "there is no table of counters among the tables, with the columns `function`, `hash`, `index` and `count`",
-            "`profkit export --table counters` writes one",
-        ));
-    };
-    let facts = Facts::of(tables, found.facts)?.ok_or_else(|| {
-        none(
-            "nothing says what the counters count: engines drop the facts that a file states about its profile",
-            "add the table that `profkit export --table profile` writes",
-        )
-    })?;
+/// Makes an instrumentation profile of its tables. Also returns the indexed version that fits its function hashes.
+pub(super) fn profile_of(
+    found: &Found<'_>,
+    notes: &mut Vec<String>,
+) -> Result<(InstrProfile, u32), ImportError> {
+    let counters = found.required(
+        TableKind::Counters,
+        "`function`, `hash`, `index` and `count`",
+    )?;
+    let facts = Facts::of(&found.facts)?;
     let mut records = Records::default();
-    let mut notes = Vec::new();
-    if let Some(table) = found.functions {
+    if let Some(table) = found.get(TableKind::Functions) {
         records.functions(table)?;
         records.is_fixed = true;
     }
-    records.counters(counters, &mut notes)?;
+    records.counters(counters, notes)?;
     let mut profile = InstrProfile {
         kind: facts.kind,
         binary_ids: facts.build_ids,
         ..InstrProfile::default()
     };
     let mut vtables = Vec::new();
-    if let Some(table) = found.values {
-        records.values(table, &mut profile, &mut vtables, &mut notes)?;
+    if let Some(table) = found.get(TableKind::Values) {
+        records.values(table, &mut profile, &mut vtables, notes)?;
     }
     profile.tables = vec![records.finish(counters)?];
-    if let Some(table) = found.traces {
+    let trace_table = found.get(TableKind::Traces);
+    if let Some(table) = trace_table {
         profile.traces.traces = traces(table)?;
         let least = profile.traces.traces.len() as u64;
         profile.traces.stream_size = facts.stream_size.unwrap_or(least).max(least);
     }
-    if found.traces.is_none() {
+    if trace_table.is_none() {
         profile.kind = profile.kind.without(InstrKind::TEMPORAL);
     }
     vtables.sort_unstable();
@@ -126,70 +83,7 @@ pub fn profile_of(tables: &[TableFile]) -> Result<Imported, ImportError> {
         0 => facts.indexed_version,
         _ => UNIFORMITY_FROM,
     };
-    Ok(Imported {
-        profile,
-        indexed_version,
-        notes,
-    })
-}
-
-/// The tables by what their rows are.
-#[derive(Default)]
-struct Found<'t> {
-    counters: Option<&'t TableFile>,
-    functions: Option<&'t TableFile>,
-    values: Option<&'t TableFile>,
-    traces: Option<&'t TableFile>,
-    facts: Option<&'t TableFile>,
-}
-
-impl<'t> Found<'t> {
-    fn sort(&mut self, table: &'t TableFile) -> Result<(), ImportError> {
-        // A JSON document without rows has no columns.
-        let stated = table
-            .facts
-            .get("table")
-            .filter(|_| table.columns.is_empty());
-        let is = |what: &str, columns: &[&str]| {
-            stated.is_some_and(|stated| stated == what) || table.has(columns)
-        };
-        let (place, what) = if is("profile", &["property", "value"]) {
-            (&mut self.facts, "facts")
-        } else if is("counters", &["function", "index", "count"]) {
-            (&mut self.counters, "counters")
-        } else if is("values", &["function", "site", "value"]) {
-            (&mut self.values, "values")
-        } else if is("traces", &["function", "trace", "position"]) {
-            (&mut self.traces, "traces")
-        } else if is("functions", &["function", "hash", "counters"]) {
-            (&mut self.functions, "functions")
-        } else {
-            let names: Vec<&str> = table
-                .columns
-                .iter()
-                .map(|(name, _)| name.as_str())
-                .collect();
-            let message = format!(
-                "the columns {} are not those of a table of an instrumentation profile",
-                names.join(", ")
-            );
-            return Err(ImportError {
-                hint: Some(
-                    "counters have `function`, `hash`, `index`, `count`; values `function`, `hash`, `kind`, `site`, `value`, `count`; functions `function`, `hash`, `counters`; tables of sample, heap and MIP profiles do not become profiles again",
-                ),
-                ..table.error(None, "", message)
-            });
-        };
-        if let Some(first) = place {
-            let message = format!("this is a second table of {what}, after {}", first.name);
-            return Err(ImportError {
-                hint: Some("add rows of one kind up in the engine, and write them into one file"),
-                ..table.error(None, "", message)
-            });
-        }
-        *place = Some(table);
-        Ok(())
-    }
+    Ok((profile, indexed_version))
 }
 
 struct Facts {
@@ -200,65 +94,36 @@ struct Facts {
 }
 
 impl Facts {
-    /// The facts of a table of facts, or of the files of other tables.
-    fn of(tables: &[TableFile], facts: Option<&TableFile>) -> Result<Option<Self>, ImportError> {
-        let mut stated: BTreeMap<String, String> = BTreeMap::new();
-        for table in tables {
-            for (name, value) in &table.facts {
-                stated.entry(name.clone()).or_insert_with(|| value.clone());
-            }
-        }
-        if let Some(table) = facts {
-            stated.clear();
-            for row in 0..table.len() {
-                let property = required_text(table, "property", row)?.to_owned();
-                let value = text(table, "value", row)?.unwrap_or_default().to_owned();
-                stated.insert(property, value);
-            }
-        }
-        let source = facts.or_else(|| tables.iter().find(|table| !table.facts.is_empty()));
-        let Some(source) = source else {
-            return Ok(None);
-        };
-        let wrong = |what: &str, value: &str| {
-            source.error(
-                None,
-                "",
-                format!("the fact `{what}` is `{value}`, which no profile has"),
-            )
-        };
-        let Some(names) = stated.get("instrumentation") else {
-            return Ok(None);
-        };
+    fn of(stated: &found::Facts<'_>) -> Result<Self, ImportError> {
+        let names = stated.required("instrumentation")?;
         let Some(kind) = InstrKind::from_names(names.split(", ")) else {
-            return Err(wrong("instrumentation", names));
+            return Err(stated.wrong("instrumentation", names));
         };
         let number = |what: &str| match stated.get(what) {
             None => Ok(None),
-            Some(value) => value
-                .parse::<u64>()
-                .map(Some)
-                .map_err(|_| wrong(what, value)),
+            Some(value) => {
+                let number = value.parse::<u64>();
+                number.map(Some).map_err(|_| stated.wrong(what, value))
+            }
         };
         let version = number("indexed_version")?;
         let version = match version.map(u32::try_from) {
             None => indexed::VERSION_DEFAULT,
             Some(Ok(version @ 1..=14)) => version,
-            Some(_) => return Err(wrong("indexed_version", "greater than 14")),
+            Some(_) => return Err(stated.wrong("indexed_version", "greater than 14")),
         };
         let mut build_ids = Vec::new();
-        let ids = stated.get("build_ids").map_or("", String::as_str);
+        let ids = stated.get("build_ids").unwrap_or_default();
         for id in ids.split(", ").filter(|id| !id.is_empty()) {
-            build_ids.push(BuildId(
-                hex_bytes(id).ok_or_else(|| wrong("build_ids", id))?,
-            ));
+            let bytes = hex_bytes(id).ok_or_else(|| stated.wrong("build_ids", id))?;
+            build_ids.push(BuildId(bytes));
         }
-        Ok(Some(Facts {
+        Ok(Facts {
             kind: kind.without(InstrKind::MEMPROF),
             indexed_version: version,
             build_ids,
             stream_size: number("traces_seen")?,
-        }))
+        })
     }
 }
 
@@ -456,15 +321,9 @@ impl Records {
         Ok(())
     }
 
-    fn note(&self, table: &TableFile, left_out: u64, notes: &mut Vec<String>) {
-        if left_out > 0
-            && let Some(functions) = &self.functions_file
-        {
-            notes.push(format!(
-                "{}: left out {} of functions that {functions} does not have",
-                table.name,
-                profkit_report::plural(left_out, "row")
-            ));
+    fn note(&self, table: &TableFile, rows: u64, notes: &mut Vec<String>) {
+        if let Some(functions) = &self.functions_file {
+            notes.extend(left_out(table, rows, functions));
         }
     }
 
@@ -581,84 +440,4 @@ fn traces(table: &TableFile) -> Result<Vec<TemporalTrace>, ImportError> {
         functions: trace.into_values().collect(),
     });
     Ok(traces.collect())
-}
-
-/// A function without a name stands under its hash.
-fn name_ref(text: &str) -> NameRef {
-    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 16);
-    let hash = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    hash.map_or_else(|| NameRef::of(&from_printable(text)), NameRef)
-}
-
-fn hex(table: &TableFile, column: &str, row: usize) -> Result<Vec<u8>, ImportError> {
-    let text = optional_text(table, column, row)?.unwrap_or_default();
-    let expected = "expected pairs of hexadecimal digits";
-    hex_bytes(text).ok_or_else(|| table.error(Some(row), column, expected))
-}
-
-fn hex_bytes(text: &str) -> Option<Vec<u8>> {
-    let pairs = text.as_bytes().chunks(2).map(|digits| {
-        let digits = std::str::from_utf8(digits).ok()?;
-        u8::from_str_radix(digits, 16)
-            .ok()
-            .filter(|_| digits.len() == 2)
-    });
-    pairs.collect()
-}
-
-fn text<'t>(
-    table: &'t TableFile,
-    column: &str,
-    row: usize,
-) -> Result<Option<&'t str>, ImportError> {
-    let Some(cells) = table.column(column) else {
-        return Err(table.error(None, column, "the table does not have this column"));
-    };
-    cells
-        .text(row)
-        .map_err(|message| table.error(Some(row), column, message))
-}
-
-pub(super) fn optional_text<'t>(
-    table: &'t TableFile,
-    column: &str,
-    row: usize,
-) -> Result<Option<&'t str>, ImportError> {
-    match table.column(column) {
-        None => Ok(None),
-        // A column of a JSON table without any value has no type.
-        Some(super::Cells::Numbers(rows)) if rows.iter().all(Option::is_none) => Ok(None),
-        Some(_) => text(table, column, row),
-    }
-}
-
-fn required_text<'t>(
-    table: &'t TableFile,
-    column: &str,
-    row: usize,
-) -> Result<&'t str, ImportError> {
-    let found = text(table, column, row)?;
-    found.ok_or_else(|| table.error(Some(row), column, "the cell is empty"))
-}
-
-pub(super) fn optional_number(
-    table: &TableFile,
-    column: &str,
-    row: usize,
-) -> Result<Option<u64>, ImportError> {
-    let cells = table.column(column);
-    let number = cells.map_or(Ok(None), |cells| cells.number(row));
-    number.map_err(|message| table.error(Some(row), column, message))
-}
-
-pub(super) fn required_number(
-    table: &TableFile,
-    column: &str,
-    row: usize,
-) -> Result<u64, ImportError> {
-    if table.column(column).is_none() {
-        return Err(table.error(None, column, "the table does not have this column"));
-    }
-    let found = optional_number(table, column, row)?;
-    found.ok_or_else(|| table.error(Some(row), column, "the cell is empty"))
 }

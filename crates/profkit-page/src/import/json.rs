@@ -14,8 +14,10 @@ pub(super) fn is_table(data: &[u8]) -> bool {
     match start.first() {
         Some(b'[') => has(b"{\"") || has(b"{ \""),
         Some(b'{') => {
-            let names: [&[u8]; 4] = [
+            let names: [&[u8]; 6] = [
                 b"\"profkit-table\"",
+                b"\"symbol\"",
+                b"\"stack_id\"",
                 b"\"function\"",
                 b"\"property\"",
                 b"\"from\"",

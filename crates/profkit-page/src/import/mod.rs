@@ -7,7 +7,7 @@
 //! let counters = TableFile::open("counters.csv", b"function,hash,index,count\nmain,7,0,90\n")?;
 //! let facts = TableFile::open("profile.csv", b"property,value\ninstrumentation,IR\n")?;
 //! let imported = profile_of(&[counters, facts])?;
-//! assert_eq!(imported.profile.record_count(), 1);
+//! assert_eq!(imported.instr().map(|profile| profile.record_count()), Some(1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -17,17 +17,120 @@ mod arrow;
 mod branches;
 mod cells;
 mod csv;
+mod found;
+mod heap;
 mod instr;
 mod json;
+mod rows;
+mod sample;
 #[cfg(test)]
 mod tests;
 
 pub use branches::{addresses_of, is_branches};
 pub use cells::Cells;
-pub use instr::{Imported, profile_of};
 
 use std::collections::BTreeMap;
 use std::fmt;
+
+use found::{Family, Found};
+use profkit_data::instr::indexed::{IndexedWriteOptions, write};
+use profkit_data::instr::{HeapSection, InstrProfile};
+use profkit_data::memprof::indexed::IndexedMemProfOptions;
+use profkit_data::memprof::{MemProfile, yaml};
+use profkit_data::sample::{FormOptions, SampleForm, SampleProfile};
+use profkit_report::merge::{indexed_losses, sample_losses};
+
+/// A profile that was made of tables.
+#[derive(Debug)]
+pub struct Imported {
+    /// The profile.
+    pub profile: ImportedProfile,
+    /// What was left out, because the table of functions does not have the function, and what was cut: a message each.
+    pub notes: Vec<String>,
+}
+
+/// A profile that was made of tables, by its kind.
+#[derive(Debug)]
+pub enum ImportedProfile {
+    /// An instrumentation profile without a heap profile, and the indexed version that fits its function hashes.
+    Instr(InstrProfile, u32),
+    /// A sample profile.
+    Sample(SampleProfile),
+    /// A heap profile, the version of its indexed profile, and how the MemProf section is written; `None` if it was no
+    /// indexed profile.
+    Heap(MemProfile, Option<(u32, IndexedMemProfOptions)>),
+}
+
+impl Imported {
+    /// The instrumentation profile; `None` if it is another profile.
+    pub fn instr(&self) -> Option<&InstrProfile> {
+        match &self.profile {
+            ImportedProfile::Instr(profile, _) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// Encodes an instrumentation profile in the indexed version that fits its function hashes, a sample profile in LLVM's
+    /// extensible binary encoding, and a heap profile as YAML or in an indexed profile. Also returns what the encoding cannot hold, a message each.
+    ///
+    /// # Errors
+    /// The errors of the writers.
+    pub fn encode(&self) -> profkit_data::Result<(Vec<u8>, Vec<String>)> {
+        let mut bytes = Vec::new();
+        let losses = match &self.profile {
+            ImportedProfile::Instr(profile, version) => {
+                let options = IndexedWriteOptions::for_version(*version);
+                indexed_losses(&write(profile, &options, &mut bytes)?, *version)
+            }
+            ImportedProfile::Sample(profile) => {
+                let (form, options) = (SampleForm::ExtBinary, FormOptions::for_profile(profile));
+                sample_losses(&form.write(profile, &options, &mut bytes)?, form, None)
+            }
+            ImportedProfile::Heap(heap, Some((version, options))) => {
+                let section = HeapSection::Profile(Box::new(heap.clone()), options.clone());
+                let profile = InstrProfile {
+                    memprof: Some(section),
+                    ..InstrProfile::default()
+                };
+                let indexed = IndexedWriteOptions::for_version(*version);
+                indexed_losses(&write(&profile, &indexed, &mut bytes)?, *version)
+            }
+            ImportedProfile::Heap(heap, None) => {
+                let losses = yaml::write(heap, &mut bytes)?;
+                let counts = losses.counts();
+                let text =
+                    |(count, what)| format!("left out {count} {what}, which YAML cannot hold");
+                counts.map(text).collect()
+            }
+        };
+        Ok((bytes, losses))
+    }
+}
+
+/// Makes a profile of its tables. The columns of a table tell which one it is. The order of the rows does not matter, but
+/// functions have the order of their first rows. [docs/formats/tables.md] has the tables that each kind of profile needs.
+///
+/// # Errors
+/// If a column is missing or holds something else than its values, if the tables are of different kinds of profiles, if a
+/// table is there twice or missing, or if nothing states what is counted.
+///
+/// [docs/formats/tables.md]: https://github.com/profkit/profkit/blob/main/docs/formats/tables.md
+pub fn profile_of(tables: &[TableFile]) -> Result<Imported, ImportError> {
+    let found = Found::of(tables)?;
+    let mut notes = Vec::new();
+    let profile = match found.family {
+        Family::Instr => {
+            let (profile, version) = instr::profile_of(&found, &mut notes)?;
+            ImportedProfile::Instr(profile, version)
+        }
+        Family::Sample => ImportedProfile::Sample(sample::profile_of(&found, &mut notes)?),
+        Family::Heap => {
+            let (profile, options) = heap::profile_of(&found, &mut notes)?;
+            ImportedProfile::Heap(profile, options)
+        }
+    };
+    Ok(Imported { profile, notes })
+}
 
 /// Why a table cannot be read, or is not one of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -60,6 +60,11 @@ impl Table {
                 });
             }
         }
+        if let [id] = profile.profile.binary_ids.as_slice()
+            && kind != TableKind::Profile
+        {
+            table.push_build_id(&id.to_string());
+        }
         let ids_error = profile.ids_error.iter();
         ids_error.for_each(|error| faults.push(error.clone()));
         Ok((table, faults))
@@ -86,16 +91,6 @@ impl Table {
             self.properties
                 .push(("traces_seen", Property::Text(seen.to_string())));
         }
-    }
-
-    fn facts(&mut self) {
-        let (mut names, mut values) = (SharedTexts::default(), SharedTexts::default());
-        for (name, value) in self.properties.iter().filter(|(name, _)| *name != "file") {
-            names.push(name);
-            values.push(&value.to_string());
-        }
-        self.push("property", ColumnData::Shared(names));
-        self.push("value", ColumnData::Shared(values));
     }
 
     fn functions(&mut self, profile: &InstrTable<'_>) {
@@ -180,12 +175,6 @@ impl Table {
             if column.iter().any(Option::is_some) {
                 self.push(name, ColumnData::SomeNumbers(column));
             }
-        }
-        if let [id] = profile.profile.binary_ids.as_slice() {
-            let mut ids = SharedTexts::default();
-            let number = ids.texts.number(&id.to_string());
-            (0..self.len()).for_each(|_| ids.push_number(number));
-            self.push("build_id", ColumnData::Shared(ids));
         }
     }
 

@@ -17,7 +17,7 @@
 //! [docs/formats/tables.md]: https://github.com/profkit/profkit/blob/main/docs/formats/tables.md
 #[cfg(feature = "arrow")]
 pub mod arrow;
-mod heap;
+pub(crate) mod heap;
 mod instr;
 mod mip;
 mod rows;
@@ -36,7 +36,7 @@ use profkit_analysis::names::printable;
 use std::fmt;
 
 /// The version of the columns. It is raised when a column is renamed or removed, or changes its meaning.
-pub const TABLES_VERSION: u32 = 3;
+pub const TABLES_VERSION: u32 = 4;
 
 /// The kind of a table: what each row describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,17 @@ pub enum TableKind {
     Values,
     /// One row per run and called function, in the order of the first calls.
     Traces,
+    /// One row per function that was inlined into a function of a sample profile.
+    Inlined,
+    /// One row per name in the symbol list of a sample profile.
+    Symbols,
     /// One row per allocation context of a heap profile.
     Contexts,
-    /// One row per fact about an instrumentation profile as a whole, which engines drop from the metadata of files.
+    /// One row per frame of a call stack of a heap profile.
+    Frames,
+    /// One row per allocation and per call in the record of a function of a heap profile.
+    Records,
+    /// One row per fact about a profile as a whole, which engines drop from the metadata of files.
     Profile,
 }
 
@@ -65,7 +73,11 @@ impl fmt::Display for TableKind {
             TableKind::Lines => "lines",
             TableKind::Values => "values",
             TableKind::Traces => "traces",
+            TableKind::Inlined => "inlined",
+            TableKind::Symbols => "symbols",
             TableKind::Contexts => "contexts",
+            TableKind::Frames => "frames",
+            TableKind::Records => "records",
             TableKind::Profile => "profile",
         })
     }
@@ -268,6 +280,32 @@ impl Table {
 
     fn push(&mut self, name: &'static str, data: ColumnData) {
         self.columns.push(Column { name, data });
+    }
+
+    /// Adds the column with the build id of the program, if the profile is of one program.
+    fn push_build_id(&mut self, id: &str) {
+        let mut ids = SharedTexts::default();
+        let number = ids.texts.number(id);
+        (0..self.len()).for_each(|_| ids.push_number(number));
+        self.push("build_id", ColumnData::Shared(ids));
+    }
+
+    /// Adds a column that few profiles have data for.
+    fn push_known(&mut self, name: &'static str, numbers: Vec<Option<u64>>) {
+        if numbers.iter().any(Option::is_some) {
+            self.push(name, ColumnData::SomeNumbers(numbers));
+        }
+    }
+
+    /// The facts as the rows of the table.
+    fn facts(&mut self) {
+        let (mut names, mut values) = (SharedTexts::default(), SharedTexts::default());
+        for (name, value) in self.properties.iter().filter(|(name, _)| *name != "file") {
+            names.push(name);
+            values.push(&value.to_string());
+        }
+        self.push("property", ColumnData::Shared(names));
+        self.push("value", ColumnData::Shared(values));
     }
 
     fn push_ids(&mut self, ids: &[impl fmt::Display]) {

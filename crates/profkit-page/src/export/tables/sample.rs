@@ -1,14 +1,21 @@
 //! Tables of sample profiles.
 use super::instr::share;
-use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, clamped, texts};
+use super::{ColumnData, NoTable, Property, SharedTexts, Table, TableKind, clamped, texts};
 use profkit_analysis::heat::HeatLimits;
-use profkit_analysis::names::Spelling;
+use profkit_analysis::names::printable;
 use profkit_analysis::samples::{SampleView, numbers, self_samples};
 use profkit_data::ids::NameRef;
 use profkit_data::sample::{Frame, Function, NameId, SampleName, Samples};
 use profkit_report::show::sample::place;
 
-const HAS: &[TableKind] = &[TableKind::Functions, TableKind::Lines, TableKind::Values];
+const HAS: &[TableKind] = &[
+    TableKind::Functions,
+    TableKind::Lines,
+    TableKind::Values,
+    TableKind::Inlined,
+    TableKind::Symbols,
+    TableKind::Profile,
+];
 
 impl Table {
     /// Makes a table of a sample profile.
@@ -17,10 +24,16 @@ impl Table {
     /// If sample profiles have no such table.
     pub fn of_samples(file: &str, kind: TableKind, view: &SampleView<'_>) -> Result<Self, NoTable> {
         let mut table = Table::new(file, kind, "sample");
+        let names = view.profile.kind.names().map(str::to_owned).collect();
+        let properties = &mut table.properties;
+        properties.push(("sample_kind", Property::List(names)));
         match kind {
             TableKind::Functions => table.sampled(view),
             TableKind::Lines => table.lines(view),
             TableKind::Values => table.targets(view),
+            TableKind::Inlined => table.inlined(view),
+            TableKind::Symbols => table.symbols(view),
+            TableKind::Profile => table.facts(),
             _ => {
                 return Err(NoTable {
                     table: kind,
@@ -39,6 +52,7 @@ impl Table {
         let (mut own, mut headers) = (Vec::new(), Vec::new());
         let mut contexts = SharedTexts::default();
         let (mut guids, mut checksums) = (Vec::new(), Vec::new());
+        let mut attributes = Vec::new();
         let (mut entries, mut sums, mut most, mut shares) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let [name, demangled] = texts::spelled(|symbol| {
@@ -50,8 +64,8 @@ impl Table {
                 symbol(name);
                 guids.push(guid);
                 contexts.push(&callers(view, &function.callers));
-                let checksum = function.samples.checksum;
-                checksums.push((checksum != 0).then_some(checksum));
+                checksums.push(known(function.samples.checksum));
+                attributes.push(known(function.samples.attributes.into()));
                 let numbers = numbers(&function.samples);
                 entries.push(numbers.entry);
                 most.push(numbers.max);
@@ -74,6 +88,44 @@ impl Table {
         self.push("header_total", ColumnData::Numbers(headers));
         self.push("cutoff", ColumnData::Fractions(shares));
         self.push("heat", ColumnData::Shared(heat));
+        self.push_known("attributes", attributes);
+    }
+
+    fn inlined(&mut self, view: &SampleView<'_>) {
+        let mut texts = [(); 3].map(|()| SharedTexts::default());
+        let (mut checksums, mut totals) = (Vec::new(), Vec::new());
+        let mut attributes = Vec::new();
+        for function in view.profile.functions() {
+            each(view, function, |samples, inlined| {
+                if !inlined.is_empty() {
+                    push_place(view, function, inlined, &mut texts);
+                    checksums.push(known(samples.checksum));
+                    totals.push(samples.total);
+                    attributes.push(known(samples.attributes.into()));
+                }
+            });
+        }
+        self.push_texts(texts);
+        self.push("hash", ColumnData::Hashes(checksums));
+        self.push("header_total", ColumnData::Numbers(totals));
+        self.push_known("attributes", attributes);
+    }
+
+    fn symbols(&mut self, view: &SampleView<'_>) {
+        let profile = &view.profile;
+        let mut hashes: Vec<u64> = Vec::with_capacity(profile.symbol_count());
+        let [names, _] = texts::spelled(|symbol| {
+            for name in &profile.symbols {
+                symbol(name);
+                hashes.push(NameRef::of(name).0);
+            }
+            for &hash in &profile.symbol_hashes {
+                symbol(b"");
+                hashes.push(hash);
+            }
+        });
+        self.push("symbol", names);
+        self.push_hashes("guid", hashes);
     }
 
     fn lines(&mut self, view: &SampleView<'_>) {
@@ -89,39 +141,48 @@ impl Table {
                 }
             });
         }
-        self.push_places(texts, lines, discriminators);
+        self.push_texts(texts);
+        self.push("line", ColumnData::Numbers(lines));
+        self.push("discriminator", ColumnData::Numbers(discriminators));
         self.push("samples", ColumnData::Numbers(counts));
     }
 
     fn targets(&mut self, view: &SampleView<'_>) {
         let mut texts = [(); 3].map(|()| SharedTexts::default());
-        let mut targets = SharedTexts::default();
+        let [mut kinds, mut targets] = [(); 2].map(|()| SharedTexts::default());
         let (mut lines, mut discriminators, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         for function in view.profile.functions() {
             each(view, function, |samples, inlined| {
-                for one in &samples.body {
-                    for (target, count) in view.targets(samples, one.location) {
+                for (kind, list) in [("call", &samples.targets), ("vtable", &samples.vtables)] {
+                    for target in list {
                         push_place(view, function, inlined, &mut texts);
-                        lines.push(one.location.line.into());
-                        discriminators.push(one.location.discriminator.into());
-                        targets.push(&view.name(target, Spelling::Mangled));
-                        counts.push(count);
+                        lines.push(target.location.line.into());
+                        discriminators.push(target.location.discriminator.into());
+                        kinds.push(kind);
+                        targets.push(&name(view, target.name));
+                        counts.push(target.count);
                     }
                 }
             });
         }
-        self.push_places(texts, lines, discriminators);
+        self.push_texts(texts);
+        self.push("line", ColumnData::Numbers(lines));
+        self.push("discriminator", ColumnData::Numbers(discriminators));
+        self.push("kind", ColumnData::Shared(kinds));
         self.push("target", ColumnData::Shared(targets));
         self.push("count", ColumnData::Numbers(counts));
     }
 
-    fn push_places(&mut self, texts: [SharedTexts; 3], lines: Vec<u64>, discriminators: Vec<u64>) {
+    fn push_texts(&mut self, texts: [SharedTexts; 3]) {
         for (name, texts) in ["function", "context", "inlined"].into_iter().zip(texts) {
             self.push(name, ColumnData::Shared(texts));
         }
-        self.push("line", ColumnData::Numbers(lines));
-        self.push("discriminator", ColumnData::Numbers(discriminators));
     }
+}
+
+/// Checksums and attributes are 0 in files if there are none.
+fn known(number: u64) -> Option<u64> {
+    (number != 0).then_some(number)
 }
 
 /// Calls `visit` for the samples of a function itself, and for those of each function inlined into it. The second
@@ -132,7 +193,7 @@ fn each(view: &SampleView<'_>, function: &Function, mut visit: impl FnMut(&Sampl
     while let Some((inlined, samples)) = pending.pop() {
         visit(samples, &inlined);
         for one in samples.inlined.iter().rev() {
-            let name = view.name(one.samples.name, Spelling::Mangled);
+            let name = within(&name(view, one.samples.name));
             let text = format!("{} {name}", place(one.location, true));
             let text = if inlined.is_empty() {
                 text
@@ -157,14 +218,24 @@ fn push_place(
     inlines.push(inlined);
 }
 
+/// The name, or its hash where only this is known: `0x` and 16 digits.
 fn name(view: &SampleView<'_>, name: NameId) -> String {
-    view.name(name, Spelling::Mangled).into_owned()
+    match view.profile.names.get(name) {
+        SampleName::Text(name) => printable(name).into_owned(),
+        SampleName::Guid(guid) => guid.to_string(),
+    }
+}
+
+/// A name in a list of frames, which ` @ ` separates.
+fn within(name: &str) -> String {
+    name.replace(" @ ", "\\x20@ ")
 }
 
 /// The callers of a function, outermost first: `main:3 @ work:1`.
 fn callers(view: &SampleView<'_>, frames: &[Frame]) -> String {
-    let frames = frames.iter();
-    let frames =
-        frames.map(|one| format!("{}:{}", name(view, one.name), place(one.location, true)));
+    let frames = frames.iter().map(|one| {
+        let name = within(&name(view, one.name));
+        format!("{name}:{}", place(one.location, true))
+    });
     frames.collect::<Vec<_>>().join(" @ ")
 }

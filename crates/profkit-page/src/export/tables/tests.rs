@@ -66,9 +66,9 @@ fn tables_of_a_sample_profile() {
     main,,3 parse @ 2 next,4,0,20
     ");
     insta::assert_snapshot!(csv_of(SAMPLES, TableKind::Values), @"
-    function,context,inlined,line,discriminator,target,count
-    main,,,1,0,work,7
-    main,,,1,0,other,3
+    function,context,inlined,line,discriminator,kind,target,count
+    main,,,1,0,call,work,7
+    main,,,1,0,call,other,3
     ");
     insta::assert_snapshot!(csv_of(CONTEXTS, TableKind::Lines), @"
     function,context,inlined,line,discriminator,samples
@@ -106,13 +106,13 @@ fn heap() -> Table {
 fn contexts_have_their_stacks() {
     let table = heap();
     insta::assert_snapshot!(csv(&table), @"
-    stack,bytes,allocations,average_lifetime_ms,accesses,lifetime_access_density,heat
-    0x0000000000000001 < 0x0000000000000002,30,3,300.0,,250.0,warm
+    stack,bytes,allocations,average_lifetime_ms,accesses,lifetime_access_density,heat,stack_id,total_lifetime,total_lifetime_access_density
+    0x0000000000000001 < 0x0000000000000002,30,3,300.0,,250.0,warm,0x2799af86171f34db,900,75000
     ");
     let mut json = Vec::new();
     table.json(&mut json).expect("written to memory");
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
-    insta::assert_snapshot!(json.to_string(), @r#"{"file":"a.yaml","kind":"heap","rows":[{"allocations":3,"average_lifetime_ms":300.0,"bytes":30,"heat":"warm","lifetime_access_density":250.0,"stack":[{"function":"0x0000000000000001"},{"function":"0x0000000000000002"}]}],"schema":"profkit-table","schema_version":3,"table":"contexts"}"#);
+    insta::assert_snapshot!(json.to_string(), @r#"{"file":"a.yaml","heap_form":"yaml","kind":"heap","rows":[{"allocations":3,"average_lifetime_ms":300.0,"bytes":30,"heat":"warm","lifetime_access_density":250.0,"stack":[{"function":"0x0000000000000001"},{"function":"0x0000000000000002"}],"stack_id":"0x2799af86171f34db","total_lifetime":900,"total_lifetime_access_density":75000}],"schema":"profkit-table","schema_version":4,"table":"contexts"}"#);
 }
 
 #[cfg(feature = "arrow")]
@@ -148,7 +148,7 @@ mod arrow {
             let metadata = reader.schema().metadata().clone();
             assert_eq!(
                 metadata.get("profkit.schema_version").map(String::as_str),
-                Some("3")
+                Some("4")
             );
             let batches: Vec<RecordBatch> = reader
                 .build()

@@ -1,5 +1,9 @@
 //! Tables as other programs write them.
+mod heap;
+mod sample;
+
 use super::{TableFile, is_table, profile_of};
+use crate::export::tables::Table;
 use profkit_testkit::{Rng, mutate};
 
 const FACTS: &[u8] = b"property,value\ninstrumentation,IR\n";
@@ -8,12 +12,46 @@ fn open(data: &[u8]) -> TableFile {
     TableFile::open("table", data).expect("a table")
 }
 
+/// The forms of tables that this build writes.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Csv,
+    Json,
+    #[cfg(feature = "arrow")]
+    Parquet,
+    #[cfg(feature = "arrow")]
+    Arrow,
+}
+
+impl Form {
+    #[cfg(not(feature = "arrow"))]
+    const ALL: [Form; 2] = [Form::Csv, Form::Json];
+    #[cfg(feature = "arrow")]
+    const ALL: [Form; 4] = [Form::Csv, Form::Json, Form::Parquet, Form::Arrow];
+}
+
+fn exported(table: &Table, form: Form) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match form {
+        Form::Csv => table.csv(&mut bytes).unwrap(),
+        Form::Json => table.json(&mut bytes).unwrap(),
+        #[cfg(feature = "arrow")]
+        Form::Parquet => table.parquet(&mut bytes).unwrap(),
+        #[cfg(feature = "arrow")]
+        Form::Arrow => table.arrow(&mut bytes).unwrap(),
+    }
+    bytes
+}
+
 #[test]
 fn csv_of_other_programs_is_read() {
     let table = open(b"\"function\",\"hash\",\"index\",\"count\"\r\n\"a, \"\"b\"\"\n\",0x7,0,18446744073709551615\r\n");
     assert_eq!(table.len(), 1);
     let imported = profile_of(&[table, open(FACTS)]).unwrap();
-    let function = imported.profile.tables[0].functions().next().unwrap();
+    let function = imported.instr().unwrap().tables[0]
+        .functions()
+        .next()
+        .unwrap();
     assert_eq!(function.name(), b"a, \"b\"\n");
     assert_eq!(function.records().next().unwrap().counts, [u64::MAX]);
 }
@@ -78,18 +116,31 @@ fn a_table_cannot_claim_more_value_sites_than_it_has_rows_for() {
 
 #[test]
 fn damage_never_panics() {
-    let tables: [&[u8]; 3] = [
+    let tables: [&[u8]; 6] = [
         b"function,hash,index,count\n\"a,b\",7,0,1\r\nmain,0x8,0,5\n",
         b"[{\"function\":\"main\",\"hash\":7,\"index\":0,\"count\":1},{\"function\":\"f\",\"hash\":8,\"index\":0,\"count\":2}]",
         b"function,hash,kind,site,value,target,count\nmain,7,memop_size,3,8,,5\n",
+        b"function,context,inlined,line,samples\nf,main:1 @ g:2.3,,4,5\nf,,1 g @ 2.3 h,4,5\n",
+        b"stack_id,position,guid,is_inline\n1,0,5,1\n1,1,6,0\n2,0,7,0\n",
+        b"stack_id,bytes,allocations\n1,30,3\n2,5,1\n",
     ];
+    let sample = b"property,value\nsample_kind,probe\n";
     let mut rng = Rng::new(39);
     for table in tables {
-        for _ in 0..2000 {
+        for _ in 0..1000 {
             let mut damaged = table.to_vec();
             mutate(&mut damaged, tables[0], &mut rng);
-            if let Ok(table) = TableFile::open("table", &damaged) {
-                let _ = profile_of(&[table, open(FACTS), open(tables[0])]);
+            if TableFile::open("table", &damaged).is_ok() {
+                // Some of these fit the table, if it is still one of the same kind.
+                let with = |others: &[&[u8]]| {
+                    let table = TableFile::open("table", &damaged).into_iter();
+                    let all: Vec<_> = table.chain(others.iter().map(|it| open(it))).collect();
+                    let _ = profile_of(&all);
+                };
+                with(&[FACTS, tables[0]]);
+                with(&[sample]);
+                with(&[tables[4]]);
+                with(&[tables[5]]);
             }
         }
     }
@@ -106,7 +157,11 @@ mod arrow {
     use parquet::arrow::ArrowWriter;
     use parquet::basic::Compression;
     use parquet::file::properties::WriterProperties;
+    use profkit_testkit::{CountingAllocator, Rng, mutate, peak_allocation};
     use std::sync::Arc;
+
+    #[global_allocator]
+    static ALLOCATOR: CountingAllocator = CountingAllocator;
 
     fn parquet(columns: &[(&str, ArrayRef)], codec: Compression) -> Vec<u8> {
         let batch = RecordBatch::try_from_iter(columns.iter().cloned()).unwrap();
@@ -129,8 +184,11 @@ mod arrow {
         ];
         let bytes = parquet(&columns, Compression::SNAPPY);
         let table = TableFile::open("counters.parquet", &bytes)?;
-        let profile = profile_of(&[table, super::open(super::FACTS)])?.profile;
-        let function = profile.tables[0].functions().next().unwrap();
+        let imported = profile_of(&[table, super::open(super::FACTS)])?;
+        let function = imported.instr().unwrap().tables[0]
+            .functions()
+            .next()
+            .unwrap();
         Ok(function.records().next().unwrap().counts.to_vec())
     }
 
@@ -184,5 +242,89 @@ mod arrow {
         for cut in 4..whole.len() {
             assert!(TableFile::open("table", &whole[..cut]).is_err(), "{cut}");
         }
+    }
+
+    /// The readers panic on such files, or allocate what they claim.
+    #[test]
+    fn blocks_and_buffers_outside_an_arrow_file_are_errors() {
+        let file = super::exported(&super::sample::table(), super::Form::Arrow);
+        let mut refused = 0;
+        // The footer and the messages before the bodies have offsets and lengths of 8 bytes.
+        for at in (0..file.len() - 8).step_by(8) {
+            let mut damaged = file.clone();
+            damaged[at..at + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());
+            let (opened, peak) = peak_allocation(|| TableFile::open("table", &damaged));
+            assert!(peak < RATIO * file.len() + FLOOR, "{peak} bytes");
+            refused += usize::from(opened.is_err_and(|error| error.message.contains("outside")));
+        }
+        assert!(refused > 10, "{refused}");
+    }
+
+    /// What the readers may hold, as a multiple of the file, and beside it.
+    const RATIO: usize = 64;
+    const FLOOR: usize = 8 << 20;
+
+    #[test]
+    fn damage_never_panics_and_takes_bounded_memory() {
+        let strings = StringArray::from(vec![Some("main"), None, Some("f")]);
+        let mut columns: Vec<(&str, ArrayRef)> = vec![
+            ("function", Arc::new(strings.clone())),
+            (
+                "inlined",
+                Arc::new(StringViewArray::from(vec![
+                    "",
+                    "1 a function with a long name",
+                    "",
+                ])),
+            ),
+            (
+                "large",
+                Arc::new(LargeStringArray::from(vec!["a", "b", "c"])),
+            ),
+            ("line", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+            (
+                "samples",
+                Arc::new(
+                    Decimal128Array::from(vec![5, 6, 7])
+                        .with_precision_and_scale(38, 0)
+                        .unwrap(),
+                ),
+            ),
+            ("share", Arc::new(Float64Array::from(vec![0.5, 1.0, 0.0]))),
+        ];
+        let dictionary: DictionaryArray<Int8Type> = vec!["x", "y", "x"].into_iter().collect();
+        columns.push(("context", Arc::new(dictionary)));
+        let mut files = vec![
+            parquet(&columns, Compression::SNAPPY),
+            parquet(&columns, Compression::UNCOMPRESSED),
+        ];
+        for table in [super::sample::table(), super::heap::table()] {
+            let forms = [super::Form::Parquet, super::Form::Arrow];
+            files.extend(forms.map(|form| super::exported(&table, form)));
+        }
+        let mut rng = Rng::new(139);
+        let (mut opened, mut refused) = (0, 0);
+        for (number, file) in files.iter().enumerate() {
+            for round in 0..400 {
+                let mut damaged = file.clone();
+                if round % 2 == 0 {
+                    mutate(&mut damaged, &files[(number + 1) % files.len()], &mut rng);
+                } else {
+                    // What the reader looks at first is at the end.
+                    let at = damaged.len() - 1 - rng.below(damaged.len().min(2000));
+                    damaged[at] ^= 1 << rng.below(8);
+                }
+                let read = || TableFile::open("table", &damaged).is_ok();
+                let (is_open, peak) = peak_allocation(read);
+                *(if is_open { &mut opened } else { &mut refused }) += 1;
+                let most = RATIO * file.len() + FLOOR;
+                assert!(
+                    peak <= most,
+                    "file {number}, round {round}: {peak} bytes for {}",
+                    file.len()
+                );
+            }
+        }
+        assert!(opened > 100 && refused > 500, "{opened} {refused}");
     }
 }

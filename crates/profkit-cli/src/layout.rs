@@ -2,7 +2,7 @@
 use crate::choice::{choice, choices};
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::print;
-use crate::sampling::{SelectArgs, read_counts, warn};
+use crate::sampling::{Kept, SelectArgs, read_counts, warn};
 use crate::show::recording::files_of;
 use clap::Args;
 use profkit_data::path_text;
@@ -92,7 +92,7 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     let report = output(&args.report)?;
     must_exist(&args.binary)?;
     let inputs = args.inputs.iter();
-    let read = inputs.map(|path| read_counts(&args.select, None, path));
+    let read = inputs.map(|path| read_counts(&args.select, Kept::default(), path));
     let counts = Counts::try_sum(read, None)?;
     warn(&recording_damage(&counts.losses.recording));
     let name = path_text(&args.binary);

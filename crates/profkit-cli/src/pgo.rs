@@ -13,7 +13,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 The build is made with instrumentation, each training command is run, the profile is merged for the
 compiler that will read it, and the build is made again with it. Each command is printed before it
-runs; --dry-run prints all of them as a script that needs no profkit.
+runs; --dry-run prints all of them as a script, which needs profkit only for --sampling, --partial and --mip.
 
 The build must take its compiler from CC and CXX or call it by name (cc, gcc, clang, c++, …): folders
 with programs of these names come first in PATH, and they are clang. Cargo gets CARGO_ENCODED_RUSTFLAGS,
@@ -28,6 +28,7 @@ Examples:
   profkit pgo --train 'out/app small' --train '3,out/app large' --clean 'rm -rf out' -- ./build.sh
   profkit pgo --train 'python3 bench.py' -- maturin build --release
   profkit pgo --train 'build/tests' -- sh -c 'cmake --fresh -B build -G Ninja && ninja -C build'
+  profkit pgo --sampling --train './lua bench.lua' -- make linux
   profkit pgo --dry-run --train ./app -- make";
 
 #[derive(Debug, Args)]
@@ -48,6 +49,25 @@ pub struct PgoArgs {
     /// 2 collects a second profile from a program that was optimised with the first one (clang only)
     #[arg(long, value_name = "N", default_value = "1", value_parser = ["1", "2"])]
     stages: String,
+
+    /// Train without counters: perf records the training, and its samples are the profile (clang only)
+    ///
+    /// With branch stacks where the processor has them, else by the addresses of samples. A recording slows the program
+    /// little, but it has to take long enough for thousands of samples.
+    #[arg(long, conflicts_with = "stages")]
+    sampling: bool,
+
+    /// Compile functions that no training ran as without a profile, instead of for size
+    ///
+    /// For a training that does not run all that matters.
+    #[arg(long, conflicts_with = "sampling")]
+    partial: bool,
+
+    /// Also train the order of functions (MIP), and let lld place them so: the start touches fewer pages
+    ///
+    /// This builds and trains once more.
+    #[arg(long)]
+    mip: bool,
 
     /// Measure this command of the shell with the build without a profile and with it, in turn
     #[arg(long, value_name = "CMD")]
@@ -112,6 +132,11 @@ pub fn pgo(args: &PgoArgs) -> exit::Result {
         clean: args.clean.clone(),
         compiler: args.compiler.clone(),
         two_stages: args.stages == "2",
+        sampling: args.sampling,
+        partial: args.partial,
+        order: args.mip,
+        profkit: std::env::current_exe()
+            .map_err(|error| Failure::io("cannot be found", "the command profkit", &error))?,
         benchmark: args.bench.clone(),
         runs: args.runs.max(1),
         work,
@@ -140,6 +165,10 @@ pub fn pgo(args: &PgoArgs) -> exit::Result {
                 quoted(&command)
             ));
         }
+        Event::Merged(profile) if profile.sampled => print::say(format_args!(
+            "made a sample profile of {} of {} recordings",
+            profile.merged, profile.inputs
+        )),
         Event::Merged(profile) => print::say(format_args!(
             "merged {} of {} raw profiles for LLVM {}",
             profile.merged, profile.inputs, profile.release
@@ -167,7 +196,7 @@ pub fn pgo(args: &PgoArgs) -> exit::Result {
 
 fn failure(error: &Error) -> Failure {
     let failure = match error {
-        Error::NoCompiler(Some(_)) | Error::NoSecondStage => Failure::usage(error),
+        Error::NoCompiler(Some(_)) | Error::RustLacks(_) => Failure::usage(error),
         _ => Failure::input(error),
     };
     failure.with_hints(error.hint())

@@ -15,7 +15,8 @@ use profkit_perf::collect::{
 };
 use profkit_perf::text::write_addresses;
 use profkit_profgen::{
-    CountingTool, MakeOptions, NamedProfile, Outcome, PreAggregated, Programs, UnusableBinary,
+    BoltForm, BoltProfile, CountingTool, MakeOptions, NamedProfile, Outcome, Programs,
+    UnusableBinary,
 };
 use profkit_report::merge::output_name;
 use profkit_report::sampling::{
@@ -44,6 +45,7 @@ Examples:
   profkit sample perf.data --addresses monday.addresses
   profkit sample perf.data --binary app --bolt app.preagg
   perf2bolt -pa -p app.preagg app -o app.fdata
+  profkit sample perf.data --binary app --bolt app.fdata && llvm-bolt app -data app.fdata -o app.bolt
   profkit sample *.addresses --binary app -o app.prof --report report.json --fail-under 50";
 
 /// Arguments of `profkit sample`.
@@ -80,10 +82,18 @@ pub struct SampleArgs {
 
     /// Write the counts of the one --binary for LLVM's BOLT to this file, and stop if there is no --output
     ///
-    /// It is the text that `perf2bolt -pa -p FILE BINARY -o app.fdata` reads, without perf and the recording; llvm-bolt reads
-    /// what that writes. Mispredicted branches are not counted: their numbers are 0.
+    /// `perf2bolt -pa -p FILE BINARY -o app.fdata` makes BOLT's profile of it, without perf and the recording, and
+    /// `llvm-bolt BINARY -pa -p FILE` reads it too; --bolt-format fdata is that profile itself.
     #[arg(long, value_name = "FILE", conflicts_with = "contexts")]
     bolt: Option<PathBuf>,
+
+    /// The form for BOLT: traces (perf2bolt 21 and later; the default), branches (every perf2bolt, but not how often code
+    /// went on after a call), or fdata (for llvm-bolt -data and merge-fdata; the default if FILE ends in .fdata; x86-64)
+    ///
+    /// BOLT's YAML profile is not written: it has hashes of blocks that only BOLT computes. `llvm-bolt BINARY -data app.fdata
+    /// -w app.yaml -o BINARY.bolt` writes it.
+    #[arg(long, value_name = "FORM", requires = "bolt", value_parser = str::parse::<BoltForm>)]
+    bolt_format: Option<BoltForm>,
 
     /// Write the report as JSON to this file; docs/formats/sample-json.md describes it
     #[arg(long, value_name = "FILE")]
@@ -179,7 +189,11 @@ fn sample(args: &SampleArgs) -> exit::Result {
     }
     let memory = args.contexts.then_some(args.context_memory);
     let inputs = args.inputs.iter();
-    let read = inputs.map(|path| read_counts(&args.select, memory, path));
+    let how = Kept {
+        context_memory: memory,
+        traces: args.bolt.is_some(),
+    };
+    let read = inputs.map(|path| read_counts(&args.select, how, path));
     let counts = Counts::try_sum(read, memory)?;
     if let Some(path) = &args.bolt {
         write_bolt(args, &counts, path)?;
@@ -239,7 +253,11 @@ fn write_bolt(args: &SampleArgs, counts: &Counts, output: &Path) -> exit::Result
     };
     must_exist(binary)?;
     let name = path_text(binary);
-    let bolt = PreAggregated::of(counts, binary).map_err(|error| Failure::file(&name, &error))?;
+    let form = args
+        .bolt_format
+        .unwrap_or_else(|| BoltForm::for_file(output));
+    let bolt =
+        BoltProfile::of(counts, binary, form).map_err(|error| Failure::file(&name, &error))?;
     let file = Output::new(output, Content::Text)?;
     let line = bolt_line(&bolt, output_name(file.name()), &name);
     file.write(|sink| sink.put(bolt.text.as_bytes()))?;
@@ -381,13 +399,17 @@ pub fn warn(lines: &[String]) {
     }
 }
 
-/// Reads the counts of an input. With `context_memory`, each distinct sample is also kept with its whole stack; all of
-/// these samples take at most `context_memory` bytes.
-pub fn read_counts(
-    args: &SelectArgs,
-    context_memory: Option<u64>,
-    path: &Path,
-) -> exit::Result<Counts> {
+/// What is kept of an input beside its counts.
+#[derive(Clone, Copy, Default)]
+pub struct Kept {
+    /// If given, each distinct sample is kept with its whole stack; all of these samples take at most so many bytes.
+    pub context_memory: Option<u64>,
+    /// Whether branches are also counted together with the code that ran after each.
+    pub traces: bool,
+}
+
+/// Reads the counts of an input.
+pub fn read_counts(args: &SelectArgs, kept: Kept, path: &Path) -> exit::Result<Counts> {
     let head = head_of_folder(path);
     let input = crate::io::open(head.as_deref().unwrap_or(path))?;
     let parts = head.map_or(Ok(Vec::new()), |_| parts(path))?;
@@ -397,8 +419,9 @@ pub fn read_counts(
     let release = |bytes: &[u8]| files.iter().for_each(|file| file.release(bytes));
     let parts: Vec<&[u8]> = parts.iter().map(Input::bytes).collect();
     let mut options = CollectOptions::default();
-    (options.selection, options.stacks) = (select(args), context_memory.is_some());
-    options.context_memory = context_memory;
+    (options.selection, options.stacks) = (select(args), kept.context_memory.is_some());
+    options.context_memory = kept.context_memory;
+    options.traces = kept.traces;
     options.by_period = args.by_period;
     let counts = read_releasing(input.bytes(), &parts, &options, &release);
     counts.map_err(|error| Failure::file(path_text(path), &error))

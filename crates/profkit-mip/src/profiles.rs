@@ -1,4 +1,5 @@
 //! Which MIP profile belongs to which build, and to which file each profile of a merge is written.
+use object::{Object as _, ObjectKind};
 use profkit_data::ids::program_name;
 use profkit_data::mip::{Identity, MipProfile, ProfileVersion};
 use profkit_data::path_text;
@@ -108,7 +109,10 @@ impl Profiles {
             let named = path.extension().is_some_and(|extension| extension == "mip");
             named && path.is_file()
         };
-        self.files.extend(files_in(folder, is_profile)?);
+        let mut files: Vec<PathBuf> = entries(folder)?.iter().map(fs::DirEntry::path).collect();
+        files.retain(is_profile);
+        files.sort();
+        self.files.extend(files);
         Ok(())
     }
 
@@ -250,7 +254,7 @@ impl Profiles {
     }
 }
 
-/// Returns binaries and maps. Of a folder, these are the binaries in it that have a map.
+/// Returns binaries and maps. Of a folder, these are the binaries below it that have a map.
 ///
 /// # Errors
 /// If a folder cannot be read.
@@ -259,7 +263,7 @@ pub fn binaries(named: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     for path in named {
         if path.is_dir() {
             // Binaries without a map are skipped. Damaged binaries are kept, so that their damage is reported.
-            binaries.extend(files_in(path, |path| path.is_file() && has_map(path))?);
+            binaries.extend(files_below(path)?.into_iter().filter(|path| has_map(path)));
         } else {
             binaries.push(path.clone());
         }
@@ -268,16 +272,28 @@ pub fn binaries(named: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(binaries)
 }
 
-fn files_in(folder: &Path, keep: impl Fn(&PathBuf) -> bool) -> Result<Vec<PathBuf>, Error> {
-    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let entries = entries.map_err(|error| Error::Folder {
+fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, Error> {
+    let entries = fs::read_dir(folder).and_then(Iterator::collect);
+    entries.map_err(|error| Error::Folder {
         doing: "read",
         path: folder.to_owned(),
         error,
-    })?;
-    let mut files: Vec<_> = entries.iter().map(fs::DirEntry::path).collect();
-    files.retain(keep);
-    files.sort();
+    })
+}
+
+/// The files in a folder and in its folders. Links to folders are not followed: they may lead back.
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in entries(&folder)? {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            } else if path.is_file() {
+                files.push(path);
+            }
+        }
+    }
     Ok(files)
 }
 
@@ -286,9 +302,10 @@ fn has_map(path: &Path) -> bool {
         return false;
     };
     file.images().is_ok_and(|images| {
-        images
-            .iter()
-            .any(|image| !matches!(MipSections::of(image), Ok(None)))
+        // An object that is not linked has a map without addresses, and lies where the compiler left it.
+        images.iter().any(|image| {
+            image.kind() != ObjectKind::Relocatable && !matches!(MipSections::of(image), Ok(None))
+        })
     })
 }
 

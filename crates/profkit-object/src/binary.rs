@@ -114,17 +114,22 @@ impl BinaryFile {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             let bytes = stored::expand(&bytes)?.unwrap_or(bytes);
-            return Ok(BinaryFile {
-                path: path.to_owned(),
-                size: bytes.len() as u64,
-                cache: ReadCache::new(Source::Memory(Cursor::new(bytes))),
-            });
+            return Ok(BinaryFile::in_memory(path, bytes));
         }
         Ok(BinaryFile {
             path: path.to_owned(),
             size: metadata.len(),
             cache: ReadCache::new(Source::File(file)),
         })
+    }
+
+    /// The bytes of a file that is in the file at a path, or was decompressed.
+    pub(crate) fn in_memory(path: &Path, bytes: Vec<u8>) -> Self {
+        BinaryFile {
+            path: path.to_owned(),
+            size: bytes.len() as u64,
+            cache: ReadCache::new(Source::Memory(Cursor::new(bytes))),
+        }
     }
 
     /// Links a kernel module in memory, so that its code, symbols and debug info have addresses. Other files stay as

@@ -24,6 +24,7 @@ pub mod library;
 pub mod memprof;
 pub mod mip_sections;
 pub mod names;
+mod packed_symbols;
 pub mod producers;
 pub mod readable;
 pub mod servers;

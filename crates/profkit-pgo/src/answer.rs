@@ -29,7 +29,11 @@ impl Answer for Outcome {
         };
         document.facts([
             (
-                "raw profiles",
+                if profile.sampled {
+                    "recordings"
+                } else {
+                    "raw profiles"
+                },
                 grouped(profile.inputs),
                 match profile.inputs == profile.merged {
                     true => String::new(),
@@ -111,6 +115,7 @@ impl Answer for Outcome {
             "profile": {
                 "path": profile.path.to_string_lossy(),
                 "llvm": profile.release,
+                "kind": if profile.sampled { "sample" } else { "instr" },
                 "inputs": profile.inputs,
                 "merged": profile.merged,
                 "functions": profile.functions,

@@ -12,8 +12,12 @@ pub enum Error {
     NoCompiler(Option<String>),
     /// The compiler cannot instrument a program: its profile runtime is missing. The text is what it says.
     NoRuntime(String, String),
-    /// A second stage was asked for, which stable rustc does not have.
-    NoSecondStage,
+    /// Something was asked for that stable rustc does not have.
+    RustLacks(&'static str),
+    /// perf cannot record anything. The text is what it says.
+    NoRecording(String),
+    /// The linker cannot be given an order of functions. The text is why.
+    NoOrder(String),
     /// A program cannot be started.
     Start(String, io::Error),
     /// A step ended with a failure.
@@ -43,7 +47,13 @@ impl Error {
             }
             Error::NoCompiler(Some(_)) => "--compiler wants a clang: --compiler clang-22",
             Error::NoRuntime(..) => "install its runtime: Debian's package is libclang-rt-N-dev",
-            Error::NoSecondStage => "leave out --stages 2 for programs of cargo",
+            Error::RustLacks(_) => "leave out --stages 2 and --sampling for programs of cargo",
+            Error::NoRecording(_) => {
+                "install perf (Debian's package is linux-perf), and let it record: `sysctl kernel.perf_event_paranoid=2`; without --sampling the build gets counters"
+            }
+            Error::NoOrder(_) => {
+                "install lld (Debian's package is lld-N) and clang of one release; `profkit mip cargo` and `profkit order` are the steps by hand"
+            }
             Error::NothingTrained(programs) if programs.is_empty() => {
                 "the build did not compile with instrumentation: it had nothing to do (give --clean CMD), or it does not take the compiler from CC, CXX and PATH (a folder that CMake configured before keeps its compiler: configure in BUILD)"
             }
@@ -79,9 +89,9 @@ impl fmt::Display for Error {
             Error::NoCompiler(None) => write!(f, "neither clang nor rustc was found"),
             Error::NoCompiler(Some(name)) => write!(f, "{name}: this is no clang"),
             Error::NoRuntime(name, said) => write!(f, "{name} cannot instrument a program: {said}"),
-            Error::NoSecondStage => {
-                write!(f, "stable rustc has no second stage of instrumentation")
-            }
+            Error::RustLacks(what) => write!(f, "stable rustc lacks {what}"),
+            Error::NoRecording(said) => write!(f, "perf cannot record: {said}"),
+            Error::NoOrder(why) => write!(f, "functions cannot be placed in order: {why}"),
             Error::Start(name, error) => write!(f, "{name}: cannot be started: {error}"),
             Error::Failed(what, status) => write!(f, "{what} ended with {status}"),
             Error::NothingTrained(programs) => {

@@ -16,6 +16,13 @@ pub(crate) enum Kind {
     Other,
 }
 
+/// Whether the build is a call of cargo itself, not of what runs cargo.
+pub(crate) fn starts_cargo(build: &[OsString]) -> bool {
+    build
+        .first()
+        .is_some_and(|program| Path::new(program).file_stem() == Some(OsStr::new("cargo")))
+}
+
 impl Kind {
     pub fn of(build: &[OsString]) -> Self {
         let name = build

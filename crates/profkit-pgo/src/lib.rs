@@ -9,6 +9,7 @@
 //! | `tools.rs` | the compilers: clang and rustc, and the releases of their LLVM |
 //! | `plan.rs` | the steps, and what each sets in the environment |
 //! | `kind.rs` | what a build is started by: how it is made to compile everything, and where it writes |
+//! | `commands.rs` | the commands of profkit and perf that are steps: recordings, orders of functions |
 //! | `script.rs` | the steps as a script |
 //! | `wrappers.rs` | the programs that take the place of compilers in a build |
 //! | `outputs.rs` | the programs and libraries that a build wrote |
@@ -20,6 +21,7 @@
 #![deny(missing_docs)]
 
 mod answer;
+mod commands;
 mod error;
 mod kind;
 mod outputs;
@@ -30,6 +32,7 @@ mod timing;
 mod tools;
 mod wrappers;
 
+pub use commands::Recorder;
 pub use error::{Error, Result};
 pub use plan::{Plan, Settings, Step, Training};
 pub use run::{Event, Outcome, Profile, Shares, Sizes, run};

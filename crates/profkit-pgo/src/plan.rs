@@ -1,8 +1,9 @@
 //! The steps of a job.
+use crate::commands::{RECORDING, Recorder, has_lld};
 use crate::error::{Error, Result};
-use crate::kind::{Kind, makes_wheels, rustflags};
+use crate::kind::{Kind, makes_wheels, rustflags, starts_cargo};
 use crate::tools::{Tools, releases_like};
-use crate::wrappers::{self, FLAGS};
+use crate::wrappers::{self, BEFORE, FLAGS};
 use profkit_data::Weight;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,14 @@ pub struct Settings {
     pub compiler: Option<OsString>,
     /// Whether a second profile is collected from a program that was optimised with the first one.
     pub two_stages: bool,
+    /// Whether the training is recorded by perf, and its samples are the profile; no counters are compiled in (clang only).
+    pub sampling: bool,
+    /// Whether functions that no training ran are left out of the profile, so that they are compiled as without it.
+    pub partial: bool,
+    /// Whether the linker places functions in the order in which the training first called them.
+    pub order: bool,
+    /// The command `profkit`, which some steps start.
+    pub profkit: PathBuf,
     /// A command of the shell whose time is measured with the build as it is and with the profile.
     pub benchmark: Option<OsString>,
     /// How often the benchmark is run with each build.
@@ -32,6 +41,11 @@ impl Settings {
     /// The folder that belongs to the job alone: it is emptied. The user's folder may hold anything.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.work.join("profkit-pgo-runs")
+    }
+
+    /// The order of functions.
+    pub(crate) fn order_file(&self) -> PathBuf {
+        self.work.join("order.txt")
     }
 
     /// The folder of what is in the wheels of the last build.
@@ -66,6 +80,10 @@ pub enum Stage {
     Instrumented,
     /// With the first profile, and with counters after inlining.
     Second,
+    /// With the source lines that a recording is counted by.
+    Sampled,
+    /// With the profile, and with records of the order of calls.
+    Ordered,
     /// With the profile.
     Optimised,
 }
@@ -103,6 +121,10 @@ pub enum Step {
     Copy,
     /// Runs a training command.
     Train {
+        /// The folder of what it writes.
+        folder: PathBuf,
+        /// What stands before it: perf, if it is recorded.
+        recorder: Vec<OsString>,
         /// The command of the shell.
         command: OsString,
         /// What is set for it.
@@ -115,6 +137,24 @@ pub enum Step {
         /// The profile of the stage before.
         first: Option<PathBuf>,
         /// The merged profile.
+        output: PathBuf,
+    },
+    /// Makes a sample profile of the recordings of the training.
+    Sample {
+        /// The folders of the recordings, with their weights.
+        runs: Vec<(Weight, PathBuf)>,
+        /// Whether the recordings have branch stacks.
+        branches: bool,
+        /// The sample profile.
+        output: PathBuf,
+    },
+    /// Makes the order of functions of MIP files.
+    Order {
+        /// The folders of the files.
+        runs: Vec<PathBuf>,
+        /// The folder for the MIP profiles of the programs.
+        profiles: PathBuf,
+        /// The order, for lld.
         output: PathBuf,
     },
     /// Runs the benchmark with both builds.
@@ -158,12 +198,36 @@ impl Plan {
         {
             return Err(Error::NoCompiler(None));
         }
-        if settings.two_stages && kind == Kind::Cargo {
-            return Err(Error::NoSecondStage);
+        for (wanted, what) in [
+            (settings.two_stages, "a second stage of instrumentation"),
+            (settings.sampling, "an option to use sample profiles"),
+        ] {
+            if wanted && kind == Kind::Cargo {
+                return Err(Error::RustLacks(what));
+            }
         }
+        if settings.order {
+            if kind == Kind::Cargo && !starts_cargo(&settings.build) {
+                return Err(Error::NoOrder(
+                    "the build is not started by cargo itself".to_owned(),
+                ));
+            }
+            let driver = tools
+                .clang
+                .as_ref()
+                .map_or(Path::new("cc"), |clang| &clang.c);
+            if !has_lld(driver) {
+                return Err(Error::NoOrder(format!(
+                    "{} finds no ld.lld",
+                    driver.display()
+                )));
+            }
+        }
+        let recorder = settings.sampling.then(Recorder::find).transpose()?;
         let mut planner = Planner {
             rustflags: match tools.rustc {
-                Some(_) if kind == Kind::Cargo || tools.can_mix() => {
+                // rustc has no option for a sample profile.
+                Some(_) if !settings.sampling && (kind == Kind::Cargo || tools.can_mix()) => {
                     Some(rustflags(&settings.build)?)
                 }
                 _ => None,
@@ -175,6 +239,8 @@ impl Plan {
                 .and_then(wrappers::folder),
             kind,
             settings: &settings,
+            recorder,
+            linker: tools.clang.as_ref().map(|clang| clang.c.clone()),
             steps: Vec::new(),
         };
         planner.plan();
@@ -192,6 +258,11 @@ impl Plan {
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let (clang, rustc) = (self.tools.clang.as_ref()?, self.tools.rustc?);
+        if self.settings.sampling {
+            return Path::new("Cargo.toml").exists().then(|| {
+                "Rust has no profile, because rustc has no option for a sample profile".to_owned()
+            });
+        }
         let what = match Kind::of(&self.settings.build) {
             _ if self.tools.can_mix() => return None,
             Kind::Cargo => "C and C++ that build scripts compile have",
@@ -205,6 +276,22 @@ impl Plan {
             clang.release,
             releases_like(rustc)
         ))
+    }
+
+    /// The oldest of the releases that will read the profile.
+    pub(crate) fn reader(&self, has_rust: bool) -> u32 {
+        let clang = self
+            .tools
+            .clang
+            .as_ref()
+            .filter(|_| self.wrappers.is_some())
+            .map(|clang| clang.release);
+        let rustc = self.tools.rustc.filter(|_| has_rust || clang.is_none());
+        [clang, rustc]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or_default()
     }
 
     /// What the job is about, for people: the compilers.
@@ -230,12 +317,25 @@ impl Plan {
     }
 }
 
+/// What a training collects.
+#[derive(Clone, Copy)]
+enum Collected<'a> {
+    Counters,
+    Samples(&'a Recorder),
+    Calls,
+}
+
 struct Planner<'s> {
     settings: &'s Settings,
     kind: Kind,
     /// The flags that cargo would give rustc; `None` if crates are compiled as always.
     rustflags: Option<Vec<OsString>>,
     wrappers: Option<PathBuf>,
+    /// How the training is recorded, if it is.
+    recorder: Option<Recorder>,
+    /// What links programs of Rust that have an order of functions, and assembles those with records: a driver that
+    /// finds lld.
+    linker: Option<PathBuf>,
     steps: Vec<Step>,
 }
 
@@ -248,14 +348,36 @@ impl Planner<'_> {
             self.build(Stage::Plain, None);
             self.steps.push(Step::Copy);
         }
-        self.build(Stage::Instrumented, None);
-        let runs = self.train("train");
-        let output = if settings.two_stages { &first } else { &last };
-        self.merge(runs, None, output);
-        if settings.two_stages {
-            self.build(Stage::Second, Some(&first));
-            let runs = self.train("second");
-            self.merge(runs, Some(first), &last);
+        let last = if let Some(recorder) = self.recorder.clone() {
+            let last = work.join("merged.prof");
+            self.build(Stage::Sampled, None);
+            let runs = self.train("train", Collected::Samples(&recorder));
+            self.steps.push(Step::Sample {
+                runs,
+                branches: recorder.branches,
+                output: last.clone(),
+            });
+            last
+        } else {
+            self.build(Stage::Instrumented, None);
+            let runs = self.train("train", Collected::Counters);
+            let output = if settings.two_stages { &first } else { &last };
+            self.merge(runs, None, output);
+            if settings.two_stages {
+                self.build(Stage::Second, Some(&first));
+                let runs = self.train("second", Collected::Counters);
+                self.merge(runs, Some(first), &last);
+            }
+            last
+        };
+        if settings.order {
+            self.build(Stage::Ordered, Some(&last));
+            let runs = self.train("order", Collected::Calls);
+            self.steps.push(Step::Order {
+                runs: runs.into_iter().map(|(_, folder)| folder).collect(),
+                profiles: settings.scratch().join("mip"),
+                output: settings.order_file(),
+            });
         }
         self.build(Stage::Optimised, Some(&last));
         if settings.benchmark.is_some() {
@@ -279,9 +401,18 @@ impl Planner<'_> {
                 })),
         }
         let environment = self.environment(stage, profile);
+        let command = match stage {
+            Stage::Ordered if self.kind == Kind::Cargo => self
+                // The crates of others are to be placed too, by the names of the last build.
+                .call_recorder(&["cargo", "--dependencies", "--same-names"])
+                .into_iter()
+                .chain(build.iter().skip(1).cloned())
+                .collect(),
+            _ => build.clone(),
+        };
         self.steps.push(Step::Build {
             stage,
-            command: build.clone(),
+            command,
             environment,
         });
         if makes_wheels(build) {
@@ -289,18 +420,44 @@ impl Planner<'_> {
         }
     }
 
+    /// What records the order of calls in what a compiler makes.
+    fn call_recorder(&self, driver: &[&str]) -> Vec<OsString> {
+        let words = ["mip"]
+            .iter()
+            .chain(driver)
+            .chain(&["--mode", "calls", "--"]);
+        std::iter::once(self.settings.profkit.clone().into_os_string())
+            .chain(words.map(OsString::from))
+            .collect()
+    }
+
     fn environment(&self, stage: Stage, profile: Option<&Path>) -> Environment {
         let built = self.settings.scratch().join("build");
         // Programs that the build itself runs may be instrumented. Their profiles are not of the training.
         let mut environment: Environment =
             vec![("LLVM_PROFILE_FILE", built.join("%p.profraw").into())];
-        let used = profile.map(|profile| option("-fprofile-use=", profile));
+        let use_option = match self.recorder {
+            Some(_) => "-fprofile-sample-use=",
+            None => "-fprofile-use=",
+        };
+        let used = profile.map(|profile| option(use_option, profile));
         let generated = match stage {
             Stage::Instrumented => Some(option("-fprofile-generate=", &built)),
             Stage::Second => Some(option("-fcs-profile-generate=", &built)),
-            Stage::Plain | Stage::Optimised => None,
+            Stage::Sampled => Some("-gline-tables-only".into()),
+            Stage::Plain | Stage::Ordered | Stage::Optimised => None,
         };
         let mut c: Vec<OsString> = used.into_iter().chain(generated).collect();
+        if self.recorder.is_some() && stage != Stage::Plain {
+            c.push("-fdebug-info-for-profiling".into());
+        }
+        let order = self.order_flags(stage);
+        if !order.is_empty() {
+            c.push("-ffunction-sections".into());
+            c.extend(order.iter().cloned());
+            // They are of the linker, and given when a file is compiled too.
+            c.push("-Wno-unused-command-line-argument".into());
+        }
         if profile.is_some() {
             // A profile that does not fit everywhere must not end a build that takes warnings for errors.
             let words = [
@@ -313,12 +470,30 @@ impl Planner<'_> {
         if let Some(flags) = &self.rustflags {
             let more = match stage {
                 Stage::Instrumented => Some(option("-Cprofile-generate=", &built)),
-                Stage::Optimised => profile.map(|profile| option("-Cprofile-use=", profile)),
-                Stage::Plain | Stage::Second => None,
+                Stage::Ordered | Stage::Optimised => {
+                    profile.map(|profile| option("-Cprofile-use=", profile))
+                }
+                Stage::Plain | Stage::Second | Stage::Sampled => None,
             };
+            // Other flags than those of the build before also make cargo compile everything again.
+            let order: Vec<OsString> = order
+                .iter()
+                .map(|flag| {
+                    let mut word = OsString::from("-Clink-arg=");
+                    word.push(flag);
+                    word
+                })
+                .collect();
+            let with_order =
+                self.settings.order && matches!(stage, Stage::Ordered | Stage::Optimised);
+            let linker = self.linker.as_ref().filter(|_| with_order);
+            let linker = linker.map(|path| option("-Clinker=", path));
             environment.push((
                 "CARGO_ENCODED_RUSTFLAGS",
-                joined(flags.iter().chain(&more), "\u{1f}"),
+                joined(
+                    flags.iter().chain(&more).chain(&linker).chain(&order),
+                    "\u{1f}",
+                ),
             ));
         }
         let Some(folder) = &self.wrappers else {
@@ -334,26 +509,52 @@ impl Planner<'_> {
             }
         } else {
             environment.push((FLAGS, joined(&c, "\n")));
+            if stage == Stage::Ordered {
+                environment.push((BEFORE, joined(&self.call_recorder(&["cc"]), "\n")));
+            }
             environment.push((PATH, folder.into()));
         }
         environment
     }
 
-    fn train(&mut self, name: &str) -> Vec<(Weight, PathBuf)> {
+    /// What makes the linker place functions in order.
+    fn order_flags(&self, stage: Stage) -> Vec<OsString> {
+        if !self.settings.order || stage != Stage::Optimised {
+            return Vec::new();
+        }
+        let file = self.settings.order_file();
+        vec![
+            "-fuse-ld=lld".into(),
+            option("-Wl,--symbol-ordering-file=", &file),
+            "-Wl,--no-warn-symbol-ordering".into(),
+        ]
+    }
+
+    fn train(&mut self, name: &str, what: Collected<'_>) -> Vec<(Weight, PathBuf)> {
         let mut runs = Vec::new();
         for (number, training) in self.settings.training.iter().enumerate() {
             let folder = self
                 .settings
                 .scratch()
                 .join(format!("{name}-{}", number + 1));
+            let mut recorder = Vec::new();
+            let mut environment = Environment::new();
+            match what {
+                Collected::Counters => {
+                    environment.push(("LLVM_PROFILE_FILE", folder.join("%m-%p.profraw").into()));
+                }
+                Collected::Samples(perf) => recorder = perf.words(&folder.join(RECORDING)),
+                Collected::Calls => environment.push((
+                    "LLVM_MIP_PROFILE_FILENAME",
+                    folder.join("%m-%p.mipraw").into(),
+                )),
+            }
+            environment.extend(self.settings.python());
             self.steps.push(Step::Train {
+                folder: folder.clone(),
+                recorder,
                 command: training.command.clone(),
-                environment: std::iter::once((
-                    "LLVM_PROFILE_FILE",
-                    folder.join("%m-%p.profraw").into(),
-                ))
-                .chain(self.settings.python())
-                .collect(),
+                environment,
             });
             runs.push((training.weight, folder));
         }
@@ -395,6 +596,8 @@ mod tests {
             wrappers: Some("/wrappers".into()),
             kind: Kind::Make,
             settings: &settings,
+            recorder: None,
+            linker: None,
             steps: Vec::new(),
         };
         planner.plan();

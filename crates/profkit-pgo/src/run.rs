@@ -1,15 +1,18 @@
 //! Carries out the steps of a job.
+use crate::commands::{Programs, sampled};
 use crate::error::{Error, Result};
 use crate::kind::{Kind, folders};
 use crate::outputs::{self, Output};
 use crate::plan::{Environment, PATH, PYTHONPATH, Plan, Stage, Step};
-use crate::script::{line, unpacking};
+use crate::script::{line, shell, unpacking};
 use crate::timing::{Copies, Times, measure};
 use crate::wrappers;
+use profkit_analysis::filter::{ColdRule, Filter};
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
 use profkit_data::Weight;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::releases::Release;
+use profkit_data::sample::{self, SampleProfile};
 use profkit_merge::files::{Content, Input, InputList, Output as File, write_indexed};
 use profkit_merge::{MergeOptions, merge_instr};
 use std::ffi::OsString;
@@ -37,7 +40,7 @@ pub enum Event {
 pub struct Profile {
     /// Where it is.
     pub path: PathBuf,
-    /// How many raw profiles the training wrote.
+    /// How many raw profiles or recordings the training wrote.
     pub inputs: u64,
     /// How many of them could be read.
     pub merged: u64,
@@ -45,6 +48,8 @@ pub struct Profile {
     pub functions: u64,
     /// The number of functions with a count above 0.
     pub ran: u64,
+    /// Whether it is a sample profile, of recordings and not of raw profiles.
+    pub sampled: bool,
     /// The release of LLVM that it is written for: the oldest one that reads it.
     pub release: u32,
 }
@@ -104,7 +109,9 @@ pub fn run(plan: &Plan, say: &mut dyn FnMut(Event)) -> Result<Outcome> {
     make(&work.join("build"))?;
     if let (Some(folder), Some(clang)) = (&plan.wrappers, &plan.tools.clang) {
         wrappers::write(folder, clang)?;
-        check_runtime(plan, work)?;
+        if !plan.settings.sampling {
+            check_runtime(plan, work)?;
+        }
     }
     let mut job = Job {
         plan,
@@ -184,14 +191,30 @@ impl Job<'_> {
                 Ok(())
             }
             Step::Train {
+                folder,
+                recorder,
                 command,
                 environment,
-            } => self.train(command, environment),
+            } => {
+                remove(folder)?;
+                make(folder)?;
+                self.train(recorder, command, environment)
+            }
             Step::Merge {
                 runs,
                 first,
                 output,
             } => self.merge(runs, first.as_deref(), output),
+            Step::Sample {
+                runs,
+                branches,
+                output,
+            } => self.sample(runs, *branches, output),
+            Step::Order {
+                runs,
+                profiles,
+                output,
+            } => self.order(runs, profiles, output),
             Step::Benchmark => self.benchmark(),
         }
     }
@@ -259,7 +282,8 @@ impl Job<'_> {
     fn compiled(&mut self) -> Result<()> {
         self.built = self.written_since(self.since);
         match self.stage {
-            Stage::Plain => {}
+            Stage::Plain | Stage::Ordered => {}
+            Stage::Sampled => self.instrumented = self.programs(),
             Stage::Instrumented | Stage::Second => {
                 let with_counters = |built: Vec<Output>| -> Vec<PathBuf> {
                     let built = built.into_iter().filter(|output| output.instrumented);
@@ -269,6 +293,13 @@ impl Job<'_> {
                 // A build that had nothing to do may have been left by an earlier job.
                 if self.instrumented.is_empty() {
                     self.instrumented = with_counters(self.written_since(SystemTime::UNIX_EPOCH));
+                }
+            }
+            // With samples nothing in a program shows which build it is of, but when it was written.
+            Stage::Optimised if self.plan.settings.sampling => {
+                let new = self.programs();
+                if !self.instrumented.iter().all(|path| new.contains(path)) {
+                    return Err(Error::NotRebuilt(self.instrumented.clone()));
                 }
             }
             Stage::Optimised => {
@@ -285,27 +316,104 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn train(&mut self, command: &OsString, environment: &Environment) -> Result<()> {
-        for (name, file) in environment {
-            if let Some(folder) = Path::new(file).parent()
-                && *name == "LLVM_PROFILE_FILE"
-            {
-                remove(folder)?;
-                make(folder)?;
-            }
-        }
-        let words = ["sh".into(), "-c".into(), command.clone()];
-        (self.say)(Event::Command(format!(
-            "{} {}",
-            line(environment, &[]),
-            command.to_string_lossy()
-        )));
+    fn train(
+        &mut self,
+        recorder: &[OsString],
+        command: &OsString,
+        environment: &Environment,
+    ) -> Result<()> {
+        let words = shell(recorder, command);
+        // perf records one program: a shell, if the command is of several.
+        (self.say)(Event::Command(match recorder.is_empty() {
+            true => format!("{} {}", line(environment, &[]), command.to_string_lossy()),
+            false => line(environment, &words),
+        }));
         let status = start(&words, environment)?;
         if !status.success() {
             let command = command.to_string_lossy().into_owned();
             (self.say)(Event::TrainingFailed(command, status));
         }
         Ok(())
+    }
+
+    /// Starts a command of profkit, which says itself what is wrong.
+    fn command(&mut self, command: &[OsString]) -> Result<ExitStatus> {
+        (self.say)(Event::Command(line(&Vec::new(), command)));
+        start(command, &[])
+    }
+
+    /// What the last build wrote, in the form of options.
+    fn programs(&self) -> Vec<PathBuf> {
+        self.built
+            .iter()
+            .map(|output| output.path.clone())
+            .collect()
+    }
+
+    fn sample(&mut self, runs: &[(Weight, PathBuf)], branches: bool, output: &Path) -> Result<()> {
+        let programs = self.programs();
+        let mut made = Vec::new();
+        for (weight, folder) in runs {
+            let built = Programs::Built(&programs);
+            let command = self.plan.sample_command(folder, branches, built);
+            let status = self.command(&command)?;
+            if sampled(folder).exists() {
+                made.push((*weight, folder.as_path()));
+            } else {
+                (self.say)(Event::TrainingFailed(line(&Vec::new(), &command), status));
+            }
+        }
+        if made.is_empty() {
+            return Err(Error::NothingTrained(self.instrumented.clone()));
+        }
+        let command = self.plan.add_command(&made, output);
+        let status = self.command(&command)?;
+        if !status.success() {
+            return Err(Error::Failed(line(&Vec::new(), &command), status));
+        }
+        let input = Input::open(output).map_err(|error| Error::Merge(error.to_string()))?;
+        let mut profile = SampleProfile::default();
+        sample::read(input.bytes(), &mut profile, 1)
+            .strict()
+            .map_err(|error| Error::Merge(error.to_string()))?;
+        let functions = profile.functions().len() as u64;
+        let found = Profile {
+            path: output.to_owned(),
+            inputs: runs.len() as u64,
+            merged: made.len() as u64,
+            functions,
+            ran: functions,
+            sampled: true,
+            release: self.plan.reader(false),
+        };
+        (self.say)(Event::Merged(found.clone()));
+        self.profile = Some(found);
+        Ok(())
+    }
+
+    fn order(&mut self, runs: &[PathBuf], profiles: &Path, output: &Path) -> Result<()> {
+        remove(profiles)?;
+        make(profiles)?;
+        let programs = self.programs();
+        let built = Programs::Built(&programs);
+        let command = self.plan.mip_command(runs, profiles, built);
+        let status = self.command(&command)?;
+        let failed = |error| Error::Io(profiles.to_owned(), error);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(profiles).map_err(failed)? {
+            found.push(entry.map_err(failed)?.path());
+        }
+        found.retain(|path| path.extension().is_some_and(|end| end == "mip"));
+        found.sort_unstable();
+        if found.is_empty() {
+            return Err(Error::Failed(line(&Vec::new(), &command), status));
+        }
+        let command = self.plan.order_command(&found, output);
+        let status = self.command(&command)?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(Error::Failed(line(&Vec::new(), &command), status)),
+        }
     }
 
     fn merge(
@@ -329,16 +437,26 @@ impl Job<'_> {
         named.extend(first.map(|path| path.as_os_str().to_owned()));
         let inputs = InputList::collect(&named, &[], None)
             .map_err(|error| Error::Merge(error.to_string()))?;
-        let merged = merge_instr(&inputs, &MergeOptions::new())
+        let mut merged = merge_instr(&inputs, &MergeOptions::new())
             .map_err(|error| Error::Merge(error.to_string()))?;
         for event in &merged.report.events {
             (self.say)(Event::Dropped(event.to_string()));
         }
-        let Some(profile) = merged.profiles.first().map(|one| &one.profile) else {
+        let Some(profile) = merged.profiles.first_mut().map(|one| &mut one.profile) else {
             return Err(Error::Merge("it is empty".to_owned()));
         };
+        if self.plan.settings.partial {
+            let never_ran = Filter {
+                cold: Some(ColdRule::AtMost(0)),
+                ..Filter::default()
+            };
+            never_ran.instr(profile);
+        }
+        let profile = &*profile;
         let functions = || profile.tables.iter().flat_map(|table| table.functions());
-        let release = self.release(functions().any(|function| is_rust(function.name())));
+        let release = self
+            .plan
+            .reader(functions().any(|function| is_rust(function.name())));
         let plan = IndexedPlan::new(
             profile,
             &IndexedWriteOptions::for_llvm(Release::new(u8::try_from(release).unwrap_or(u8::MAX))),
@@ -359,6 +477,7 @@ impl Job<'_> {
                 .flat_map(|function| function.records())
                 .filter(|record| record.counts.iter().any(|&count| count > 0))
                 .count() as u64,
+            sampled: false,
             release,
         };
         (self.say)(Event::Merged(found.clone()));
@@ -368,22 +487,6 @@ impl Job<'_> {
             self.shares = self.compare(output);
         }
         Ok(())
-    }
-
-    /// The oldest of the releases that will read the profile.
-    fn release(&self, has_rust: bool) -> u32 {
-        let tools = &self.plan.tools;
-        let clang = tools
-            .clang
-            .as_ref()
-            .filter(|_| self.plan.wrappers.is_some())
-            .map(|clang| clang.release);
-        let rustc = tools.rustc.filter(|_| has_rust || clang.is_none());
-        [clang, rustc]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or_default()
     }
 
     fn compare(&self, profile: &Path) -> Option<Shares> {

@@ -1,5 +1,6 @@
-//! A job as a script of the shell that works without profkit: profiles are merged by LLVM's own tool.
-use crate::kind::makes_wheels;
+//! A job as a script of the shell. Profiles of counters are merged by LLVM's own tool, so that the script works without
+//! profkit; what LLVM has no command for is a command of profkit.
+use crate::kind::{Kind, makes_wheels};
 use crate::plan::{Environment, PATH, PYTHONPATH, Plan, Step};
 use crate::tools::on_path;
 use crate::wrappers::{quoted, scripts};
@@ -64,14 +65,16 @@ impl Plan {
             }
             Step::Copy => *text += "# profkit keeps copies of the programs here.\n",
             Step::Train {
+                folder,
+                recorder,
                 command,
                 environment,
             } => {
-                let command = ["sh".into(), "-c".into(), command.clone()];
+                let _ = writeln!(text, "mkdir -p {}", quoted(folder.as_os_str()));
                 let _ = writeln!(
                     text,
                     "{} || echo 'training failed' >&2",
-                    line(environment, &command)
+                    line(environment, &shell(recorder, command))
                 );
             }
             Step::Merge {
@@ -101,6 +104,17 @@ impl Plan {
                     self.profdata(),
                     quoted(output.as_os_str())
                 );
+                if self.settings.partial {
+                    let mut words = self.filter_command(output);
+                    let release = self.reader(Kind::of(&self.settings.build) == Kind::Cargo);
+                    words.extend(["--llvm".into(), release.to_string().into()]);
+                    let _ = writeln!(text, "{}", line(&Vec::new(), &words));
+                }
+            }
+            Step::Sample { .. } | Step::Order { .. } => {
+                for command in self.script_of(step) {
+                    let _ = writeln!(text, "{command}");
+                }
             }
             Step::Benchmark => {
                 let command = self.settings.benchmark.clone().unwrap_or_default();
@@ -127,6 +141,12 @@ impl Plan {
             .filter(|name| on_path(OsStr::new(name)).is_some())
             .unwrap_or_else(|| "llvm-profdata".to_owned())
     }
+}
+
+/// A training command of the shell, with what records it before it.
+pub(crate) fn shell(recorder: &[OsString], command: &OsString) -> Vec<OsString> {
+    let words = ["sh".into(), "-c".into(), command.clone()];
+    recorder.iter().cloned().chain(words).collect()
 }
 
 /// Python's own command that unpacks a wheel.

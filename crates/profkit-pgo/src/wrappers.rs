@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// The variable with the options that are added to each call of a compiler, one per line.
 pub(crate) const FLAGS: &str = "PROFKIT_PGO_FLAGS";
 
+/// The variable with the words that come before each call of a compiler, one per line: a program that starts it.
+pub(crate) const BEFORE: &str = "PROFKIT_PGO_BEFORE";
+
 /// Names that builds call C compilers, C++ compilers, and the tools for objects of link-time optimisation by.
 const C: [&str; 5] = ["cc", "gcc", "c99", "clang", "clang-cc"];
 const CXX: [&str; 4] = ["c++", "g++", "clang++", "clang-c++"];
@@ -21,7 +24,7 @@ pub(crate) fn scripts(clang: &Clang) -> Vec<(String, String)> {
     let wrapper = |compiler: &Path| {
         let compiler = quoted(compiler.as_os_str());
         format!(
-            "#!/bin/sh\ncase $1 in -cc1*) exec {compiler} \"$@\";; esac\nIFS='\n'\nset -f\nexec {compiler} ${FLAGS} \"$@\"\n"
+            "#!/bin/sh\ncase $1 in -cc1*) exec {compiler} \"$@\";; esac\nIFS='\n'\nset -f\nexec ${BEFORE} {compiler} ${FLAGS} \"$@\"\n"
         )
     };
     let mut scripts = Vec::new();

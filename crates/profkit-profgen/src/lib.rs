@@ -29,7 +29,7 @@ mod sampling;
 pub mod stacks;
 
 pub use autofdo::autofdo_profile;
-pub use bolt::PreAggregated;
+pub use bolt::{BoltForm, BoltProfile};
 pub use checked::{CheckedCounts, Figures, RangeFault};
 pub use code::{Code, Flow, Instruction, Machine};
 pub use finish::{Density, density, drop_ambiguous, mark_preinlined};

@@ -134,14 +134,19 @@ impl<'files> Program<'files> {
             .places(false);
         let symbolizer = files.symbolizer(&options)?;
         let mut facts = Facts::default();
+        let packed_problem = files.packed_problem().cloned();
         let (mut functions, mut ranges) = functions(&symbolizer, base, &mut facts);
+        facts.warnings.extend(packed_problem);
         let mut symbols = Symbols::default();
-        symbols.read(&image);
+        symbols.read(&image, image.symbols());
         if symbols.code.is_empty()
             && let Some(debug) = &debug
         {
-            symbols.read(debug);
+            symbols.read(debug, debug.symbols());
             at.find_kernel(debug);
+            if files.has_packed_symbols() {
+                symbols.read(&image, image.dynamic_symbols());
+            }
         }
         let probes = if how.ignore_probes {
             None
@@ -453,8 +458,12 @@ struct Symbols {
 }
 
 impl Symbols {
-    fn read(&mut self, image: &Image<'_>) {
-        for symbol in image.symbols() {
+    fn read<'data>(
+        &mut self,
+        image: &Image<'data>,
+        symbols: impl Iterator<Item = impl ObjectSymbol<'data>>,
+    ) {
+        for symbol in symbols {
             let name = symbol.name_bytes().unwrap_or_default();
             let SymbolSection::Section(section) = symbol.section() else {
                 continue;

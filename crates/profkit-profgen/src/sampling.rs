@@ -302,7 +302,10 @@ fn as_autofdo(
     let mut symbols = code_symbols(&files.program()?);
     if let Some(debug) = files.debug_image()? {
         let of_debug = code_symbols(&debug);
-        if of_debug.len() > symbols.len() {
+        if files.has_packed_symbols() {
+            symbols.extend(of_debug);
+            symbols.sort_by_key(|symbol| symbol.address);
+        } else if of_debug.len() > symbols.len() {
             symbols = of_debug;
         }
     }

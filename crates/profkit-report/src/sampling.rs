@@ -12,9 +12,9 @@ use losses::{
     losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, shortened, skid,
 };
 use profkit_data::printable;
-use profkit_profgen::PreAggregated;
 use profkit_profgen::{
-    BinaryOutcome, Density, Encoded, Figures, FoundBy, Outcome, Problem, RecordedBinary,
+    BinaryOutcome, BoltForm, BoltProfile, Density, Encoded, Figures, FoundBy, Outcome, Problem,
+    RecordedBinary,
 };
 use serde_json::{Value, json};
 
@@ -252,7 +252,7 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
 }
 
 /// What was written for BOLT.
-pub fn bolt_line(bolt: &PreAggregated, file: &str, program: &str) -> String {
+pub fn bolt_line(bolt: &BoltProfile, file: &str, program: &str) -> String {
     let what = match bolt.branches {
         0 => plural(bolt.samples, "sample"),
         branches => format!(
@@ -268,7 +268,18 @@ pub fn bolt_line(bolt: &PreAggregated, file: &str, program: &str) -> String {
             plural(outside, "count")
         ),
     };
-    format!("wrote {file}: {what} of {program} for perf2bolt -pa{outside}")
+    let reader = match bolt.form {
+        BoltForm::Traces | BoltForm::Branches => "perf2bolt -pa",
+        BoltForm::Fdata => "llvm-bolt -data",
+    };
+    let impossible = match bolt.impossible {
+        0 => String::new(),
+        impossible => format!(
+            "; {} of ranges that do not fit the code are left out",
+            plural(impossible, "count")
+        ),
+    };
+    format!("wrote {file}: {what} of {program} for {reader}{outside}{impossible}")
 }
 
 /// Says that the density, samples per line in hot functions, is below `least`.

@@ -24,7 +24,8 @@ pub use profkit_perf::{
 pub mod collect {
     pub use profkit_perf::collect::{
         AddressCount, BinaryCounts, BinaryKey, BranchCount, CONTEXT_MEMORY, CallStacks,
-        CollectOptions, CountLosses, Counts, RangeCount, Selection, StackSample, Stacks, collect,
+        CollectOptions, CountLosses, Counts, RangeCount, Selection, StackSample, Stacks,
+        TraceCount, collect,
     };
 }
 

@@ -1,7 +1,7 @@
 //! Sample profiles, and the layout of code, from counts by address.
 pub use profkit_profgen::{
-    BinaryOutcome, CheckedCounts, Code, CountingTool, Density, Facts, LineOptions, MakeOptions,
-    NamedProfile, Outcome, PreAggregated, Problem, Program, ProgramOptions, Programs,
+    BinaryOutcome, BoltForm, BoltProfile, CheckedCounts, Code, CountingTool, Density, Facts,
+    LineOptions, MakeOptions, NamedProfile, Outcome, Problem, Program, ProgramOptions, Programs,
     UnusableBinary, make_profile,
 };
 

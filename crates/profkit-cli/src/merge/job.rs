@@ -5,7 +5,7 @@ use super::run::{MergeJob, NoResult, Remarks, StagedProfile};
 use super::stable;
 use super::stable::StableJob;
 use super::supplement::Supplement;
-use super::write::{Encoding, write_part, write_profile};
+use super::write::{Encoding, heap_contexts, write_part, write_profile};
 use crate::call;
 use crate::exit::{Failure, Result};
 use crate::print::grouped;
@@ -215,6 +215,10 @@ impl MergeJob for Job<'_> {
         report: &Report,
         remarks: &mut Remarks,
     ) -> Result<()> {
+        // A part has addresses, which the merge that finishes it symbolises.
+        if self.form == Form::Part {
+            return Ok(());
+        }
         let Some(parts) = merged.heap_parts.take() else {
             return Ok(());
         };
@@ -241,7 +245,11 @@ impl MergeJob for Job<'_> {
             let tables = one.profile.tables.iter();
             let functions = tables.map(|table| table.record_count() as u64).sum();
             let ids = one.profile.binary_ids.iter().map(ToString::to_string);
-            return Ok(vec![write_part(output, &part, functions, ids.collect())?]);
+            let mut staged = write_part(output, &part, functions, ids.collect())?;
+            let heap = merged.heap_parts.as_ref().map(HeapParts::context_count);
+            let section = one.profile.memprof.as_ref().and_then(heap_contexts);
+            staged.written.contexts = Some(heap.unwrap_or(0) + section.unwrap_or(0));
+            return Ok(vec![staged]);
         }
         let mut ready = Vec::with_capacity(merged.profiles.len());
         for mut one in merged.profiles {

@@ -56,6 +56,12 @@ pub fn write_part(
     Ok(StagedProfile { file, written })
 }
 
+/// The number of allocation contexts in a section; `None` if it is damaged.
+pub fn heap_contexts(section: &HeapSection) -> Option<u64> {
+    let heap = section.profile().ok()?;
+    Some(heap.contexts().len() as u64)
+}
+
 /// Encodes a profile, and writes it to a temporary file that replaces the output when it is finished. With `strict`,
 /// losses are errors. `joined` has its functions, if they are joined while it is written. `heap` is the heap profile that was merged with the profile; the indexed format and YAML have it in
 /// the MemProf section of `profile`.
@@ -73,10 +79,6 @@ pub fn write_profile(
         format: "text",
         build_ids: profile.binary_ids.iter().map(ToString::to_string).collect(),
         ..Written::default()
-    };
-    let heap_contexts = |section: &HeapSection| {
-        let heap = section.profile().ok()?;
-        Some(heap.contexts().len() as u64)
     };
     let file = match encoding {
         Encoding::Text(options) => {

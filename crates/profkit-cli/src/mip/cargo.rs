@@ -13,6 +13,7 @@ Examples:
   profkit mip cargo --mode calls -- run -- input.txt
   profkit mip cargo --dependencies -- test
   profkit mip create -p program.mip target/release/program
+  profkit mip cargo --dependencies --same-names --mode calls -- build --release --target-dir target/mip
 
 The messages and the exit code are those of cargo.";
 
@@ -22,6 +23,12 @@ pub struct CargoArgs {
     /// Instrument all crates that the program is made of, not only those of the workspace
     #[arg(long)]
     dependencies: bool,
+
+    /// Give functions the names that they have in a build without profkit, as an order of functions for that build needs
+    ///
+    /// Cargo then does not see that crates of others must be compiled again: give a --target-dir of its own.
+    #[arg(long, requires = "dependencies")]
+    same_names: bool,
 
     /// The arguments of cargo: build, run, test or another command with its options
     #[arg(last = true, required = true, value_name = "ARGUMENTS")]
@@ -35,6 +42,7 @@ pub fn run(args: &CargoArgs) -> Result {
     let setup = Setup {
         cc: args.code.setup(typed_words("cargo"))?,
         dependencies: args.dependencies,
+        same_names: args.same_names,
     };
     print::notes(cargo::notes());
     Err(cargo::run(&args.arguments, &setup).into())

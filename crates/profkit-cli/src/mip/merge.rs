@@ -48,7 +48,7 @@ pub struct MergeArgs {
     #[arg(short, long, value_name = "FILE|DIR", required = true)]
     profile: Vec<PathBuf>,
 
-    /// A binary or map, or a folder of binaries: a new profile is made for each of their builds that has none yet; may
+    /// A binary or map, or a folder with binaries below it: a new profile is made for each build that has none yet; may
     /// be repeated
     #[arg(long, value_name = "BINARY|MAP|DIR")]
     binary: Vec<PathBuf>,

@@ -227,6 +227,239 @@ fn a_second_stage_collects_after_inlining() {
 }
 
 #[test]
+fn a_recording_takes_the_place_of_counters() {
+    let llvm = require_or_skip!(22);
+    let recorded = Command::new("perf")
+        .args([
+            "record",
+            "-q",
+            "-e",
+            "cpu-clock:u",
+            "-o",
+            "/dev/null",
+            "--",
+            "true",
+        ])
+        .output();
+    if !recorded.is_ok_and(|output| output.status.success()) {
+        skip("perf cannot record here");
+        return;
+    }
+    let folder = in_c();
+    let dir = folder.path();
+    // The second training runs nothing of the build.
+    let arguments = [
+        "--sampling",
+        "--train",
+        "./app 20000000",
+        "--train",
+        "true",
+        "--keep",
+        "kept",
+        "--",
+        "make",
+    ];
+    let output = pgo(dir, &llvm, &arguments);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("made a sample profile of 1 of 2 recordings"),
+        "{text}"
+    );
+    assert!(!has_counters(&dir.join("app")));
+    let profile = fs::read(dir.join("kept/merged.prof")).unwrap();
+    // What clang applied of it is seen in its code for a function with samples.
+    let mut clang = Command::new(llvm.clang());
+    clang
+        .args(["-O2", "-S", "-emit-llvm", "-o", "-", "main.c"])
+        .arg("-fprofile-sample-use=kept/merged.prof")
+        .current_dir(dir);
+    let code = String::from_utf8(clang.output().unwrap().stdout).unwrap();
+    assert!(code.contains("function_entry_count"), "{code}");
+    // As a script: other samples, the same steps.
+    let printed = pgo(dir, &llvm, &[&["--dry-run"], &arguments[..]].concat());
+    fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
+    fs::remove_dir_all(dir.join("kept")).unwrap();
+    let script = String::from_utf8(printed.stdout).unwrap();
+    assert!(script.contains("perf record -q "), "{script}");
+    assert!(!profile.is_empty());
+    // A perf that may not record anything.
+    fs::write(
+        dir.join("perf"),
+        "#!/bin/sh\necho no permission >&2\nexit 1\n",
+    )
+    .unwrap();
+    fs::set_permissions(dir.join("perf"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::join_paths(
+        std::iter::once(dir.to_owned())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let output = Command::new(env!("CARGO_BIN_EXE_profkit"))
+        .args(["pgo", "--compiler"])
+        .arg(llvm.clang())
+        .args(arguments)
+        .current_dir(dir)
+        .env("PATH", path.unwrap())
+        .output()
+        .unwrap();
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("error: perf cannot record: no permission\nhint: install perf"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_no_training_ran_may_be_compiled_as_without_a_profile() {
+    let llvm = require_or_skip!(22);
+    let functions = |dir: &Path| {
+        let mut show = Command::new(llvm.profdata());
+        show.args(["show", "--all-functions", "kept/merged.profdata"])
+            .current_dir(dir);
+        String::from_utf8(show.output().unwrap().stdout).unwrap()
+    };
+    for (option, kept) in [(None, true), (Some("--partial"), false)] {
+        let folder = in_c();
+        let dir = folder.path();
+        let arguments = ["--train", "./app 1000", "--keep", "kept", "--", "make"];
+        let arguments = [option.as_slice(), &arguments[..]].concat();
+        let output = pgo(dir, &llvm, &arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let shown = functions(dir);
+        assert!(shown.contains("  main:"), "{shown}");
+        assert_eq!(shown.contains("  never:"), kept, "{shown}");
+        let printed = pgo(dir, &llvm, &[&["--dry-run"], &arguments[..]].concat());
+        fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
+        fs::remove_dir_all(dir.join("kept")).unwrap();
+        let ran = Command::new("sh")
+            .arg("job.sh")
+            .current_dir(dir)
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", said(&ran));
+        assert_eq!(functions(dir), shown);
+    }
+}
+
+/// The names of functions in the order of their addresses.
+fn placed(llvm: &Llvm, program: &Path) -> Vec<String> {
+    let nm = Llvm::tool("llvm-nm", llvm.release()).unwrap();
+    let nm = Command::new(nm)
+        .args(["-n", "--demangle"])
+        .arg(program)
+        .output();
+    let text = String::from_utf8(nm.unwrap().stdout).unwrap();
+    let names = text
+        .lines()
+        .filter_map(|line| line.split_once(" t ").or(line.split_once(" T ")));
+    names.map(|(_, name)| name.to_owned()).collect()
+}
+
+const ORDERED: &str = "\
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) int third(int x) { return x * 3; }
+__attribute__((noinline)) int unused(int x) { return x * 5; }
+__attribute__((noinline)) int second(int x) { return third(x) + 2; }
+int main(int c, char **v) { return c > 2 ? unused(c) : second(atoi(v[1])) == 0; }
+";
+
+#[test]
+fn functions_are_placed_in_the_order_of_their_calls() {
+    let llvm = require_or_skip!(22);
+    let folder = in_c();
+    let dir = folder.path();
+    fs::write(dir.join("main.c"), ORDERED).unwrap();
+    let arguments = [
+        "--mip", "--train", "./app 7", "--keep", "kept", "--", "make",
+    ];
+    let output = pgo(dir, &llvm, &arguments);
+    let text = said(&output);
+    if text.contains("finds no ld.lld") {
+        skip("no lld");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let first = &placed(&llvm, &dir.join("app"))[..3];
+    assert_eq!(first, ["main", "second", "third"], "{text}");
+    let profile = fs::read(dir.join("kept/order.txt")).unwrap();
+    assert_eq!(profile, b"main\nsecond\nthird\n");
+    // The same by the script.
+    let printed = pgo(dir, &llvm, &[&["--dry-run"], &arguments[..]].concat());
+    fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
+    fs::remove_dir_all(dir.join("kept")).unwrap();
+    let ran = Command::new("sh")
+        .arg("job.sh")
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", said(&ran));
+    assert!(profile == fs::read(dir.join("kept/order.txt")).unwrap());
+    assert_eq!(
+        &placed(&llvm, &dir.join("app"))[..3],
+        ["main", "second", "third"]
+    );
+}
+
+/// The names of Rust's functions have hashes, which are those of the last build.
+#[test]
+fn functions_of_crates_are_placed_too() {
+    let llvm = require_or_skip!(22);
+    if on_path("cargo").is_none() {
+        skip("no cargo");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path();
+    fs::create_dir_all(dir.join("src")).unwrap();
+    fs::write(
+        dir.join("Cargo.toml"),
+        "[package]\nname = \"hot\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+    )
+    .unwrap();
+    fs::write(
+        dir.join("src/main.rs"),
+        "#[inline(never)]\nfn third(n: usize) -> usize { std::hint::black_box(n) * 3 }\n\
+         #[inline(never)]\nfn unused(n: usize) -> usize { std::hint::black_box(n) * 5 }\n\
+         #[inline(never)]\nfn second(n: usize) -> usize { third(n) + std::hint::black_box(2) }\n\
+         fn main() { let n = std::env::args().count(); println!(\"{}\", if n > 4 { unused(n) } else { second(n) }); }\n",
+    )
+    .unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_profkit"))
+        .args([
+            "pgo",
+            "--mip",
+            "--train",
+            "target/release/hot",
+            "--compiler",
+        ])
+        .arg(llvm.clang())
+        .args(["--", "cargo", "build", "--release"])
+        .current_dir(dir)
+        .env("XDG_CACHE_HOME", dir.join("cache"))
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .output()
+        .unwrap();
+    let text = said(&output);
+    if text.contains("finds no ld.lld") {
+        skip("no lld");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let names = placed(&llvm, &dir.join("target/release/hot"));
+    let at = |name: &str| names.iter().position(|found| found.contains(name));
+    let (main, second, third) = (at("hot::main"), at("hot::second"), at("hot::third"));
+    assert!(
+        main.is_some() && main < second && second < third,
+        "{names:?}"
+    );
+    assert!(third.is_some_and(|third| third < 10), "{names:?}");
+}
+
+#[test]
 fn what_goes_wrong_is_said_with_the_next_step() {
     let llvm = require_or_skip!(22);
     let folder = in_c();
@@ -281,7 +514,17 @@ fn what_goes_wrong_is_said_with_the_next_step() {
         (
             &["--train", "x", "--stages", "2", "--", "cargo", "build"],
             2,
-            "no second stage",
+            "stable rustc lacks a second stage",
+        ),
+        (
+            &["--train", "x", "--sampling", "--", "cargo", "build"],
+            2,
+            "stable rustc lacks an option to use sample profiles",
+        ),
+        (
+            &["--train", "x", "--mip", "--", "maturin", "build"],
+            1,
+            "functions cannot be placed in order: the build is not started by cargo itself",
         ),
     ] {
         let output = pgo(dir, &llvm, arguments);

@@ -252,55 +252,134 @@ const OF_THE_RECORDING: &str = "\
 1 power 16 1 multiply 0 5 168
 ";
 
+fn sorted_lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// The profile that perf2bolt-22 makes of pre-aggregated counts.
+fn perf2bolt(program: &Path, counts: &Path) -> String {
+    let output = counts.with_extension("made");
+    succeed(
+        Command::new("/usr/bin/perf2bolt-22")
+            .arg("-pa")
+            .arg("-p")
+            .args([counts, program])
+            .arg("-o")
+            .arg(&output),
+    );
+    std::fs::read_to_string(output).unwrap()
+}
+
 #[test]
-fn perf2bolt_makes_of_our_counts_what_it_makes_of_the_recording() {
-    let bolt = Path::new("/usr/bin/perf2bolt-22");
+fn bolt_gets_of_our_counts_what_it_gets_of_the_recording() {
     let optimiser = Path::new("/usr/bin/llvm-bolt-22");
-    if !bolt.exists() || !optimiser.exists() {
+    if !Path::new("/usr/bin/perf2bolt-22").exists() || !optimiser.exists() {
         return skip("bolt-22 is not installed");
     }
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
     let fixtures = repo_root().join("tests/fixtures/perf");
     let program = fixtures.join("walked");
-    succeed(
-        Command::new(env!("CARGO_BIN_EXE_profkit"))
-            .arg("sample")
-            .arg(fixtures.join("walked.data"))
-            .arg("--binary")
-            .arg(&program)
-            .arg("--bolt")
-            .arg(path("counts")),
+    for (form, file) in [
+        ("traces", "traces"),
+        ("branches", "branches"),
+        ("fdata", "x.fdata"),
+    ] {
+        succeed(
+            Command::new(env!("CARGO_BIN_EXE_profkit"))
+                .arg("sample")
+                .arg(fixtures.join("walked.data"))
+                .arg("--binary")
+                .arg(&program)
+                .args(["--bolt-format", form])
+                .arg("--bolt")
+                .arg(path(file)),
+        );
+    }
+    let expected = sorted_lines(OF_THE_RECORDING);
+    assert_eq!(
+        sorted_lines(&perf2bolt(&program, &path("traces"))),
+        expected
     );
-    succeed(
-        Command::new(bolt)
-            .arg("-pa")
-            .arg("-p")
-            .arg(path("counts"))
-            .arg(&program)
-            .arg("-o")
-            .arg(path("fdata")),
+    assert_eq!(
+        sorted_lines(&perf2bolt(&program, &path("branches"))),
+        expected
     );
-    // The column before the last is the number of mispredicted branches, which our counts do not have.
-    let lines = |text: &str| {
-        let line = |line: &str| {
-            let mut fields: Vec<_> = line.split(' ').map(str::to_owned).collect();
-            fields.remove(fields.len() - 2);
-            fields.join(" ")
-        };
-        let mut lines: Vec<_> = text.lines().map(line).collect();
-        lines.sort();
-        lines
-    };
-    let made = std::fs::read_to_string(path("fdata")).unwrap();
-    assert_eq!(lines(&made), lines(OF_THE_RECORDING));
-    succeed(
-        Command::new(optimiser)
-            .arg(&program)
-            .arg("-o")
-            .arg(path("optimised"))
-            .arg("-data")
-            .arg(path("fdata"))
-            .args(["-reorder-blocks=ext-tsp", "-dyno-stats"]),
+    let made = std::fs::read_to_string(path("x.fdata")).unwrap();
+    assert_eq!(sorted_lines(&made), expected);
+    let output = Command::new(optimiser)
+        .arg(&program)
+        .arg("-o")
+        .arg(path("optimised"))
+        .arg("-data")
+        .arg(path("x.fdata"))
+        .args(["-reorder-blocks=ext-tsp", "-dyno-stats"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("6 out of 16 functions in the binary (37.5%) have non-empty"),
+        "{said}"
     );
+}
+
+/// Local functions, functions of libraries, tables of jumps, blocks that follow a call, and position-dependent code.
+#[test]
+fn fdata_is_what_perf2bolt_makes() {
+    let llvm = require_or_skip!(22);
+    or_skip!(links_c(llvm.clang(), &[]));
+    if !Path::new("/usr/bin/perf2bolt-22").exists() {
+        return skip("bolt-22 is not installed");
+    }
+    let machine = Machine::new(&llvm);
+    let source = "#include <stdio.h>\n#include <stdlib.h>\n\
+        static int __attribute__((noinline)) leaf(int n) { return n % 7 ? n * 3 : abs(n); }\n\
+        int __attribute__((noinline)) choose(int n) {\n\
+        switch (n % 9) { case 0: return n + 7; case 1: return n * 5; case 2: n += leaf(4);\n\
+        case 3: return n ^ 99; case 4: return n - 11; case 5: n = leaf(n); case 6: return n * 77;\n\
+        case 7: return n / 3; default: return 0; } }\n\
+        int main(int argc, char **argv) { long sum = 0; for (int i = 0; i < argc * 900; i++) {\n\
+        if (i % 3) sum += choose(i); sum ^= leaf(i); } printf(\"%ld\\n\", sum); return 0; }\n";
+    std::fs::write(machine.path("tables.c"), source).unwrap();
+    for (name, flags) in [
+        ("pie", ["-fPIE", "-pie"]),
+        ("fixed", ["-fno-pie", "-no-pie"]),
+    ] {
+        let program = machine.path(name);
+        succeed(
+            Command::new(llvm.clang())
+                .args(["-O2", "-w", "-Wl,--build-id=sha1"])
+                .args(flags)
+                .arg(machine.path("tables.c"))
+                .arg("-o")
+                .arg(&program),
+        );
+        let simulation = Simulation::new(3).depth(16);
+        let mut writer = simulation.writer();
+        let steps = [
+            Step::Start {
+                pid: 10,
+                program: 0,
+            },
+            Step::Samples(2000),
+        ];
+        let programs = [Program::open(&program)];
+        simulation.run(&programs, &steps, &mut writer).unwrap();
+        std::fs::write(machine.path("data"), writer.file()).unwrap();
+        for file in ["counts", "our.fdata"] {
+            let mut sample = machine.profkit();
+            sample.args(["sample", "data", "--binary", name, "--bolt", file]);
+            succeed(&mut sample);
+        }
+        let made = std::fs::read_to_string(machine.path("our.fdata")).unwrap();
+        assert!(
+            made.contains(" leaf/1 ") && made.contains("abs") || made.contains("@PLT"),
+            "{made}"
+        );
+        let theirs = perf2bolt(&program, &machine.path("counts"));
+        assert_eq!(sorted_lines(&made), sorted_lines(&theirs), "{name}");
+    }
 }

@@ -122,6 +122,28 @@ impl Field {
         (Field::TotalAccessDensity.id()..=Field::MaxLifetimeAccessDensity.id()).contains(&self.id())
     }
 
+    /// The value of the field if the allocations of two blocks are put together and their order does not matter.
+    fn of_both(self, one: u64, other: u64) -> u64 {
+        use Field as F;
+        match self {
+            F::AllocCount
+            | F::TotalAccessCount
+            | F::TotalSize
+            | F::TotalLifetime
+            | F::TotalAccessDensity
+            | F::TotalLifetimeAccessDensity
+            | F::NumLifetimeOverlaps
+            | F::NumSameAllocCpu
+            | F::NumSameDeallocCpu => one.saturating_add(other).min(self.max()),
+            F::MinAccessCount
+            | F::MinSize
+            | F::MinLifetime
+            | F::MinAccessDensity
+            | F::MinLifetimeAccessDensity => one.min(other),
+            _ => one.max(other),
+        }
+    }
+
     /// The largest value that the field's bytes can hold.
     pub fn max(self) -> u64 {
         match self.width() {
@@ -261,7 +283,7 @@ impl Schema {
 /// schema.write(&block, &mut bytes);
 /// assert_eq!(bytes.len(), schema.block_len());
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MemInfoBlock {
     values: [u64; FIELD_COUNT],
     fields: u32,
@@ -416,23 +438,6 @@ impl MemInfoBlock {
             // lifetime of this block.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
-                F::AllocCount
-                | F::TotalAccessCount
-                | F::TotalSize
-                | F::TotalLifetime
-                | F::TotalAccessDensity
-                | F::TotalLifetimeAccessDensity => added(new),
-                F::MinAccessCount
-                | F::MinSize
-                | F::MinLifetime
-                | F::MinAccessDensity
-                | F::MinLifetimeAccessDensity => old.min(new),
-                F::MaxAccessCount
-                | F::MaxSize
-                | F::MaxLifetime
-                | F::MaxAccessDensity
-                | F::MaxLifetimeAccessDensity
-                | F::AccessHistogramSize => old.max(new),
                 F::NumLifetimeOverlaps => counted(
                     start.overlaps,
                     start.alloc_timestamp < before.get(F::DeallocTimestamp),
@@ -447,8 +452,36 @@ impl MemInfoBlock {
                 ),
                 F::AllocTimestamp | F::DeallocTimestamp | F::AllocCpuId | F::DeallocCpuId => new,
                 F::NumMigratedCpu | F::DataTypeId | F::AccessHistogram => old,
+                _ => field.of_both(old, new),
             };
             self.set(field, value);
+        }
+    }
+
+    /// Adds the block of another input so that the order of inputs does not matter: the last timestamp of both is kept, with
+    /// the CPU of this time; of two equal times the higher CPU. Overlaps and allocations on one CPU are those that each block
+    /// counted itself. Of fields that are no sums, the larger value is kept. A density that one of them lacks is not known of
+    /// the sum.
+    pub fn add_unordered(&mut self, other: &MemInfoBlock) {
+        use Field as F;
+        let before = *self;
+        for field in F::ALL {
+            match (before.known(field), other.known(field)) {
+                (Some(one), Some(other)) => self.set(field, field.of_both(one, other)),
+                (None, Some(value)) if !field.is_density() => self.set(field, value),
+                (Some(_), None) if field.is_density() => self.unset(field),
+                _ => {}
+            }
+        }
+        for (time, cpu) in [
+            (F::AllocTimestamp, F::AllocCpuId),
+            (F::DeallocTimestamp, F::DeallocCpuId),
+        ] {
+            let last = |block: &MemInfoBlock| (block.known(time), block.known(cpu));
+            match last(&before).max(last(other)).1 {
+                Some(value) => self.set(cpu, value),
+                None => self.unset(cpu),
+            }
         }
     }
 }

@@ -82,6 +82,21 @@ impl DataAccess {
             .retain(|&hash| !places.contains_key(&Datum::Literal(hash)));
     }
 
+    /// The same accesses in ascending order, each once. What was accessed is not cold.
+    #[must_use]
+    pub fn sorted(&self) -> Self {
+        let mut sorted = DataAccess::default();
+        sorted.add(self);
+        sorted.records.sort_by(|a, b| a.datum.cmp(&b.datum));
+        for record in &mut sorted.records {
+            record.locations.sort_unstable();
+            record.locations.dedup();
+        }
+        sorted.cold_symbols.sort_unstable();
+        sorted.cold_hashes.sort_unstable();
+        sorted
+    }
+
     /// Appends the accesses as a MemProf section stores them: strings, hashes of cold data, records
     /// (`DataAccessProfData::serialize`).
     pub(super) fn encode(&self, out: &mut Vec<u8>) {

@@ -329,6 +329,56 @@ impl MemProfile {
         ordered
     }
 
+    /// The same profile with everything in ascending order: frames, call stacks (from the outermost caller on), records by
+    /// function, and what a record has by call stack. Allocations of one record that have the same call stack keep their order.
+    /// Locations of frames that the profile does not have are left out.
+    #[must_use]
+    pub fn sorted(&self) -> MemProfile {
+        let mut sorted = MemProfile::default();
+        let mut frames: Vec<Frame> = self.frames.iter().copied().collect();
+        frames.sort_unstable();
+        for frame in frames {
+            sorted.add_frame(frame);
+        }
+        let ids: IndexVec<FrameId, FrameId> = self
+            .frames
+            .iter()
+            .map(|&frame| sorted.add_frame(frame))
+            .collect();
+        let renumbered = self.stacks.entries().map(|(old, stack)| {
+            let stack: Vec<FrameId> = stack.iter().map(|&frame| ids[frame]).collect();
+            (stack, old)
+        });
+        let mut stacks: Vec<_> = renumbered.collect();
+        stacks.sort_unstable_by(|(a, _), (b, _)| a.iter().rev().cmp(b.iter().rev()));
+        let mut ids: IndexVec<StackId, StackId> = self.stacks.ids().collect();
+        for (stack, old) in stacks {
+            ids[old] = sorted.add_stack(&stack);
+        }
+        let mut records: Vec<&Record> = self.records.iter().collect();
+        records.sort_unstable_by_key(|record| record.function);
+        for record in records {
+            let own = sorted.record_mut(record.function);
+            own.clone_from(record);
+            for site in &mut own.alloc_sites {
+                site.stack = ids[site.stack];
+            }
+            for site in &mut own.call_sites {
+                site.stack = ids[site.stack];
+                site.callees.sort_unstable();
+            }
+            own.alloc_sites.sort_by_key(|site| site.stack);
+            own.call_sites.sort_by_key(|site| site.stack);
+        }
+        sorted.data_access = self.data_access.as_ref().map(DataAccess::sorted);
+        sorted.names.clone_from(&self.names);
+        sorted.locations.clone_from(&self.locations);
+        sorted
+            .locations
+            .retain(|frame, _| self.frame_ids.contains_key(frame));
+        sorted
+    }
+
     /// Removes the fields of memory info blocks that the blocks of `other` do not have. `other` must have the same
     /// allocations in each record.
     pub(crate) fn forget_unknown_fields(&mut self, other: &MemProfile) {

@@ -60,7 +60,8 @@ impl Files {
     pub fn open(parsed: &Parsed) -> Result<Self, Fault> {
         let path = parsed.text("binary");
         let opened = ProgramFiles::open(&path_from_bytes(path), &DebugFolders::default());
-        let mut files = opened.map_err(|_| fault_of_file(path))?;
+        let opened = opened.map_err(|_| fault_of_file(path))?;
+        let mut files = opened.without_packed_symbols();
         let debug = parsed.text("debug-binary");
         if !debug.is_empty() {
             files = files

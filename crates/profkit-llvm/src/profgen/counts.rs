@@ -98,7 +98,7 @@ impl Stacks {
         Sums {
             ranges,
             branches,
-            addresses: Vec::new(),
+            ..Sums::default()
         }
     }
 

@@ -1,9 +1,10 @@
 //! The MemProf sections of indexed inputs. The sections of several inputs are added up, and the writer of the result
 //! encodes the sum. The section of a single input is copied, unless it has a call stack several times: then these
-//! contexts are added up. Under LLVM's rules it is copied in any case.
+//! contexts are added up. Under LLVM's rules it is copied in any case. If the order of inputs does not matter, each section
+//! is added when its input is read.
 use super::Context;
 use crate::driver::{Cancelled, OpenedInput, ReportPart};
-use crate::memprof::{ContextRule, MemProfSum};
+use crate::memprof::{ContextRule, MemProfSum, SectionSum};
 use crate::report::{Action, Event, Reason};
 use profkit_data::Error;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
@@ -20,13 +21,8 @@ pub(crate) struct MemProfs {
     first: Option<(usize, MemProfSection)>,
     /// The inputs with a section, each with whether the rest of the input is sound.
     inputs: Vec<(usize, bool)>,
-}
-
-struct Sum {
-    profiles: MemProfSum,
-    version: u32,
-    full: bool,
-    portable: bool,
+    /// If the order of inputs does not matter: the sum of the sections.
+    pub(crate) sum: Option<SectionSum>,
 }
 
 impl MemProfs {
@@ -39,11 +35,28 @@ impl MemProfs {
         }
     }
 
-    pub(crate) fn first_input(&self) -> Option<usize> {
-        self.first.as_ref().map(|(first, _)| *first)
+    /// Adds the section of an input whatever the order of inputs. Returns the faults of the section.
+    pub(crate) fn add_unordered(&mut self, opened: &OpenedInput<'_>) -> Vec<Error> {
+        let mut faults = Vec::new();
+        let mut sum = SectionSum::unordered();
+        match sum.add(opened.bytes(), &mut faults) {
+            Ok(()) => self.absorb_sum(sum),
+            Err(error) => faults.push(error),
+        }
+        faults
+    }
+
+    fn absorb_sum(&mut self, other: SectionSum) {
+        match &mut self.sum {
+            Some(sum) => sum.absorb(&other),
+            None => self.sum = Some(other),
+        }
     }
 
     pub(crate) fn absorb(&mut self, other: MemProfs) {
+        if let Some(sum) = other.sum {
+            self.absorb_sum(sum);
+        }
         self.inputs.extend(other.inputs);
         if let Some((input, section)) = other.first
             && self.first.as_ref().is_none_or(|(first, _)| input < *first)
@@ -57,11 +70,16 @@ impl MemProfs {
         context: &Context<'_, '_>,
         part: &mut ReportPart,
     ) -> Result<Option<HeapSection>, Cancelled> {
+        let copies = context.options.heap_copies;
+        if let Some(sum) = self.sum {
+            let options = sum.options();
+            let sum = Box::new(sum.finish(copies));
+            return Ok(Some(HeapSection::Profile(sum, options)));
+        }
         let Some((first, mut kept)) = self.first else {
             return Ok(None);
         };
         let driver = context.driver;
-        let copies = context.options.heap_copies;
         if self.inputs.len() == 1 {
             if context.strategy.is_llvm {
                 return Ok(Some(HeapSection::Stored(kept.without_portable())));
@@ -79,16 +97,11 @@ impl MemProfs {
             return Ok(Some(combined.unwrap_or(HeapSection::Stored(kept))));
         }
         self.inputs.sort_unstable();
-        let mut sum = Sum {
-            profiles: MemProfSum::new(if copies {
-                ContextRule::AddCopies
-            } else {
-                ContextRule::Add
-            }),
-            version: 0,
-            full: false,
-            portable: false,
-        };
+        let mut sum = SectionSum::new(MemProfSum::new(if copies {
+            ContextRule::AddCopies
+        } else {
+            ContextRule::Add
+        }));
         let mut buffer = Vec::new();
         for (input, sound) in self.inputs {
             driver.check_cancelled()?;
@@ -117,8 +130,7 @@ impl MemProfs {
         if sum.profiles.added() == 0 {
             return Ok(Some(HeapSection::Stored(kept)));
         }
-        let options = IndexedMemProfOptions::for_version(sum.version, sum.full);
-        let options = options.portable(sum.portable);
+        let options = sum.options();
         let sum = Box::new(sum.profiles.finish());
         Ok(Some(HeapSection::Profile(sum, options)))
     }
@@ -137,7 +149,11 @@ fn combined(section: &MemProfSection) -> Option<HeapSection> {
     Some(HeapSection::Profile(Box::new(sum.finish()), options))
 }
 
-impl Sum {
+impl SectionSum {
+    fn options(&self) -> IndexedMemProfOptions {
+        IndexedMemProfOptions::for_version(self.version, self.full).portable(self.portable)
+    }
+
     fn add(&mut self, data: &[u8], faults: &mut Vec<Error>) -> profkit_data::Result<()> {
         let salvage = IndexedReadOptions::new().salvage(true);
         let profile =

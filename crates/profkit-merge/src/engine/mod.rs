@@ -20,7 +20,7 @@ use crate::error::{GroupConflict, MergeError};
 use crate::join::{Facts, Joined, RecordVisitor, Watch, Watcher, join};
 use crate::kinds;
 use crate::layout::Layouts;
-use crate::memprof::{Heap, HeapParts};
+use crate::memprof::{Heap, HeapParts, HeapSum, HeapWorker};
 use crate::options::{MergeOptions, Policy};
 use crate::part;
 use crate::report::{Event, EventLog, HeapDetails, Reason, Report, Totals};
@@ -217,40 +217,33 @@ pub(crate) struct Collected {
     pub(crate) generations: Generations,
     pub(crate) traces: BTreeMap<Vec<BuildId>, TraceSample>,
     pub(crate) report: ReportPart,
+    /// The sum of raw heap dumps and YAML heap profiles; `None` if there are none.
+    pub(crate) heap: Option<HeapSum>,
     /// The digest of each input that could be read.
     pub(crate) contents: Vec<(usize, u64)>,
 }
 
 /// Reads inputs that are no parts of merges, for [`finish_collected`].
-///
-/// # Errors
-/// The index of an input with a heap profile, which parts cannot hold, or the error of the merge.
 pub(crate) fn collect(
     inputs: &dyn Inputs,
     options: &MergeOptions,
-) -> Result<Result<Collected, usize>, MergeError> {
+) -> Result<Collected, MergeError> {
     let driver = Driver::new(inputs, &options.run);
     let context = Context::new(&driver, options, Strategy::ORDER_FREE)?;
-    let (mut worker, report) = read_all(&context)?;
-    let mut heaps = worker.heap.iter().copied();
-    let mut sections = worker
-        .groups
-        .iter()
-        .filter_map(|group| group.memprof.first_input());
-    if let Some(input) = heaps.next().or_else(|| sections.next()) {
-        return Ok(Err(input));
-    }
+    let (mut worker, mut report) = read_all(&context)?;
+    let heap = add_heap_inputs(&context, &mut worker, &mut report)?;
     worker.add_layout_sums();
     for group in &mut worker.groups {
         group.join_disjoint();
     }
-    Ok(Ok(Collected {
+    Ok(Collected {
         groups: worker.groups,
         generations: worker.generations,
         traces: worker.reservoirs.by_priority,
         report,
+        heap,
         contents: worker.contents,
-    }))
+    })
 }
 
 /// The result of a merge whose inputs were read before. `inputs` has their names.
@@ -265,6 +258,7 @@ pub(crate) fn finish_collected(
     worker.groups = collected.groups;
     worker.generations = collected.generations;
     worker.reservoirs.by_priority = collected.traces;
+    worker.heap_sum = collected.heap;
     finish_tolerant(&context, worker, collected.report)
 }
 
@@ -510,21 +504,56 @@ fn check_inputs(
     Ok(kinds)
 }
 
-/// Merges the heap profiles among the inputs, in input order. `None` if there are no heap profiles.
+/// Merges the heap profiles among the inputs, in input order, unless this order does not matter. `None` if there are no
+/// heap profiles.
 fn merge_heap_inputs(
     context: &Context<'_, '_>,
     worker: &mut Worker<'_, '_>,
     part: &mut ReportPart,
 ) -> Result<Option<(HeapParts, HeapDetails)>, MergeError> {
+    if context.strategy.rules.order_free {
+        let read = add_heap_inputs(context, worker, part)?;
+        return Ok(worker.heap_sum.take().or(read).map(HeapSum::finish));
+    }
+    let Some((merged, report)) = read_heap_inputs(context, worker)? else {
+        return Ok(None);
+    };
+    let details = merged.details(&report);
+    part.absorb(report);
+    Ok(Some((merged.parts, details)))
+}
+
+/// The sum of the heap profiles among the inputs, if the order of inputs does not matter.
+fn add_heap_inputs(
+    context: &Context<'_, '_>,
+    worker: &mut Worker<'_, '_>,
+    part: &mut ReportPart,
+) -> Result<Option<HeapSum>, MergeError> {
+    let Some((merged, report)) = read_heap_inputs(context, worker)? else {
+        return Ok(None);
+    };
+    let sum = HeapSum {
+        files: report.totals.files,
+        files_dropped: report.totals.files_dropped,
+        ..merged.sum
+    };
+    part.absorb(report);
+    Ok(Some(sum))
+}
+
+fn read_heap_inputs(
+    context: &Context<'_, '_>,
+    worker: &mut Worker<'_, '_>,
+) -> Result<Option<(HeapWorker, ReportPart)>, MergeError> {
     let mut inputs = std::mem::take(&mut worker.heap);
     if inputs.is_empty() {
         return Ok(None);
     }
     inputs.sort_unstable();
-    let (merged, report) = context.driver.merge(&Heap, &inputs)?;
-    let details = merged.details(&report);
-    part.absorb(report);
-    Ok(Some((merged.parts, details)))
+    let kind = Heap {
+        unordered: context.strategy.rules.order_free,
+    };
+    Ok(Some(context.driver.merge(&kind, &inputs)?))
 }
 
 fn finish_group(

@@ -401,13 +401,17 @@ impl Worker<'_, '_> {
                 used.push(part.group);
             }
         }
+        let mut section_faults = Vec::new();
         if let Some(section) = memprof
             && let Some(group) = self.groups.get_mut(first)
         {
-            group.memprof.take(opened, section, file.is_empty());
+            match order_free {
+                true => section_faults = group.memprof.add_unordered(opened),
+                false => group.memprof.take(opened, section, file.is_empty()),
+            }
         }
         report.totals.records_dropped += stats.dropped;
-        let outcome = match (file.is_empty(), stats.kept) {
+        let mut outcome = match (file.is_empty(), stats.kept) {
             (true, _) => Outcome::Kept,
             (false, 0) => Outcome::Dropped,
             (false, _) => Outcome::Repaired,
@@ -417,6 +421,15 @@ impl Worker<'_, '_> {
             _ => Action::Repaired,
         });
         report.log.absorb(file);
+        for error in &section_faults {
+            let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
+            report
+                .log
+                .push(Event::from_error(input, action, reason, error));
+            if outcome == Outcome::Kept {
+                outcome = Outcome::Repaired;
+            }
+        }
         match self.contents.last() {
             Some(&(_, content)) => {
                 context.draw_traces(content, traces_of_parts, &mut self.reservoirs);

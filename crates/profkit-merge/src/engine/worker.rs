@@ -9,6 +9,7 @@ use crate::accumulate::{Accumulator, Incoming, RecordStats, Rules, SiteRule, ord
 use crate::driver::{OpenedInput, ReportPart};
 use crate::kinds::InputKind;
 use crate::layout::LayoutSums;
+use crate::memprof::HeapSum;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_abi::variant;
 use profkit_data::ids::{BuildId, NameRef};
@@ -151,7 +152,10 @@ pub(crate) struct Worker<'c, 'i> {
     pub(crate) fast: bool,
     pub(crate) groups: Vec<Group>,
     pub(crate) generations: Generations,
+    /// The inputs that are heap profiles.
     pub(crate) heap: Vec<usize>,
+    /// Their sum, if they were read before.
+    pub(crate) heap_sum: Option<HeapSum>,
     /// Under LLVM's policy: the kind of all inputs so far, as LLVM's writer computes it.
     pub(crate) llvm_kind: InstrKind,
     /// Under LLVM's policy: errors about whole files, which LLVM prints last.
@@ -178,6 +182,7 @@ impl<'c, 'i> Worker<'c, 'i> {
             groups: Vec::new(),
             generations: Generations::default(),
             heap: Vec::new(),
+            heap_sum: None,
             llvm_kind: InstrKind::UNKNOWN,
             file_errors: Vec::new(),
             join_faults: Vec::new(),

@@ -312,6 +312,16 @@ fn group(new: Vec<&Candidate>) -> BTreeMap<PartName, Vec<&Candidate>> {
     groups
 }
 
+/// Whether there is a common profile of parts of these kinds, of which none is there twice.
+fn fit(kinds: &[PartKind]) -> bool {
+    let is_instr = |kind: &PartKind| match kind {
+        PartKind::Ir | PartKind::FrontEnd | PartKind::Instr | PartKind::Heap => true,
+        PartKind::Sample | PartKind::Mip => false,
+    };
+    let levels = [PartKind::Ir, PartKind::FrontEnd];
+    kinds.len() == 1 || kinds.iter().all(is_instr) && !levels.iter().all(|one| kinds.contains(one))
+}
+
 /// The sum of all parts of a store: [`Merger::encode`] makes one part of it, [`Merger::finish`] the profile.
 ///
 /// # Errors
@@ -326,12 +336,7 @@ pub fn sum(store: &dyn Store, options: &MergeOptions) -> Result<Merger, FoldErro
         }
         let mut kinds: Vec<PartKind> = names.iter().map(|name| name.kind).collect();
         kinds.dedup();
-        let is_one = match &kinds[..] {
-            [_] => true,
-            [level, PartKind::Instr] => matches!(level, PartKind::Ir | PartKind::FrontEnd),
-            _ => false,
-        };
-        if !is_one {
+        if !fit(&kinds) {
             return Err(FoldError::Kinds {
                 name: store.name_of(""),
                 found: kinds,

@@ -713,21 +713,42 @@ fn each_family_has_its_parts() {
     };
     let store = Memory::default();
     let samples = |count| format!("main:{count}:5\n 1: {count}\n").into_bytes();
+    let heap = |count| {
+        let frame = "{ Function: main, LineOffset: 1, Column: 1, IsInlineFrame: false }";
+        format!("---\nHeapProfileRecords:\n  - GUID: main\n    AllocSites:\n      - Callstack:\n          - {frame}\n        MemInfoBlock: {{ AllocCount: {count} }}\n    CallSites: []\n...\n").into_bytes()
+    };
     let all = [
         of(0, &samples(100)),
         of(1, &samples(20)),
-        of(2, b"---\nHeapProfileRecords: []\n...\n"),
+        of(2, &heap(5)),
+        of(3, &heap(3)),
     ];
     let outcome = fold(&store, &all, &[], &options()).unwrap();
-    let parts = outcome.ledger.parts.iter();
-    let kinds: Vec<_> = parts.map(|(name, row)| (name.kind, row.inputs)).collect();
-    assert_eq!(kinds, [(PartKind::Sample, 2)]);
-    let [LeftOut { why, .. }] = &outcome.left_out[..] else {
-        panic!("{:?}", outcome.left_out);
+    assert!(outcome.left_out.is_empty(), "{:?}", outcome.left_out);
+    let kinds = |ledger: &Ledger| -> Vec<_> {
+        let parts = ledger.parts.iter();
+        parts.map(|(name, row)| (name.kind, row.inputs)).collect()
     };
-    assert!(matches!(why, Why::Refused(_)), "{why:?}");
-    assert_eq!(fold(&store, &all, &[], &options()).unwrap().known, 2);
-    let merged = sum(&store, &MergeOptions::new()).unwrap();
-    let merged = merged.finish_samples().unwrap();
-    assert_eq!(merged.profile.functions()[0].samples.total, 120);
+    let expected = [(PartKind::Sample, 2), (PartKind::Heap, 2)];
+    assert_eq!(kinds(&outcome.ledger), expected);
+    assert_eq!(fold(&store, &all, &[], &options()).unwrap().known, 4);
+    let error = sum(&store, &MergeOptions::new()).unwrap_err();
+    assert!(matches!(error, FoldError::Kinds { .. }), "{error}");
+    // Parts keep their kind in another store, and a heap profile fits counters.
+    let other = Memory::default();
+    let parts = store.objects().into_iter();
+    let parts = parts.filter(|(name, _)| name.contains("/heap/"));
+    let parts: Vec<_> = parts.map(|(_, bytes)| of(9, &bytes)).collect();
+    let all = [&parts[..], &[of(10, b":ir\nmain\n1234\n1\n90\n")]].concat();
+    let outcome = fold(&other, &all, &[], &options()).unwrap();
+    assert_eq!(
+        kinds(&outcome.ledger),
+        [(PartKind::Ir, 1), (PartKind::Heap, 2)]
+    );
+    let merged = sum(&other, &MergeOptions::new()).unwrap();
+    let merged = merged.finish_instr().unwrap();
+    let heap = merged.heap.unwrap().sum(Default::default());
+    let field = profkit_data::memprof::Field::AllocCount;
+    assert_eq!(heap.contexts()[0].block.get(field), 8);
+    assert_eq!(merged.report.totals.functions, 1);
 }

@@ -1,6 +1,6 @@
 //! Merges heap profiles with the common driver. Raw dumps are added up by address; YAML profiles are collected one by
 //! one.
-use super::{ContextRule, MemProfSum, RawContexts};
+use super::{ContextRule, HeapSum, MemProfSum, RawContexts};
 use crate::Inputs;
 use crate::driver::{
     Cancelled, Driver, MergeKind, OpenedInput, Outcome, ReportPart, RunOptions, Schedule,
@@ -36,6 +36,12 @@ impl HeapParts {
             sum.add(profile);
         }
         sum.finish()
+    }
+
+    /// The number of allocation contexts; one that several profiles have counts in each.
+    pub fn context_count(&self) -> u64 {
+        let profiles = self.profiles.iter().map(|profile| profile.contexts().len());
+        (self.contexts.contexts().len() + profiles.sum::<usize>()) as u64
     }
 
     /// Whether no input contained any heap profile data.
@@ -74,7 +80,7 @@ pub fn merge_heap(
     let inputs: &dyn Inputs = &inputs;
     let driver = Driver::new(inputs, run);
     let indexes: Vec<usize> = (0..inputs.len()).collect();
-    let (worker, part) = driver.merge(&Heap, &indexes)?;
+    let (worker, part) = driver.merge(&Heap::default(), &indexes)?;
     let details = worker.details(&part);
     Ok(HeapOutcome {
         parts: worker.parts,
@@ -99,11 +105,16 @@ fn is_heap_yaml(bytes: &[u8]) -> bool {
     yaml::is_yaml(bytes) && keys.iter().any(has)
 }
 
-pub(crate) struct Heap;
+#[derive(Default)]
+pub(crate) struct Heap {
+    /// Whether the order of inputs does not matter: they are added up in [`HeapWorker::sum`].
+    pub(crate) unordered: bool,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct HeapWorker {
     pub(crate) parts: HeapParts,
+    pub(crate) sum: HeapSum,
 }
 
 impl HeapWorker {
@@ -192,10 +203,16 @@ impl MergeKind for Heap {
         part: &mut ReportPart,
     ) -> Outcome {
         let mut faults = Faults::default();
-        let kept = worker.add(input, &mut faults).unwrap_or_else(|error| {
+        let mut one = HeapWorker::default();
+        let target = match self.unordered {
+            true => &mut one,
+            false => &mut *worker,
+        };
+        let kept = target.add(input, &mut faults).unwrap_or_else(|error| {
             faults.push(error);
             false
         });
+        worker.sum.add(&one.parts);
         let (action, outcome) = match (kept, faults.count) {
             (false, _) => (Action::Dropped, Outcome::Dropped),
             (true, 0) => (Action::Kept, Outcome::Kept),
@@ -226,6 +243,7 @@ impl MergeKind for Heap {
     ) -> Result<(), Cancelled> {
         worker.parts.contexts.absorb(later.parts.contexts);
         worker.parts.profiles.extend(later.parts.profiles);
+        worker.sum.absorb(&later.sum);
         part.absorb(later_part);
         Ok(())
     }

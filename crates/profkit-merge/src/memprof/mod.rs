@@ -6,7 +6,9 @@
 //!
 //! The memory statistics of a call stack are added as LLVM adds them (`MemInfoBlock::Merge`), in the order of inputs.
 //! Totals, counts, minima and maxima do not depend on this order. The last timestamps and CPUs, and the counts of
-//! overlaps and of equal CPUs, depend on it, as in LLVM. Weights are ignored, as in LLVM.
+//! overlaps and of equal CPUs, depend on it, as in LLVM. Weights are ignored, as in LLVM. Parts of merges and merges that
+//! do not depend on the order of inputs have a rule for these too (`unordered.rs`); the dumps of one file are added as
+//! LLVM adds them there as well.
 //!
 //! # Differences from LLVM
 //! | situation | LLVM | profkit |
@@ -19,11 +21,13 @@ mod place;
 mod sum;
 #[cfg(test)]
 mod tests;
+mod unordered;
 
-pub(crate) use engine::{Heap, is_heap_profile};
+pub(crate) use engine::{Heap, HeapWorker, is_heap_profile};
 pub use engine::{HeapOutcome, HeapParts, merge_heap};
 pub use place::{SectionChoice, SectionError, place_section};
 pub use profkit_data::memprof::raw::{
     Addresses, ContextRef, Module, ModuleId, Modules, RawContexts, Skipped,
 };
 pub use sum::{ContextRule, MemProfSum};
+pub(crate) use unordered::{HeapSum, SectionSum};

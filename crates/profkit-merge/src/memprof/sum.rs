@@ -22,6 +22,8 @@ pub enum ContextRule {
 #[derive(Clone, Debug, Default)]
 pub struct MemProfSum {
     rule: ContextRule,
+    /// Whether the order in which profiles are added does not matter.
+    unordered: bool,
     profile: MemProfile,
     /// Where the record of a function has the allocations with a call stack. The record may have several of them: if a
     /// function is inlined into itself at the allocation, its record has each context several times, and
@@ -39,6 +41,14 @@ impl MemProfSum {
         MemProfSum {
             rule,
             ..MemProfSum::default()
+        }
+    }
+
+    /// Makes an empty sum that does not depend on the order of the profiles, unless contexts are appended.
+    pub(crate) fn unordered(rule: ContextRule) -> Self {
+        MemProfSum {
+            unordered: true,
+            ..Self::new(rule)
         }
     }
 
@@ -67,10 +77,11 @@ impl MemProfSum {
             (_, None) => {}
         }
         for (&function, name) in &later.names {
-            self.profile
-                .names
-                .entry(function)
-                .or_insert_with(|| name.clone());
+            let own = self.profile.names.entry(function);
+            let own = own.or_insert_with(|| name.clone());
+            if self.unordered && name < own {
+                own.clone_from(name);
+            }
         }
         for (&frame, location) in &later.locations {
             let own = self.profile.locations.entry(frame);
@@ -101,7 +112,10 @@ impl MemProfSum {
             match own.alloc_sites.get_mut(index) {
                 Some(own) => {
                     self.combined = true;
-                    own.block.add_later(&site.block);
+                    match self.unordered {
+                        true => own.block.add_unordered(&site.block),
+                        false => own.block.add_later(&site.block),
+                    }
                     add_histogram(&mut own.histogram, &site.histogram);
                 }
                 None => own.alloc_sites.push(AllocSite {
@@ -147,8 +161,16 @@ impl MemProfSum {
         self.combined
     }
 
+    /// What was added so far.
+    pub(crate) fn profile(&self) -> &MemProfile {
+        &self.profile
+    }
+
     /// Returns the summed heap profile.
     pub fn finish(self) -> MemProfile {
-        self.profile
+        match self.unordered {
+            true => self.profile.sorted(),
+            false => self.profile,
+        }
     }
 }

@@ -32,7 +32,8 @@ pub(super) const TABLE_ENTRY_LEN: usize = 36;
 pub(super) const FLAG_DEFLATE: u16 = 1;
 /// A section that an older reader may leave out.
 const FLAG_SKIPPABLE: u16 = 2;
-/// A section becomes at most this many times longer. Memory is then at most about 1,500 times the size of a hostile part.
+/// A section becomes at most this many times longer. Memory is then at most about 20,000 times the size of a hostile part
+/// with heap profiles, and 1,500 times that of others.
 pub(super) const INFLATE_RATIO: usize = 64;
 
 const COPY_AGAIN: &str = "copy the part again, or make it again from its inputs";
@@ -51,10 +52,11 @@ pub(super) enum Tag {
     Values = 8,
     Samples = 9,
     Mip = 10,
+    Heap = 11,
 }
 
 impl Tag {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Tag::Options,
         Tag::Inputs,
         Tag::Events,
@@ -65,6 +67,7 @@ impl Tag {
         Tag::Values,
         Tag::Samples,
         Tag::Mip,
+        Tag::Heap,
     ];
 
     pub(super) fn structure(self) -> Structure {
@@ -79,6 +82,7 @@ impl Tag {
             Tag::Values => "VALUES",
             Tag::Samples => "SAMPLES",
             Tag::Mip => "MIP",
+            Tag::Heap => "HEAP",
         };
         Structure::Named(format!("section {name}"))
     }
@@ -94,7 +98,7 @@ pub struct PartFacts {
     pub functions: u64,
     /// The build ids of the programs.
     pub build_ids: Vec<BuildId>,
-    /// The family of the inputs.
+    /// The family of the inputs. Heap profiles can be beside instrumentation profiles, and then it is that of these.
     pub family: Family,
     /// The kind of the first instrumentation profile with functions; `None` if there is none.
     pub kind: Option<InstrKind>,
@@ -109,6 +113,10 @@ pub fn examine(data: &[u8]) -> Result<PartFacts> {
     let inputs = part.entries.len() as u64;
     let family = part.family;
     let sum = part.sum()?;
+    let family = match sum.is_heap_only() {
+        true => Family::MemProf,
+        false => family,
+    };
     let kind = sum.instr_kind();
     let (functions, build_ids) = sum.facts();
     Ok(PartFacts {
@@ -191,6 +199,10 @@ impl<'a> Decoded<'a> {
             }
             _ => Sum::Instr(instr::decode(self, report, generations)?),
         })
+    }
+
+    pub(super) fn has(&self, tag: Tag) -> bool {
+        self.sections.iter().any(|(other, ..)| *other == tag)
     }
 
     pub(super) fn open(&self, tag: Tag) -> Result<In<'_>> {

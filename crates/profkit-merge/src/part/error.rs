@@ -67,11 +67,6 @@ pub enum PartError {
         /// The name of the input.
         name: String,
     },
-    /// An input holds a heap profile, which cannot be in a part.
-    Heap {
-        /// The name of the input.
-        name: String,
-    },
     /// A part was given a weight.
     Weight {
         /// The name of the part.
@@ -120,7 +115,6 @@ impl PartError {
                 "make the profile with the binary, or with the option --build-id"
             }
             PartError::NoId { .. } => "name a file, or give the input an id with --input-ids",
-            PartError::Heap { .. } => "merge heap profiles without parts",
             PartError::Weight { .. } => "give the weights to the inputs when the part is made",
             PartError::TooMany => "finish some of the parts, and merge the results",
         })
@@ -192,9 +186,6 @@ impl fmt::Display for PartError {
             }
             PartError::NoId { name } => {
                 write!(f, "{name}: the input has no id, so it cannot be in a part")
-            }
-            PartError::Heap { name } => {
-                write!(f, "{name}: a part cannot hold a heap profile")
             }
             PartError::Weight { name } => write!(f, "{name}: a part cannot have a weight"),
             PartError::TooMany => write!(f, "a part can hold at most {} inputs", Self::MOST_INPUTS),

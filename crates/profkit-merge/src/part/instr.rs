@@ -1,6 +1,7 @@
 //! The sums of instrumentation profiles in parts. docs/formats/part.md describes the format.
 use super::bytes::{In, Out};
 use super::decode::{Decoded, Tag};
+use super::heap;
 use crate::Weight;
 use crate::accumulate::{Accumulator, Incoming, RecordStats, Rules, SiteRule, input_of, order_of};
 use crate::driver::ReportPart;
@@ -24,13 +25,15 @@ pub(super) fn encode(sum: &Collected) -> Vec<(Tag, Out)> {
         put_group(&mut groups, group, traces);
         functions.add(&group.acc);
     }
-    vec![
+    let mut sections = vec![
         (Tag::Groups, groups),
         (Tag::Names, functions.names),
         (Tag::Records, functions.records),
         (Tag::Counts, functions.counts),
         (Tag::Values, functions.values),
-    ]
+    ];
+    sections.extend(heap::encode(sum).map(|heap| (Tag::Heap, heap)));
+    sections
 }
 
 /// Reads the sections of instrumentation profiles.
@@ -61,10 +64,15 @@ pub(super) fn decode(
             .end()
             .map_err(|error| error.within(tag.structure()))?;
     }
+    let heap = match part.has(Tag::Heap) {
+        true => part.read(Tag::Heap, |source| heap::decode(source, &mut groups))?,
+        false => None,
+    };
     Ok(Collected {
         groups,
         traces,
         report,
+        heap,
         generations,
         contents: Vec::new(),
     })

@@ -41,6 +41,7 @@ mod bytes;
 mod decode;
 mod encode;
 mod error;
+mod heap;
 mod inputs;
 mod instr;
 mod key;
@@ -117,7 +118,7 @@ pub(crate) fn merge(
         merger.add(&store)?;
         return merger.finish_instr();
     }
-    // Without parts nothing need be numbered again, and heap profiles may be among the inputs.
+    // Without parts nothing need be numbered again.
     let all = (0..store.len()).collect();
     let (kept, repeated) = choose(merger.identify(&store, all), &store)?;
     let order: Vec<usize> = kept.iter().filter_map(Candidate::index).collect();
@@ -487,13 +488,7 @@ impl Merger {
             }
             return mip_engine::collect(&self.targets, inputs, &self.mip).map(Sum::Mip);
         }
-        match engine::collect(inputs, &self.options)? {
-            Ok(sum) => Ok(Sum::Instr(sum)),
-            Err(input) => {
-                let name = inputs.name(input).into_owned();
-                Err(PartError::Heap { name }.into())
-            }
-        }
+        engine::collect(inputs, &self.options).map(Sum::Instr)
     }
 
     /// The options that decide the content of a part of this family, and what they are by default.

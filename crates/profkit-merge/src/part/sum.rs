@@ -102,6 +102,16 @@ impl Sum {
         }
     }
 
+    /// Whether all sound inputs are heap profiles.
+    pub(crate) fn is_heap_only(&self) -> bool {
+        let Sum::Instr(sum) = self else {
+            return false;
+        };
+        let mut groups = sum.groups.iter();
+        sum.heap.is_some()
+            && groups.all(|group| group.inputs.is_empty() && group.memprof.sum.is_none())
+    }
+
     /// The kind of the first instrumentation profile with functions.
     pub(crate) fn instr_kind(&self) -> Option<InstrKind> {
         let Sum::Instr(sum) = self else {
@@ -169,6 +179,11 @@ impl Collected {
             }
         }
         self.generations.absorb(other.generations);
+        match (&mut self.heap, other.heap) {
+            (Some(sum), Some(other)) => sum.absorb(&other),
+            (sum @ None, other) => *sum = other,
+            (Some(_), None) => {}
+        }
         for (group, sample) in other.traces {
             self.traces
                 .entry(group)

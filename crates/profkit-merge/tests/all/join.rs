@@ -2,11 +2,16 @@
 use crate::common::{Files, indexed, threads};
 use profkit_data::Weight;
 use profkit_data::ids::{BuildId, FuncHash, NameRef};
-use profkit_data::instr::indexed::IndexedWriteOptions;
+use profkit_data::instr::indexed::{self, IndexedProfile, IndexedWriteOptions};
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{
-    FunctionTable, InstrKind, InstrProfile, NewRecord, TemporalTrace, TemporalTraces, ValueData,
-    ValueEntry,
+    FunctionTable, HeapSection, InstrKind, InstrProfile, NewRecord, TemporalTrace, TemporalTraces,
+    ValueData, ValueEntry,
+};
+use profkit_data::memprof::indexed::IndexedMemProfOptions;
+use profkit_data::memprof::{
+    AllocSite, CallSite, DataAccess, DataRecord, Datum, Field, Frame, MemInfoBlock, MemProfile,
+    Schema, SourceLocation,
 };
 use profkit_data::releases::Release;
 use profkit_merge::files::{IndexedFile, JoinedText};
@@ -40,13 +45,26 @@ fn next(seed: &mut u64) -> u64 {
     *seed >> 40
 }
 
-fn sites(kind: u32, seed: &mut u64) -> ValueData {
+fn vtable_name(number: u64) -> Vec<u8> {
+    format!("_ZTV{number}").into_bytes()
+}
+
+const VTABLES: u32 = 2;
+
+/// The values of virtual tables that are less than `named` are the hashes of names.
+fn sites(kind: u32, named: u64, seed: &mut u64) -> ValueData {
     let mut values = ValueData::default();
     for _ in 0..2 {
         let count = next(seed) % 4;
-        let site = (0..count).map(|_| ValueEntry {
-            value: next(seed) % 5,
-            count: next(seed) % 100,
+        let site = (0..count).map(|_| {
+            let value = next(seed) % 5;
+            ValueEntry {
+                value: match kind {
+                    VTABLES if value < named => NameRef::of(&vtable_name(value)).0,
+                    _ => value,
+                },
+                count: next(seed) % 100,
+            }
         });
         let site: Vec<_> = site.collect();
         values.kind_mut(kind).unwrap().push_site(site);
@@ -63,7 +81,7 @@ fn name_of(number: u16) -> Vec<u8> {
     }
 }
 
-fn profile(sketches: &[Sketch], odd: bool) -> InstrProfile {
+fn profile(sketches: &[Sketch], odd: bool, vtables: u64) -> InstrProfile {
     let mut table = FunctionTable::new();
     let mut seen = std::collections::BTreeSet::new();
     for (order, sketch) in (0u64..).zip(sketches) {
@@ -82,10 +100,10 @@ fn profile(sketches: &[Sketch], odd: bool) -> InstrProfile {
         let mut bitmap: &[u8] = &[];
         // What a function has depends on its name, so that most records fit each other.
         match sketch.name % 11 {
-            0 => values = Some(sites(0, &mut seed)),
+            0 => values = Some(sites(0, vtables, &mut seed)),
             1 => bitmap = &[3, 128],
-            2 => values = Some(sites(2, &mut seed)),
-            3 => values = Some(sites(1, &mut seed)),
+            2 => values = Some(sites(VTABLES, vtables, &mut seed)),
+            3 => values = Some(sites(1, vtables, &mut seed)),
             4 if seed % 3 == 0 => counts.fill(0),
             _ => {}
         }
@@ -111,23 +129,153 @@ fn profile(sketches: &[Sketch], odd: bool) -> InstrProfile {
             table.push_record(function, record).unwrap();
         }
     }
+    let traces = sketches.chunks(3).take(1 + sketches.len() % 4);
+    let traces: Vec<_> = traces
+        .map(|some| TemporalTrace {
+            weight: some[0].seed % 3 + 1,
+            functions: some
+                .iter()
+                .map(|one| NameRef::of(&name_of(one.name)))
+                .collect(),
+        })
+        .collect();
     InstrProfile {
         kind: InstrKind::IR | InstrKind::CONTEXT_SENSITIVE,
         tables: vec![table],
         binary_ids: vec![BuildId(vec![1, 2, 3])],
         traces: TemporalTraces {
-            traces: vec![TemporalTrace {
-                weight: 1,
-                functions: sketches
-                    .iter()
-                    .take(3)
-                    .map(|one| NameRef::of(&name_of(one.name)))
-                    .collect(),
-            }],
-            stream_size: 1,
+            stream_size: traces.len() as u64,
+            traces,
         },
-        vtable_names: vec![b"_ZTV1A".to_vec()],
+        vtable_names: (0..vtables.max(1)).map(vtable_name).collect(),
         ..InstrProfile::default()
+    }
+}
+
+/// What an indexed profile has beside functions.
+#[derive(Clone, Debug)]
+struct Heap {
+    version: u32,
+    schema: u8,
+    portable: bool,
+    /// For each allocation, its call stack and a number from which the rest is made.
+    contexts: Vec<(u8, u64)>,
+    /// Where a bit of the section is wrong, if it has so many bytes.
+    damage: Option<usize>,
+}
+
+fn heap() -> impl Strategy<Value = Option<Heap>> {
+    let contexts = proptest::collection::vec((0u8..20, any::<u64>()), 0..30);
+    // Most sections are sound.
+    let damage = prop_oneof![3 => Just(None), 1 => (0usize..2000).prop_map(Some)];
+    let some = (0u32..5, 0u8..5, any::<bool>(), contexts, damage).prop_map(
+        |(version, schema, portable, contexts, damage)| Heap {
+            version,
+            schema,
+            portable,
+            contexts,
+            damage,
+        },
+    );
+    prop_oneof![1 => Just(None), 2 => some.prop_map(Some)]
+}
+
+impl Heap {
+    fn section(&self) -> HeapSection {
+        let schema = match self.schema {
+            0 => Schema::hot_cold(),
+            1 => Schema::full(),
+            2 => Schema::first(19),
+            3 => Schema::first(25),
+            _ => Schema::of([Field::MaxSize, Field::AllocCount, Field::TotalSize]),
+        };
+        let mut profile = MemProfile::default();
+        for &(stack, seed) in &self.contexts {
+            let mut seed = seed;
+            // The first frame allocates. Its function and callers occur in several stacks.
+            let frames = (0..=u64::from(stack % 3)).map(|depth| Frame {
+                function: (u64::from(stack) + depth) % 7,
+                line_offset: u32::from(stack) + 2,
+                column: 1,
+                is_inline: depth < u64::from(stack % 2),
+            });
+            let frames: Vec<_> = frames.collect();
+            if self.portable {
+                for frame in &frames {
+                    let name = format!("f{}", frame.function).into_bytes();
+                    profile.names.insert(frame.function, name);
+                    let location = SourceLocation {
+                        file: b"a.cc".to_vec(),
+                        line: 7 + (seed & 1) as u32,
+                        ..SourceLocation::default()
+                    };
+                    profile.locations.insert(*frame, location);
+                }
+            }
+            let mut block = MemInfoBlock::default();
+            for &field in schema.fields() {
+                block.set(field, next(&mut seed) % 1000);
+            }
+            let histogram = match block.has(Field::AccessHistogramSize) {
+                true => vec![seed % 9; usize::from(stack % 4)],
+                false => Vec::new(),
+            };
+            if block.has(Field::AccessHistogramSize) {
+                block.set(Field::AccessHistogramSize, histogram.len() as u64);
+            }
+            let ids: Vec<_> = frames.iter().map(|one| profile.add_frame(*one)).collect();
+            let stack = profile.add_stack(&ids);
+            let site = AllocSite {
+                stack,
+                block,
+                histogram,
+            };
+            let record = profile.record_mut(frames[0].function);
+            record.alloc_sites.push(site);
+            if let Some(caller) = frames.last().filter(|_| ids.len() > 1) {
+                let callees = vec![frames[0].function];
+                let stack = profile.add_stack(&ids[1..]);
+                let record = profile.record_mut(caller.function);
+                record.call_sites.push(CallSite { stack, callees });
+            }
+        }
+        if self.version == 4 {
+            let record = |&(stack, seed): &(u8, u64)| DataRecord {
+                datum: match stack % 2 {
+                    0 => Datum::Symbol(vtable_name(stack.into())),
+                    _ => Datum::Literal(stack.into()),
+                },
+                access_count: seed % 100,
+                locations: vec![(b"a.cc".to_vec(), stack.into())],
+            };
+            let mut access = DataAccess::default();
+            for context in self.contexts.iter().take(5) {
+                access.add(&DataAccess {
+                    records: vec![record(context)],
+                    ..DataAccess::default()
+                });
+            }
+            profile.data_access = Some(access);
+        }
+        let options = IndexedMemProfOptions::for_version(self.version, false)
+            .schema(schema)
+            .portable(self.portable);
+        HeapSection::Profile(Box::new(profile), options)
+    }
+
+    /// The bytes of an indexed profile with this heap profile.
+    fn indexed(&self, profile: &InstrProfile, version: u32) -> Vec<u8> {
+        let mut profile = profile.clone();
+        profile.memprof = Some(self.section());
+        let mut write = IndexedWriteOptions::for_version(version);
+        write.known_memprof = 0..=4;
+        let mut bytes = Vec::new();
+        indexed::write(&profile, &write, &mut bytes).unwrap();
+        let section = IndexedProfile::parse(&bytes).unwrap().memprof().unwrap();
+        if let Some(at) = self.damage.filter(|&at| at < section.bytes.len()) {
+            bytes[usize::try_from(section.offset).unwrap() + at] ^= 1;
+        }
+        bytes
     }
 }
 
@@ -213,14 +361,18 @@ proptest! {
         odd in any::<bool>(),
         weights in proptest::collection::vec(1u64..4, 5),
         weighted in any::<bool>(),
-        choice in 0u8..8,
+        heaps in proptest::collection::vec(heap(), 5),
+        vtables in 0u64..4,
+        choice in 0u8..32,
         threads in 1usize..4,
     ) {
-        let files = inputs.iter().zip(&versions).enumerate().map(|(number, (sketches, &version))| {
-            let profile = profile(sketches, odd);
-            let bytes = match version {
-                TEXT => as_text(&profile),
-                version => indexed(&profile, version),
+        let all = inputs.iter().zip(&versions).zip(&heaps).enumerate();
+        let files = all.map(|(number, ((sketches, &version), heap))| {
+            let profile = profile(sketches, odd, vtables);
+            let bytes = match (version, heap) {
+                (TEXT, _) => as_text(&profile),
+                (_, Some(heap)) => heap.indexed(&profile, version),
+                (_, None) => indexed(&profile, version),
             };
             (format!("{number}"), bytes)
         });
@@ -236,6 +388,7 @@ proptest! {
         if choice & 4 != 0 {
             options = options.filter(|name| name.len() % 4 != 0);
         }
+        options = options.heap_copies(choice & 8 != 0).keep_vtable_names(choice & 16 != 0);
         for release in [17, 18, 22, 23] {
             let write = IndexedWriteOptions::for_llvm(Release::new(release));
             same(&files, &options, &write.clone());
@@ -254,7 +407,7 @@ fn plain(names: std::ops::Range<u16>) -> InstrProfile {
             extra: 40,
         })
         .collect();
-    profile(&sketches, false)
+    profile(&sketches, false, 0)
 }
 
 #[test]
@@ -280,6 +433,40 @@ fn one_input_alone_is_joined_with_itself() {
     let write = IndexedWriteOptions::for_version(13);
     let files = Files::new([("x", indexed(&plain(0..500), 13))]);
     assert!(same(&files, &threads(2), &write));
+}
+
+#[test]
+fn heap_profiles_of_all_versions_and_fields_are_joined() {
+    let write = IndexedWriteOptions::for_version(13);
+    let heap = |version, schema, portable, first: u8| Heap {
+        version,
+        schema,
+        portable,
+        contexts: (first..first + 8)
+            .map(|stack| (stack, u64::from(stack) << 40))
+            .collect(),
+        damage: None,
+    };
+    let one = plain(0..200);
+    let two = indexed(&plain(100..300), 13);
+    for version in 0..5 {
+        for schema in 0..5 {
+            let portable = (version + u32::from(schema)) % 2 == 0;
+            let first = heap(version, schema, portable, 0).indexed(&one, 13);
+            let second = heap((version + 2) % 5, schema / 2, true, 4).indexed(&one, 13);
+            for files in [
+                vec![first.clone(), two.clone()],
+                vec![two.clone(), first, second],
+            ] {
+                let files = Files::new(files.into_iter().map(|bytes| ("x", bytes)));
+                for policy in [Policy::Tolerant, Policy::Llvm] {
+                    let options = threads(2).policy(policy);
+                    let joined = same(&files, &options, &write);
+                    assert!(joined, "{policy:?}, {version}, {schema}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

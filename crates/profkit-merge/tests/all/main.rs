@@ -9,6 +9,7 @@
 mod common;
 mod driver;
 mod fixtures;
+mod heap_parts;
 mod join;
 mod mip_parts;
 mod oracle;

@@ -30,6 +30,9 @@ use std::process::Command;
 
 /// A hash of the settings. Each instrumented crate depends on this variable, so that cargo compiles it again.
 const TRACKED: &str = "PROFKIT_MIP_CARGO";
+
+/// The variable that is set if functions are to have the names of a plain build.
+const SAME_NAMES: &str = "PROFKIT_MIP_SAME_NAMES";
 /// Carries the settings of [`run`] to later calls, separated by [`SEPARATOR`]: the folder with links to this program,
 /// the current folder, the user's rustdoc, and the command-line words.
 const SETTINGS: &str = "PROFKIT_MIP_CARGO_SETTINGS";
@@ -42,6 +45,8 @@ pub struct Setup {
     pub cc: cc::Setup,
     /// Whether all crates of the program are instrumented. If false, only the crates of the workspace are.
     pub dependencies: bool,
+    /// Whether functions have the names that they have in a build without profkit: only with `dependencies`.
+    pub same_names: bool,
 }
 
 fn join(words: impl IntoIterator<Item = OsString>) -> OsString {
@@ -157,6 +162,12 @@ fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
             // With the wrapper, the answer of rustc to `-vV` depends on the settings (see `rustc::version`). The key of
             // cargo's cache of such answers does not contain these settings, so the cache is turned off.
             .env("CARGO_CACHE_RUSTC_INFO", "0");
+        if setup.same_names {
+            // Names also depend on this variable, empty or not.
+            command
+                .env(SAME_NAMES, "1")
+                .env_remove("RUSTC_WORKSPACE_WRAPPER");
+        }
     } else {
         command
             .env("RUSTC_WRAPPER", "")

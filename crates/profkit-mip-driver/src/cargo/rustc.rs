@@ -1,6 +1,6 @@
 //! Compiles one crate. rustc also writes assembly, which is instrumented and assembled. The new objects replace those
 //! of rustc: in a library after rustc has ended, in a program when rustc starts the linker (`link.rs`).
-use super::{Call, TRACKED, cannot_start, link, units};
+use super::{Call, SAME_NAMES, TRACKED, cannot_start, link, units};
 use crate::cc::{self, Doing, Error, Result, Unsupported};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -214,15 +214,19 @@ fn dependency_file(outputs: &Path) -> PathBuf {
     name.into()
 }
 
-/// Answers `-vV` with one more line, a hash of the settings, so that cargo compiles all crates again if they changed.
+/// Answers `-vV` with one more line, a hash of the settings, so that cargo compiles all crates again if they changed. What
+/// the answer is also decides the hashes in the names of functions.
 fn version(mut command: Command) -> Result<u8> {
     let output = command
         .output()
         .map_err(|error| cannot_start(command.get_program(), error))?;
-    let line = format!(
-        "profkit-mip: {}\n",
-        std::env::var(TRACKED).unwrap_or_default()
-    );
+    let line = match std::env::var_os(SAME_NAMES) {
+        Some(_) => String::new(),
+        None => format!(
+            "profkit-mip: {}\n",
+            std::env::var(TRACKED).unwrap_or_default()
+        ),
+    };
     let mut stdout = std::io::stdout().lock();
     stdout
         .write_all(&[&*output.stdout, line.as_bytes()].concat())

@@ -2,6 +2,7 @@
 use super::{Bytes, Options, SplitFiles, Symbolizer};
 use crate::binary::{BinaryFile, Image};
 use crate::debug_files::{DebugFolders, DebugLink, Rejected, dwo_file, dwp_file};
+use crate::packed_symbols;
 use profkit_data::{Error, ErrorKind, Result, path_text, system_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +13,9 @@ use std::sync::Arc;
 pub struct ProgramFiles {
     binary: BinaryFile,
     debug_file: Option<BinaryFile>,
+    /// The symbols that are packed in the program, if neither it nor a debug file has its symbol table. An error if they are
+    /// damaged.
+    packed: Result<Option<BinaryFile>>,
     package: Option<BinaryFile>,
     split: BesideProgram,
     rejected: Vec<Rejected>,
@@ -25,9 +29,14 @@ impl ProgramFiles {
     pub fn open(path: &Path, folders: &DebugFolders) -> Result<Self> {
         let binary = open(path)?;
         let located = folders.locate(path, &DebugLink::of(&only_image(&binary)?)?);
+        let packed = match located.path {
+            Some(_) => Ok(None),
+            None => packed_symbols::of(&only_image(&binary)?, path),
+        };
         Ok(ProgramFiles {
             binary,
             debug_file: located.path.as_deref().map(open).transpose()?,
+            packed,
             package: dwp_file(path).as_deref().map(open).transpose()?,
             split: BesideProgram {
                 program: path.to_owned(),
@@ -42,7 +51,15 @@ impl ProgramFiles {
     /// If the file cannot be opened.
     pub fn with_debug_file(mut self, path: &Path) -> Result<Self> {
         self.debug_file = Some(open(path)?);
+        self.packed = Ok(None);
         Ok(self)
+    }
+
+    /// Leaves out the symbols that are packed in the program (`.gnu_debugdata`), which LLVM's tools do not read.
+    #[must_use]
+    pub fn without_packed_symbols(mut self) -> Self {
+        self.packed = Ok(None);
+        self
     }
 
     /// Uses this package of split debug info, instead of `PROGRAM.dwp`.
@@ -62,12 +79,25 @@ impl ProgramFiles {
         only_image(&self.binary)
     }
 
-    /// The separate debug file, if there is one.
+    /// The separate debug file, if there is one; otherwise the symbols that are packed in the program, if there are some.
     ///
     /// # Errors
     /// If the file is damaged, or has several architectures.
     pub fn debug_image(&self) -> Result<Option<Image<'_>>> {
-        self.debug_file.as_ref().map(only_image).transpose()
+        let packed = self.packed.as_ref().ok().and_then(Option::as_ref);
+        let debug = self.debug_file.as_ref().or(packed);
+        debug.map(only_image).transpose()
+    }
+
+    /// Whether the symbols of functions are packed in the program (`.gnu_debugdata`). Those that the dynamic symbols have
+    /// are not among them.
+    pub fn has_packed_symbols(&self) -> bool {
+        matches!(self.packed, Ok(Some(_)))
+    }
+
+    /// The reason why the symbols that are packed in the program cannot be read.
+    pub fn packed_problem(&self) -> Option<&Error> {
+        self.packed.as_ref().err()
     }
 
     /// The path of the separate debug file, if there is one.
@@ -86,11 +116,11 @@ impl ProgramFiles {
     /// If a file is damaged, or has several architectures.
     pub fn symbolizer(&self, options: &Options) -> Result<Symbolizer<'_>> {
         let binary = only_image(&self.binary)?;
-        let debug_file = self.debug_file.as_ref().map(only_image).transpose()?;
+        let debug_file = self.debug_image()?;
         let package = self.package.as_ref().map(only_image).transpose()?;
         Symbolizer::from_objects(
             &binary,
-            debug_file.as_ref(),
+            (debug_file.as_ref(), self.has_packed_symbols()),
             package.as_ref(),
             Some(&self.split),
             options,

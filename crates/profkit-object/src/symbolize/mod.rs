@@ -267,7 +267,7 @@ impl<'data> Symbolizer<'data> {
             .transpose()?;
         Self::from_objects(
             &binary,
-            debug_file.as_ref(),
+            (debug_file.as_ref(), false),
             package.as_ref(),
             inputs.split_files,
             options,
@@ -276,7 +276,7 @@ impl<'data> Symbolizer<'data> {
 
     fn from_objects<R: object::ReadRef<'data>>(
         binary: &object::File<'data, R>,
-        debug_file: Option<&object::File<'data, R>>,
+        (debug_file, is_packed): (Option<&object::File<'data, R>>, bool),
         package: Option<&object::File<'data, R>>,
         split_files: Option<&'data dyn SplitFiles>,
         options: &Options,
@@ -289,7 +289,7 @@ impl<'data> Symbolizer<'data> {
                 sections = Sections::load(debug_file)?;
             }
         }
-        let symbols = Symbols::read(binary, debug_file);
+        let symbols = Symbols::read(binary, debug_file, is_packed);
         if !sections.has_debug_info() {
             debug_info = if symbols.is_empty() {
                 DebugInfo::Nothing

@@ -29,17 +29,19 @@ pub(super) struct Symbols<'data> {
 
 impl<'data> Symbols<'data> {
     /// Reads the symbols of the binary. If the binary has none, reads those of its debug file. If that file has
-    /// none either, reads the dynamic symbols of the binary. A symbol table that cannot be read counts as empty.
+    /// none either, reads the dynamic symbols of the binary. If the debug file `is_packed` in the binary, it has only symbols
+    /// that are not dynamic, so both are read. A symbol table that cannot be read counts as empty.
     pub(super) fn read<R: ReadRef<'data>>(
         binary: &object::File<'data, R>,
         debug: Option<&object::File<'data, R>>,
+        is_packed: bool,
     ) -> Self {
         let mut symbols = Symbols::default();
         symbols.collect(binary, false);
         if let (true, Some(debug)) = (symbols.symbols.is_empty(), debug) {
             symbols.collect(debug, false);
         }
-        if symbols.symbols.is_empty() {
+        if symbols.symbols.is_empty() || is_packed {
             symbols.collect(binary, true);
         }
         symbols

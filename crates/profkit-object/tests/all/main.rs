@@ -11,4 +11,5 @@ mod debug_files;
 mod declarations;
 mod index;
 mod names;
+mod packed_symbols;
 mod symbolize;

@@ -22,14 +22,14 @@ pub(crate) use stacks::SharedStacks;
 pub use stacks::{CONTEXT_MEMORY, StackPlace, StackSample, Stacks};
 
 use selection::Selected;
-pub(crate) use thread::{ThreadSums, increase};
+pub(crate) use thread::{PlacedBranch, ThreadSums, increase};
 
 use crate::process::Binary;
 use profkit_data::ids::BuildId;
 use rustc_hash::FxHashMap;
 use stacks::StackTable;
 use std::collections::BTreeMap;
-use table::PairCounts;
+use table::{PairCounts, TripleCounts};
 
 /// A place in a binary, stated as an offset or an address. Or the mark for a place outside of the binary.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,6 +83,20 @@ pub struct BranchCount {
     pub count: u64,
 }
 
+/// A branch that was taken together with the code that ran after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceCount {
+    /// The place of the branch instruction.
+    pub from: Place,
+    /// The target of the branch. At least one of `from` and `to` is in the binary.
+    pub to: Place,
+    /// The place of the next taken branch, up to which the code ran. [`Place::ELSEWHERE`] if it is not known: the branch
+    /// is the newest one of its sample, or the next one is in another binary.
+    pub end: Place,
+    /// The number of times that this happened, according to the samples.
+    pub count: u64,
+}
+
 /// A place at which samples were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressCount {
@@ -102,6 +116,11 @@ pub struct Sums {
     pub branches: Vec<BranchCount>,
     /// The addresses of the samples themselves.
     pub addresses: Vec<AddressCount>,
+    /// The taken branches with the code that ran after each. They are parts of `branches` and `ranges` and not further
+    /// counts. Empty unless they were requested ([`CollectOptions::traces`]).
+    pub traces: Vec<TraceCount>,
+    /// How often the processor had predicted another target for a branch. Empty unless `traces` were requested.
+    pub mispredicted: Vec<BranchCount>,
 }
 
 impl Sums {
@@ -131,6 +150,8 @@ pub(crate) struct SumTable {
     ranges: PairCounts,
     branches: PairCounts,
     addresses: PairCounts,
+    traces: TripleCounts,
+    mispredicted: PairCounts,
 }
 
 impl SumTable {
@@ -149,10 +170,20 @@ impl SumTable {
         self.addresses.add(place, 0, count);
     }
 
+    pub fn trace(&mut self, from: Place, to: Place, end: Place, count: u64) {
+        self.traces.add((from.0, to.0, end.0), count);
+    }
+
+    pub fn mispredicted(&mut self, from: Place, to: Place, count: u64) {
+        self.mispredicted.add(from.0, to.0, count);
+    }
+
     pub fn join(&mut self, other: SumTable) {
         self.ranges.join(other.ranges);
         self.branches.join(other.branches);
         self.addresses.join(other.addresses);
+        self.traces.join(other.traces);
+        self.mispredicted.join(other.mispredicted);
     }
 
     /// Adds finished sums.
@@ -166,6 +197,12 @@ impl SumTable {
         for address in &sums.addresses {
             self.address(address.place, address.count);
         }
+        for trace in &sums.traces {
+            self.trace(trace.from, trace.to, trace.end, trace.count);
+        }
+        for branch in &sums.mispredicted {
+            self.mispredicted(branch.from, branch.to, branch.count);
+        }
     }
 
     pub fn finish(self) -> Sums {
@@ -176,24 +213,38 @@ impl SumTable {
                 .into_iter()
                 .map(|(start, end, count)| RangeCount { start, end, count })
                 .collect(),
-            branches: self
-                .branches
-                .into_sorted()
-                .into_iter()
-                .map(|(from, to, count)| BranchCount {
-                    from: Place(from),
-                    to: Place(to),
-                    count,
-                })
-                .collect(),
+            branches: branches(self.branches),
             addresses: self
                 .addresses
                 .into_sorted()
                 .into_iter()
                 .map(|(place, _, count)| AddressCount { place, count })
                 .collect(),
+            traces: self
+                .traces
+                .into_sorted()
+                .into_iter()
+                .map(|((from, to, end), count)| TraceCount {
+                    from: Place(from),
+                    to: Place(to),
+                    end: Place(end),
+                    count,
+                })
+                .collect(),
+            mispredicted: branches(self.mispredicted),
         }
     }
+}
+
+fn branches(counts: PairCounts) -> Vec<BranchCount> {
+    let sorted = counts.into_sorted().into_iter();
+    sorted
+        .map(|(from, to, count)| BranchCount {
+            from: Place(from),
+            to: Place(to),
+            count,
+        })
+        .collect()
 }
 
 /// The way in which the places in a binary are stated: as offsets, as addresses, or as distances from a symbol.

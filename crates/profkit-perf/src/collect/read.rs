@@ -41,6 +41,7 @@ pub fn read_releasing(
         }
         let text = TextOptions {
             stacks: options.stacks,
+            traces: options.traces,
             context_memory: options.context_memory,
             ..TextOptions::default()
         };

@@ -1,7 +1,7 @@
 //! Counts of a recording.
 use super::places::PlaceCache;
 use super::stacks::SharedStacks;
-use super::thread::{ThreadSums, increase};
+use super::thread::{PlacedBranch, ThreadSums, increase};
 use super::{Counts, Selected, Selection};
 use crate::file::sample_type;
 use crate::process::Processes;
@@ -20,6 +20,9 @@ pub struct CollectOptions {
     /// Whether samples with a call chain and a branch stack are also kept whole, and not only added to the sums.
     /// Profiles with calling contexts are made from whole samples. Equal samples are kept once, with their number.
     pub stacks: bool,
+    /// Whether branches are also counted together with the code that ran after each ([`Sums::traces`](super::Sums::traces)),
+    /// and how often they were mispredicted.
+    pub traces: bool,
     /// The maximum memory in bytes for the samples that are kept whole; [`CONTEXT_MEMORY`](super::CONTEXT_MEMORY) is a
     /// good value. If they need more memory, all of them are shortened ([`Stacks::halvings`](super::Stacks::halvings)).
     /// `None` sets no limit.
@@ -108,7 +111,7 @@ pub fn collect(recording: &Recording<'_>, options: &CollectOptions) -> Counts {
     let all_stacks = SharedStacks::new(options.context_memory);
     let (sum, losses) = recording.samples(
         || Thread {
-            sums: ThreadSums::new(processes.binaries().len(), &all_stacks),
+            sums: ThreadSums::new(processes.binaries().len(), &all_stacks, options.traces),
             places: PlaceCache::default(),
         },
         |thread, sample| {
@@ -166,7 +169,11 @@ impl Thread {
             }
             let from = places.locate(processes, false, pid, time, branch.from);
             let to = places.locate(processes, false, pid, time, branch.to);
-            Some((from, to))
+            Some(PlacedBranch {
+                from,
+                to,
+                mispredicted: branch.is_mispredicted(),
+            })
         });
         if options.stacks && plan.every_branch && !sample.chain.is_empty() {
             let branches: Vec<_> = branches.collect();

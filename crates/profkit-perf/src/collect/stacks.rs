@@ -1,7 +1,7 @@
 //! Whole samples, for profiles with calling contexts. A whole sample consists of its call chain and its branch stack.
 //! Equal samples are stored once, with their number. If the different samples need too much memory, all samples are
 //! shortened: the oldest half of each call chain and of each branch stack is dropped. Then more samples are equal.
-use super::thread::InBinary;
+use super::thread::{InBinary, PlacedBranch};
 use crate::process::BinaryId;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -209,7 +209,7 @@ impl StackTable {
     pub fn add(
         &mut self,
         chain: impl Iterator<Item = Option<InBinary>>,
-        branches: &[(Option<InBinary>, Option<InBinary>)],
+        branches: &[PlacedBranch],
         count: u64,
     ) {
         let mut places: Vec<StackPlace> = Vec::new();
@@ -222,9 +222,9 @@ impl StackTable {
         }
         let branches = branches
             .iter()
-            .filter(|(from, to)| from.is_some() || to.is_some());
+            .filter(|branch| branch.from.is_some() || branch.to.is_some());
         let branches = branches
-            .map(|&(from, to)| (self.place(from), self.place(to)))
+            .map(|branch| (self.place(branch.from), self.place(branch.to)))
             .collect();
         self.insert(places, branches, 0, count);
     }
@@ -407,7 +407,11 @@ mod tests {
     fn add(table: &mut StackTable, (chain, branches, count): &Sample) {
         let branches: Vec<_> = branches
             .iter()
-            .map(|&(from, to)| (in_binary(from), in_binary(to)))
+            .map(|&(from, to)| PlacedBranch {
+                from: in_binary(from),
+                to: in_binary(to),
+                mispredicted: false,
+            })
             .collect();
         table.add(chain.iter().map(|&it| in_binary(it)), &branches, *count);
     }

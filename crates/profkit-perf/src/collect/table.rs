@@ -1,5 +1,5 @@
-//! A table of counts. Its keys are pairs of places in a binary (offsets or addresses). Most of the time of collecting
-//! samples is spent with adding to these counts.
+//! Tables of counts. Their keys are places in a binary (offsets or addresses), two or three together. Most of the time of
+//! collecting samples is spent with adding to these counts.
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::OnceLock;
 
@@ -71,6 +71,12 @@ impl Key for u64 {
 impl Key for (u64, u64) {
     fn mix(self, seed: u64) -> u64 {
         (self.0.mix(seed) ^ self.1).mix(seed)
+    }
+}
+
+impl Key for (u64, u64, u64) {
+    fn mix(self, seed: u64) -> u64 {
+        ((self.0, self.1).mix(seed) ^ self.2).mix(seed)
     }
 }
 
@@ -173,6 +179,30 @@ impl PairCounts {
         }));
         let wide = self.wide.into_items();
         list.extend(wide.map(|((from, to), count)| (from, to, count)));
+        list.sort_unstable();
+        list
+    }
+}
+
+/// Counts by three places.
+#[derive(Clone, Debug, Default)]
+pub struct TripleCounts(Slots<(u64, u64, u64)>);
+
+impl TripleCounts {
+    pub fn add(&mut self, places: (u64, u64, u64), count: u64) {
+        self.0.add(places, count);
+    }
+
+    /// Adds the counts of another thread.
+    pub fn join(&mut self, other: TripleCounts) {
+        for (places, count) in other.0.into_items() {
+            self.0.add(places, count);
+        }
+    }
+
+    /// Returns the places in ascending order, each three with their count.
+    pub fn into_sorted(self) -> Vec<((u64, u64, u64), u64)> {
+        let mut list: Vec<_> = self.0.into_items().collect();
         list.sort_unstable();
         list
     }

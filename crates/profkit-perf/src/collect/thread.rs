@@ -6,6 +6,14 @@ use crate::process::{Binary, BinaryId};
 /// A binary and an offset in it.
 pub(crate) type InBinary = (BinaryId, u64);
 
+/// A branch of a branch stack whose ends are found in binaries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedBranch {
+    pub from: Option<InBinary>,
+    pub to: Option<InBinary>,
+    pub mispredicted: bool,
+}
+
 /// The sums of one thread for all binaries.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadSums {
@@ -15,6 +23,8 @@ pub(crate) struct ThreadSums {
     /// Whole samples that are not yet in `all_stacks`. Empty unless they were requested.
     stacks: StackTable,
     all_stacks: SharedStacks,
+    /// Whether branches are also counted together with the code after them.
+    traces: bool,
     pub losses: CountLosses,
 }
 
@@ -31,12 +41,14 @@ fn sums_of(binaries: &mut [Option<Box<SumTable>>], binary: BinaryId) -> Option<&
 }
 
 impl ThreadSums {
-    /// Makes sums for `binaries` binaries. The whole samples of all threads are in `all_stacks`.
-    pub fn new(binaries: usize, all_stacks: &SharedStacks) -> Self {
+    /// Makes sums for `binaries` binaries. The whole samples of all threads are in `all_stacks`. With `traces`, branches
+    /// are also counted together with the code after them.
+    pub fn new(binaries: usize, all_stacks: &SharedStacks, traces: bool) -> Self {
         ThreadSums {
             binaries: vec![None; binaries],
             stacks: StackTable::default(),
             all_stacks: all_stacks.clone(),
+            traces,
             losses: CountLosses::default(),
         }
     }
@@ -59,14 +71,19 @@ impl ThreadSums {
     #[inline]
     pub fn stack(
         &mut self,
-        branches: impl Iterator<Item = (Option<InBinary>, Option<InBinary>)>,
+        branches: impl Iterator<Item = PlacedBranch>,
         has_every_branch: bool,
         count: u64,
     ) {
         let mut newer = None;
         let mut number = 0u64;
-        for (from, to) in branches {
+        for branch in branches {
+            let PlacedBranch { from, to, .. } = branch;
             number += 1;
+            if self.traces {
+                let next = newer.filter(|_| has_every_branch);
+                self.trace(branch, next, count);
+            }
             if let (Some((binary, from)), Some((other, to))) = (from, to)
                 && binary == other
             {
@@ -107,11 +124,39 @@ impl ThreadSums {
         }
     }
 
+    /// Adds a branch, and the code after it up to the branch at `next`.
+    fn trace(&mut self, branch: PlacedBranch, next: Option<InBinary>, count: u64) {
+        let PlacedBranch { from, to, .. } = branch;
+        let in_binary = |spot: Option<InBinary>, binary: BinaryId| {
+            spot.filter(|(other, _)| *other == binary)
+                .map_or(Place::ELSEWHERE, |(_, offset)| Place::at(offset))
+        };
+        let binary = |spot: Option<InBinary>| spot.map(|(binary, _)| binary);
+        let (of_from, of_to) = (binary(from), binary(to));
+        // A branch between two binaries is counted in both.
+        for binary in of_to
+            .into_iter()
+            .chain(of_from.filter(|_| of_from != of_to))
+        {
+            let (from, to) = (in_binary(from, binary), in_binary(to, binary));
+            let end = match of_to {
+                Some(target) if target == binary => in_binary(next, binary),
+                _ => Place::ELSEWHERE,
+            };
+            if let Some(sums) = sums_of(&mut self.binaries, binary) {
+                sums.trace(from, to, end, count);
+                if branch.mispredicted {
+                    sums.mispredicted(from, to, count);
+                }
+            }
+        }
+    }
+
     /// Adds a whole sample that occurred `count` times: its call chain and its branch stack.
     pub fn whole(
         &mut self,
         chain: impl Iterator<Item = Option<InBinary>>,
-        branches: &[(Option<InBinary>, Option<InBinary>)],
+        branches: &[PlacedBranch],
         count: u64,
     ) {
         self.stacks.add(chain, branches, count);

@@ -65,6 +65,10 @@ pub struct TextOptions {
     /// Whether samples with a call chain and a branch stack are also kept whole, and not only added to the sums
     /// ([`CollectOptions::stacks`](crate::collect::CollectOptions::stacks)).
     pub stacks: bool,
+    /// Whether branches are also counted together with the code that ran after each, and how often they were mispredicted
+    /// ([`CollectOptions::traces`](crate::collect::CollectOptions::traces)). Only the output of `perf script` and
+    /// pre-aggregated samples tell these.
+    pub traces: bool,
     /// The maximum memory in bytes for the samples that are kept whole
     /// ([`CollectOptions::context_memory`](crate::collect::CollectOptions::context_memory)).
     pub context_memory: Option<u64>,
@@ -82,7 +86,7 @@ pub fn read_text(text: &[u8], options: TextOptions) -> Result<Counts> {
         Some(kind @ (TextKind::Unsymbolized | TextKind::Autofdo)) => {
             sections::read(text, kind, options)
         }
-        Some(TextKind::PreAggregated) => preaggregated::read(text),
+        Some(TextKind::PreAggregated) => preaggregated::read(text, options),
         Some(TextKind::Script) => Ok(script::read(text, options)),
         None => Err(Error::new(
             ErrorKind::UnrecognizedFormat,

@@ -7,20 +7,22 @@
 //! |---|---|
 //! | `B FROM TO COUNT MISPREDICTED` | a branch |
 //! | `F START END COUNT` | a range: code that ran from START to the taken branch at END; also `f` and `r`, whose first branch was in code that is not known |
-//! | `T FROM TO END COUNT` | a branch, and the range after it; also `R`, if the branch is a return |
+//! | `T FROM TO END COUNT` | a branch, and the range after it; also `R`, if the branch is a return. FROM and END can be numbers that stand for none |
 //! | `S PLACE COUNT` | a sample without branches |
 //! | `E NAME` | the event of the following lines |
 //!
 //! A place is `ID:ADDRESS` with the build id of its binary, or `ADDRESS` in the main program. ADDRESS is a hexadecimal
-//! number: the address that the linker assigned. `X:ADDRESS` is in a binary that is not known.
+//! number: the address that the linker assigned. `X:ADDRESS` and `0` are in a binary that is not known.
+use super::TextOptions;
 use super::sections::build_id;
 use super::words::{Lines, decimal, hex_0x, malformed};
 use crate::collect::{BinaryKey, CountTable, Counts, Numbering, Place, SumTable};
 use profkit_data::Result;
 use profkit_data::ids::BuildId;
 
-/// A place that stands for none: a trace without a branch, or without a range after it.
-const NONE: u64 = u64::MAX;
+/// The smallest of the numbers that stand for no place: the largest is a trace without a range after its branch, or
+/// without a branch; the others are a trace whose branch was in code that is not known.
+const NONE: u64 = u64::MAX - 2;
 
 /// An end of a branch or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +40,12 @@ enum Binary {
 }
 
 enum Line {
-    Branch(Spot, Spot, u64),
+    Branch {
+        from: Spot,
+        to: Spot,
+        count: u64,
+        mispredicted: u64,
+    },
     Range(Spot, Spot, u64),
     Trace(Spot, Spot, Spot, u64),
     Sample(Spot, u64),
@@ -72,8 +79,12 @@ fn parse(line: &[u8]) -> Option<Line> {
         b"B" => {
             let (from, to) = (spot(fields.next()?)?, spot(fields.next()?)?);
             let count = decimal(fields.next()?)?;
-            decimal(fields.next()?)?;
-            Line::Branch(from, to, count)
+            Line::Branch {
+                from,
+                to,
+                count,
+                mispredicted: decimal(fields.next()?)?,
+            }
         }
         b"F" | b"f" | b"r" => {
             let (start, end) = (spot(fields.next()?)?, spot(fields.next()?)?);
@@ -101,6 +112,11 @@ fn spot(field: &[u8]) -> Option<Spot> {
         }
     };
     let (address, rest) = hex_0x(digits)?;
+    // No code is at the address 0: it stands for code that is not known.
+    let binary = match (binary, address) {
+        (Binary::Main, 0) => Binary::Unknown,
+        (binary, _) => binary,
+    };
     rest.is_empty().then_some(Spot { binary, address })
 }
 
@@ -120,7 +136,13 @@ fn sums<'t>(table: &'t mut CountTable, spot: &Spot) -> Option<&'t mut SumTable> 
     Some(&mut binary.sums)
 }
 
-fn add_branch(table: &mut CountTable, from: &Spot, to: &Spot, count: u64) {
+/// The sums of each binary in which a branch has an end, with its places there.
+fn ends(
+    table: &mut CountTable,
+    from: &Spot,
+    to: &Spot,
+    mut each: impl FnMut(&mut SumTable, Place, Place),
+) {
     let same = from.binary == to.binary;
     if let Some(sums) = sums(table, from) {
         let to = if same {
@@ -128,10 +150,10 @@ fn add_branch(table: &mut CountTable, from: &Spot, to: &Spot, count: u64) {
         } else {
             Place::ELSEWHERE
         };
-        sums.branch(Place::at(from.address), to, count);
+        each(sums, Place::at(from.address), to);
     }
     if !same && let Some(sums) = sums(table, to) {
-        sums.branch(Place::ELSEWHERE, Place::at(to.address), count);
+        each(sums, Place::ELSEWHERE, Place::at(to.address));
     }
 }
 
@@ -144,7 +166,7 @@ fn add_range(table: &mut CountTable, start: &Spot, end: &Spot, count: u64) {
     }
 }
 
-pub fn read(text: &[u8]) -> Result<Counts> {
+pub fn read(text: &[u8], options: TextOptions) -> Result<Counts> {
     let mut table = CountTable::default();
     for (offset, line) in content(text) {
         let parsed = parse(line).ok_or_else(|| {
@@ -161,13 +183,29 @@ pub fn read(text: &[u8]) -> Result<Counts> {
                     sums.address(place.address, count);
                 }
             }
-            Line::Branch(from, to, count) => add_branch(&mut table, &from, &to, count),
+            Line::Branch {
+                from,
+                to,
+                count,
+                mispredicted,
+            } => ends(&mut table, &from, &to, |sums, from, to| {
+                sums.branch(from, to, count);
+                if options.traces {
+                    sums.mispredicted(from, to, mispredicted);
+                }
+            }),
             Line::Range(start, end, count) => add_range(&mut table, &start, &end, count),
             Line::Trace(from, to, end, count) => {
-                if from.address != NONE {
-                    add_branch(&mut table, &from, &to, count);
+                let ran = end.address < NONE && end.binary == to.binary;
+                if from.address < NONE {
+                    ends(&mut table, &from, &to, |sums, from, at| {
+                        sums.branch(from, at, count);
+                        if options.traces && ran && at.get() == Some(to.address) {
+                            sums.trace(from, at, Place::at(end.address), count);
+                        }
+                    });
                 }
-                if end.address != NONE {
+                if ran {
                     add_range(&mut table, &to, &end, count);
                 }
             }

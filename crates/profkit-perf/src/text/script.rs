@@ -10,7 +10,7 @@
 use super::TextOptions;
 use super::sections::build_id;
 use super::words::{Lines, decimal, hex, hex_0x};
-use crate::collect::{Counts, SharedStacks, ThreadSums, increase};
+use crate::collect::{Counts, PlacedBranch, SharedStacks, ThreadSums, increase};
 use crate::limits;
 use crate::process::{Binary, BinaryId, KERNEL, Processes, offset_of_mapping};
 use memchr::memmem;
@@ -115,16 +115,16 @@ fn stack_of(line: &[u8]) -> Option<(Option<u64>, &[u8])> {
     blank.then_some((Some(address), rest.trim_ascii_start()))
 }
 
-/// Returns the branches of a stack, the newest first. Each is the address of the branch and its target. A damaged entry
-/// ends the stack.
-fn branches(stack: &[u8]) -> impl Iterator<Item = (u64, u64)> {
+/// Returns the branches of a stack, the newest first. Each is the address of the branch, its target, and whether it was
+/// mispredicted (`0xFROM/0xTO/M/…`). A damaged entry ends the stack.
+fn branches(stack: &[u8]) -> impl Iterator<Item = (u64, u64, bool)> {
     let entries = stack.split(u8::is_ascii_whitespace);
     entries
         .filter(|entry| !entry.is_empty())
         .map_while(|entry| {
             let (from, rest) = hex(entry.strip_prefix(b"0x")?)?;
-            let (to, _) = hex(rest.strip_prefix(b"/0x")?)?;
-            Some((from, to))
+            let (to, rest) = hex(rest.strip_prefix(b"/0x")?)?;
+            Some((from, to, rest.starts_with(b"/M")))
         })
 }
 
@@ -232,13 +232,13 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    fn new<'s>(survey: &'s Survey, stacks: bool, all_stacks: &SharedStacks) -> Reader<'s> {
+    fn new<'s>(survey: &'s Survey, options: TextOptions, all: &SharedStacks) -> Reader<'s> {
         let binaries = survey.processes.binaries().len();
         Reader {
             survey,
-            sums: ThreadSums::new(binaries.max(1), all_stacks),
+            sums: ThreadSums::new(binaries.max(1), all, options.traces),
             absolute: binaries == 0,
-            stacks,
+            stacks: options.stacks,
         }
     }
 
@@ -256,8 +256,12 @@ impl Reader<'_> {
             self.sums.address(place(address), count);
         }
         // An entry in which both addresses are 0 is unused.
-        let used = branches(stack).take_while(|&branch| branch != (0, 0));
-        let placed = used.map(|(from, to)| (place(from), place(to)));
+        let used = branches(stack).take_while(|&(from, to, _)| (from, to) != (0, 0));
+        let placed = used.map(|(from, to, mispredicted)| PlacedBranch {
+            from: place(from),
+            to: place(to),
+            mispredicted,
+        });
         if self.stacks && !chain.is_empty() {
             let branches: Vec<_> = placed.collect();
             self.sums.stack(branches.iter().copied(), true, count);
@@ -334,7 +338,7 @@ impl Reader<'_> {
 pub fn read(text: &[u8], options: TextOptions) -> Counts {
     let survey = Survey::of(text);
     let all_stacks = SharedStacks::new(options.context_memory);
-    let new = || Reader::new(&survey, options.stacks, &all_stacks);
+    let new = || Reader::new(&survey, options, &all_stacks);
     let mut reader = parts(text, limits::CHUNK)
         .into_par_iter()
         .fold(new, |mut reader, (offset, part)| {

@@ -3,6 +3,8 @@
 mod a64;
 mod x86;
 
+pub(crate) use x86::details;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -49,6 +51,19 @@ pub struct Instruction {
     pub size: u8,
     /// What the instruction does to the flow of control.
     pub flow: Flow,
+}
+
+/// An instruction with what it says about other places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Detail {
+    pub instruction: Instruction,
+    /// The target of a direct jump or branch.
+    pub target: Option<u64>,
+    /// The address of data: of a slot or table with addresses from which an indirect jump gets its target, or the address
+    /// that the instruction computes.
+    pub data: Option<u64>,
+    /// Whether there are addresses at `data`, and not distances from it.
+    pub is_absolute: bool,
 }
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Instructions of x86.
-use super::{Flow, Instruction};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
+use super::{Detail, Flow, Instruction};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind, Register};
 
 /// Decodes what begins before `end`; `bytes` may reach beyond it. Bytes that are no instruction are skipped.
 pub fn decode(bits: u32, bytes: &[u8], start: u64, end: u64) -> Box<[Instruction]> {
@@ -49,6 +49,40 @@ fn flow(instruction: &iced_x86::Instruction) -> Flow {
         FlowControl::IndirectBranch => Flow::IndirectJump,
         _ => Flow::Next,
     }
+}
+
+/// Decodes what begins before `end`, with the places that instructions name, for 64 bits.
+pub fn details(bytes: &[u8], start: u64, end: u64) -> Vec<Detail> {
+    let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+    decode(64, bytes, start, end)
+        .iter()
+        .filter_map(|&instruction| {
+            let skipped = usize::try_from(instruction.address - start).ok()?;
+            decoder.set_position(skipped).ok()?;
+            decoder.set_ip(instruction.address);
+            let decoded = decoder.decode();
+            let direct = matches!(instruction.flow, Flow::Jump | Flow::Branch)
+                && decoded.op0_kind() == OpKind::NearBranch64;
+            let is_address = decoded.mnemonic() == Mnemonic::Lea;
+            let is_slot = instruction.flow == Flow::IndirectJump
+                || decoded.mnemonic() == Mnemonic::Mov
+                    && decoded.memory_base() == Register::None
+                    && decoded.memory_index() != Register::None;
+            let data = if decoded.is_ip_rel_memory_operand() {
+                Some(decoded.ip_rel_memory_address())
+            } else if is_slot && decoded.memory_base() == Register::None {
+                Some(decoded.memory_displacement64()).filter(|&address| address != 0)
+            } else {
+                None
+            };
+            Some(Detail {
+                instruction,
+                target: direct.then(|| decoded.near_branch_target()),
+                data: data.filter(|_| is_address || is_slot),
+                is_absolute: is_slot,
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

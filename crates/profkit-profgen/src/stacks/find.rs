@@ -2,6 +2,7 @@
 use super::NamesFrom;
 use super::symbols::Symbols;
 use crate::places::BinaryPlaces;
+use profkit_data::Error;
 use profkit_data::ids::BuildId;
 use profkit_object::binaries::Binaries;
 use profkit_object::binary::BinaryFile;
@@ -32,6 +33,12 @@ struct Opened {
     files: Option<ProgramFiles>,
     places: BinaryPlaces,
     symbols: Symbols,
+}
+
+impl Opened {
+    fn packed_problem(&self) -> Option<&Error> {
+        self.files.as_ref()?.packed_problem()
+    }
 }
 
 fn name_of(path: &[u8]) -> &[u8] {
@@ -85,16 +92,24 @@ pub(super) fn find(key: &BinaryKey, binaries: &Binaries, recorded_paths: bool) -
             opened: None,
         };
     };
-    match open(&path, binaries) {
-        Ok(opened) if opened.symbols.is_empty() => Found {
+    let opened = open(&path, binaries);
+    let problem = opened.as_ref().ok().and_then(Opened::packed_problem);
+    let problem = problem.map(ToString::to_string);
+    match (opened, problem) {
+        // The dynamic symbols still give names.
+        (Ok(opened), Some(problem)) => Found {
+            names: NamesFrom::Unreadable(path, problem),
+            opened: Some(opened),
+        },
+        (Ok(opened), None) if opened.symbols.is_empty() => Found {
             names: NamesFrom::NoSymbols(path),
             opened: Some(opened),
         },
-        Ok(opened) => Found {
+        (Ok(opened), None) => Found {
             names: NamesFrom::File(path),
             opened: Some(opened),
         },
-        Err(error) => Found {
+        (Err(error), _) => Found {
             names: NamesFrom::Unreadable(path, error.to_string()),
             opened: None,
         },

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The program, library or mapping that an address belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Module {
     /// A module with a build id. The address of a location in the module is the address that the linker assigned.
     Linked {
@@ -366,6 +366,88 @@ impl RawContexts {
         self.newest_version = self.newest_version.max(later.newest_version);
     }
 
+    /// Adds the contexts of other inputs so that the order of inputs does not matter ([`MemInfoBlock::add_unordered`]).
+    pub fn absorb_unordered(&mut self, other: &RawContexts) {
+        let addresses: IndexVec<AddressId, AddressId> = (other.addresses.iter())
+            .map(|&(module, address)| self.add_address(&other.modules[module], address))
+            .collect();
+        for (stack, allocated) in other.all() {
+            let stack: Vec<AddressId> = stack.iter().map(|&id| addresses[id]).collect();
+            self.add_unordered(&stack, allocated);
+        }
+        self.add_dumps(other.dumps, other.newest_version);
+    }
+
+    /// The same contexts with modules, addresses and call stacks in ascending order. Call stacks are compared from their
+    /// outermost caller on.
+    #[must_use]
+    pub fn sorted(&self) -> RawContexts {
+        let mut sorted = RawContexts::default();
+        let mut addresses: Vec<AddressId> = self.addresses.ids().collect();
+        addresses.sort_by_key(|&id| {
+            let (module, address) = self.addresses[id];
+            (&self.modules[module], address)
+        });
+        let mut ids: IndexVec<AddressId, AddressId> = self.addresses.ids().collect();
+        for id in addresses {
+            let (module, address) = self.addresses[id];
+            ids[id] = sorted.add_address(&self.modules[module], address);
+        }
+        let renumbered = self.all().map(|(stack, allocated)| {
+            let stack: Vec<AddressId> = stack.iter().map(|&id| ids[id]).collect();
+            (stack, allocated)
+        });
+        let mut stacks: Vec<_> = renumbered.collect();
+        stacks.sort_unstable_by(|(a, _), (b, _)| a.iter().rev().cmp(b.iter().rev()));
+        for (stack, allocated) in stacks {
+            sorted.add_unordered(&stack, allocated);
+        }
+        sorted.add_dumps(self.dumps, self.newest_version);
+        sorted
+    }
+
+    /// Adds an address, if it is new. `address` counts from the start of the module, as the linker assigned it.
+    pub fn add_address(&mut self, module: &Module, address: u64) -> AddressId {
+        let module = match self.module_ids.get(module) {
+            Some(&id) => id,
+            None => self.module(module.clone()),
+        };
+        let id = self.address(module, address);
+        if self.ordered.insert(id) {
+            self.symbolize_order.push(id);
+        }
+        id
+    }
+
+    /// Adds a call stack of addresses of these contexts, from the allocation function to its outermost caller, and the
+    /// statistics and the access histogram of what was allocated with it.
+    ///
+    /// # Panics
+    /// If an address is not one of these contexts.
+    pub fn add_unordered(
+        &mut self,
+        addresses: &[AddressId],
+        allocated: Option<(&MemInfoBlock, &[u64])>,
+    ) {
+        let stack = self.stack(addresses);
+        let Some((block, histogram)) = allocated else {
+            return;
+        };
+        if let Some(context) = self.context_of[stack] {
+            let context = &mut self.contexts[context];
+            context.block.add_unordered(block);
+            add_histogram(&mut context.histogram, histogram);
+            return;
+        }
+        self.add_context(stack, block, Start::of(block), histogram.to_vec());
+    }
+
+    /// Counts dumps whose contexts are added one by one, and the newest raw version among them.
+    pub fn add_dumps(&mut self, dumps: usize, newest_version: u32) {
+        self.dumps = self.dumps.saturating_add(dumps);
+        self.newest_version = self.newest_version.max(newest_version);
+    }
+
     /// The modules that the addresses refer to.
     pub fn modules(&self) -> &Modules {
         &self.modules
@@ -387,6 +469,17 @@ impl RawContexts {
             addresses: &self.stacks[context.stack],
             block: &context.block,
             histogram: &context.histogram,
+        })
+    }
+
+    /// All call stacks, each with the statistics and the access histogram of what was allocated with it.
+    pub fn all(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (&[AddressId], Option<(&MemInfoBlock, &[u64])>)> {
+        self.stacks.ids().map(|stack| {
+            let context = self.context_of[stack].map(|id| &self.contexts[id]);
+            let allocated = context.map(|one| (&one.block, one.histogram.as_slice()));
+            (&*self.stacks[stack], allocated)
         })
     }
 

@@ -18,6 +18,7 @@ use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::Declarations;
 use profkit_page::export::Stacks;
 use profkit_page::export::tables::{NoTable, Table, TableKind};
+use profkit_perf::collect::{CollectOptions, read};
 use profkit_report::recording::unnamed_notes;
 use std::path::{Path, PathBuf};
 
@@ -106,6 +107,7 @@ choices! {
         "profile" => TableKind::Profile, "Facts about a profile, by which its tables become a profile again";
         "contexts" => TableKind::Contexts, "Contexts of a heap profile";
         "frames" => TableKind::Frames, "Frames of the call stacks of a heap profile";
+        "branches" => TableKind::Branches, "Branches, ranges of code and addresses of a recording, or of counts by address";
         "records" => TableKind::Records, "Allocations and calls of each function of a heap profile";
 }
 
@@ -220,9 +222,17 @@ fn table(args: &ExportArgs, input: &Input) -> Result<(Table, Status), Failure> {
         let table = Table::of_heap(name, kind, &heap, &Thresholds::default());
         return Ok((table.map_err(no_table)?, damage(name, &heap.damage)));
     }
+    if asked == Some(TableKind::Branches) {
+        let counts = read(input.bytes(), &[], &CollectOptions::default());
+        let counts = counts.map_err(|error| {
+            Failure::file(name, &error)
+                .with_hint("the table `branches` is one of recordings and of counts by address")
+        })?;
+        return Ok((Table::of_counts(name, &counts), Status::Done));
+    }
     if detect(input.bytes()) == FileKind::PerfData {
         let failure = Failure::usage(format_args!(
-            "{name}: a recording has no table: it is exported to pprof, speedscope, firefox or folded"
+            "{name}: a recording has only the table `branches`; it is exported to pprof, speedscope, firefox or folded"
         ));
         return Err(failure.with_hint("`profkit show --format csv` prints its functions as rows"));
     }

@@ -440,7 +440,7 @@ fn addresses_of_rows(input: &Input) -> exit::Result<Option<Input>> {
         )));
     }
     let text = addresses_of(&table).map_err(|error| failure(&error))?;
-    Ok(Some(Input::from_bytes(input.name(), text.into_bytes())))
+    Ok(Some(Input::from_bytes(input.name(), text)))
 }
 
 fn select(args: &SelectArgs) -> Selection {

@@ -25,7 +25,6 @@ use crate::{Error, ErrorKind, Result, Structure};
 mod bucket;
 mod file_order;
 mod plan;
-mod scan;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -246,19 +245,6 @@ impl<'data> HashTable<'data> {
         };
         while let Some(entry) = chain.next(self.lengths, self.mask())? {
             if entry.hash == hash && entry.key == key {
-                return Ok(Some(entry));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Finds the first item whose key has this hash; `None` if the table has no such item. Only one bucket is read.
-    pub fn find_hash(&self, hash: u64) -> Result<Option<Entry<'data>>> {
-        let Some(mut chain) = self.open(self.bucket_of(hash), self.payload)? else {
-            return Ok(None);
-        };
-        while let Some(entry) = chain.next(self.lengths, self.mask())? {
-            if entry.hash == hash {
                 return Ok(Some(entry));
             }
         }

@@ -8,14 +8,12 @@
 //!
 //! With `--use_lbr=false`, each sampled address gives its byte a count, in place of the ranges. Branches count as before.
 use crate::checked::{Figures, add};
+use crate::discriminators::Discriminators;
 use crate::finish::{Density, density};
 use crate::lines::{FinishedProfile, line_at};
 use crate::program::Program;
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
-use profkit_data::sample::{
-    AddOutcome, Location, NameId, SampleName, SampleProfile, Samples, base_discriminator,
-    duplication_factor,
-};
+use profkit_data::sample::{AddOutcome, Location, NameId, SampleName, SampleProfile, Samples};
 use profkit_object::code_symbols::CodeSymbol;
 use profkit_object::symbolize::{FrameId, Locations};
 use profkit_perf::collect::{Numbering, Sums};
@@ -46,14 +44,13 @@ struct Symbol<'s> {
 
 /// Makes the profile of a binary from its counts.
 ///
-/// `symbols` are the functions of the binary, sorted by address. If `decode` is true, discriminators are split into
-/// their parts as LLVM does; otherwise they stay whole, as GCC expects them. If `plain_addresses` is true, sampled
+/// `symbols` are the functions of the binary, sorted by address. If `plain_addresses` is true, sampled
 /// addresses are counted and not ranges (`--use_lbr=false`).
 pub fn autofdo_profile(
     program: &Program<'_>,
     symbols: &[CodeSymbol],
     counts: &[(&Sums, Numbering)],
-    decode: bool,
+    discriminators: Discriminators,
     plain_addresses: bool,
 ) -> FinishedProfile {
     let mut figures = Figures::default();
@@ -91,13 +88,14 @@ pub fn autofdo_profile(
     let mut builder = Builder {
         profile: SampleProfile::new(),
         locations: &locations,
-        decode,
+        discriminators,
     };
     for part in &parts {
         builder.add(part, &mut figures);
     }
     let mut profile = builder.profile;
     join_parts(&mut profile);
+    discriminators.finish(&mut profile);
     profile.retain(|function| function.samples.total > least);
     for function in functions.iter().filter(|it| it.samples > least) {
         add_aliases(&mut profile, function);
@@ -278,7 +276,7 @@ impl<'s> Part<'s> {
 struct Builder<'l> {
     profile: SampleProfile,
     locations: &'l Locations,
-    decode: bool,
+    discriminators: Discriminators,
 }
 
 impl Builder<'_> {
@@ -319,8 +317,10 @@ impl Builder<'_> {
     }
 
     fn factor(&self, leaf: FrameId) -> u64 {
-        let frame = self.locations.frame(leaf).filter(|_| self.decode);
-        frame.map_or(1, |frame| duplication_factor(frame.discriminator).into())
+        let frame = self.locations.frame(leaf);
+        frame.map_or(1, |frame| {
+            self.discriminators.factor(frame.discriminator).into()
+        })
     }
 
     fn add_call(&mut self, function: NameId, leaf: Option<FrameId>, callee: &[u8], count: u64) {
@@ -362,11 +362,7 @@ impl Builder<'_> {
         }
         let mut path: Vec<(Option<NameId>, Location)> = Vec::with_capacity(frames.len());
         for (depth, frame) in frames.iter().rev().enumerate() {
-            let discriminator = if self.decode {
-                base_discriminator(frame.discriminator)
-            } else {
-                frame.discriminator
-            };
+            let discriminator = self.discriminators.place(frame.discriminator);
             let line = frame.line.wrapping_sub(frame.function_line) & OFFSET_MASK;
             let name = frame.function.filter(|name| !name.is_empty());
             let name = SampleName::Text(name.unwrap_or(NO_NAME));

@@ -2,11 +2,13 @@
 use crate::autofdo::autofdo_profile;
 use crate::checked::{CheckedCounts, Figures};
 use crate::contexts::{self, ContextFigures, ContextOptions};
+use crate::discriminators::Discriminators;
 use crate::finish::Density;
 use crate::lines::{FinishedProfile, LineOptions, make_profile};
 use crate::profiles::{NamedProfile, Profiles, file_names};
 use crate::program::{Program, ProgramOptions};
 use profkit_data::ids::BuildId;
+use profkit_data::sample::gcov::GcovVersion;
 use profkit_data::sample::{FormLosses, FormOptions, ProfileKind, SampleForm};
 use profkit_data::{Error, ErrorKind, Result, path_text};
 use profkit_object::code_symbols::code_symbols;
@@ -315,13 +317,17 @@ fn as_autofdo(
                 .with_hint("give the binary as it was before strip, or leave out --like autofdo"),
         );
     }
-    let decode = !matches!(options.form, SampleForm::Gcov(_));
+    let discriminators = match options.form {
+        // create_gcov keeps them whole in every version before 3.
+        SampleForm::Gcov(GcovVersion::Gcc47) => Discriminators::Whole,
+        form => Discriminators::of_reader(form),
+    };
     let plain = options.lines.plain_addresses;
     Ok(autofdo_profile(
         program,
         &symbols,
         &sums_of(found),
-        decode,
+        discriminators,
         plain,
     ))
 }
@@ -428,7 +434,9 @@ impl<'a> Sampling<'a> {
                 result.contexts = Some(figures);
                 made
             } else {
-                make_profile(&program, &sums_of(&found.counts), &options.lines)?
+                let mut lines = options.lines;
+                lines.discriminators = Discriminators::of_reader(options.form);
+                make_profile(&program, &sums_of(&found.counts), &lines)?
             };
             result.by_probes = made.profile.kind.contains(ProfileKind::PROBE_BASED);
             result.functions = made.profile.functions().len();

@@ -1,8 +1,8 @@
 //! Sample profiles, and the layout of code, from counts by address.
 pub use profkit_profgen::{
-    BinaryOutcome, BoltForm, BoltProfile, CheckedCounts, Code, CountingTool, Density, Facts,
-    LineOptions, MakeOptions, NamedProfile, Outcome, Problem, Program, ProgramOptions, Programs,
-    UnusableBinary, make_profile,
+    BinaryOutcome, BoltForm, BoltProfile, CheckedCounts, Code, CountingTool, Density,
+    Discriminators, Facts, LineOptions, MakeOptions, NamedProfile, Outcome, Problem, Program,
+    ProgramOptions, Programs, UnusableBinary, make_profile,
 };
 
 /// Calling contexts.

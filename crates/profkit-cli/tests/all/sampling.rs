@@ -383,3 +383,46 @@ fn fdata_is_what_perf2bolt_makes() {
         assert_eq!(sorted_lines(&made), sorted_lines(&theirs), "{name}");
     }
 }
+
+/// `show` names the functions of a stripped program by the symbols that are packed in it, and says if they are damaged.
+#[test]
+fn packed_symbols_name_the_functions_of_a_recording() {
+    let llvm = require_or_skip!(22);
+    or_skip!(links_c(llvm.clang(), &[]));
+    for tool in ["objcopy", "strip", "xz"] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            return skip(&format!("{tool} is not installed"));
+        }
+    }
+    let machine = Machine::new(&llvm);
+    machine.record(1, "perf.data");
+    let run = |command: &str| {
+        let mut words = command.split(' ');
+        let mut tool = Command::new(words.next().unwrap());
+        succeed(tool.args(words).current_dir(machine.folder.path()));
+    };
+    let shown = || {
+        let mut show = machine.profkit();
+        show.args(["show", "perf.data", "--binaries", "builds/app"]);
+        let output = show.output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let expected = shown();
+    assert!(expected.contains("multiply"), "{expected}");
+    run("objcopy --only-keep-debug builds/app debug");
+    run(
+        "objcopy -S debug mini --keep-symbol=multiply --keep-symbol=main --keep-symbol=power \
+         --keep-symbol=apply --keep-symbol=choose --keep-symbol=add",
+    );
+    run("strip --strip-all builds/app");
+    let without = shown();
+    assert!(!without.contains("multiply"), "{without}");
+    run("xz -k mini");
+    run("objcopy --add-section=.gnu_debugdata=mini.xz builds/app packed");
+    std::fs::rename(machine.path("packed"), machine.path("builds/app")).unwrap();
+    assert!(shown().contains("multiply"));
+    std::fs::write(machine.path("none"), "no xz").unwrap();
+    run("objcopy --update-section=.gnu_debugdata=none builds/app");
+    let damaged = shown();
+    assert!(damaged.contains(".gnu_debugdata"), "{damaged}");
+}

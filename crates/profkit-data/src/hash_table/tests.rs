@@ -111,7 +111,10 @@ fn every_key_is_found_and_no_other() {
             let entry = table.find(hash, &key).unwrap().unwrap();
             assert_eq!((entry.hash, entry.key), (hash, key.as_slice()));
             assert_eq!(table.find(hash, b"12345678").unwrap(), None);
+            let is_stated = lengths == Lengths::KeyAndData;
+            assert_eq!(table.find_hash(hash), is_stated.then_some(entry));
         }
+        assert_eq!(table.find_hash(!hashes[0]), None);
         assert_eq!(table.find(!hashes[0], &[0; 8]).unwrap(), None);
         assert_eq!(table.end(), bytes.len() as u64);
     }

@@ -1,87 +1,91 @@
-//! Counts of branches and ranges of code as rows.
-use super::rows::{optional_number, optional_text, required_number};
+//! Counts of branches, ranges of code and addresses as rows.
+use super::rows::{hex_bytes, optional_number, optional_text, required_number};
 use super::{ImportError, TableFile};
+use crate::export::tables::addresses::PLACES;
+use profkit_data::from_printable;
+use profkit_data::ids::BuildId;
+use profkit_perf::collect::{
+    AddressCount, BinaryCounts, BinaryKey, BranchCount, Counts, Numbering, Place, RangeCount, Sums,
+};
+use profkit_perf::text::write_addresses;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-/// Counts of one binary: pairs of places with their counts.
-#[derive(Default)]
-struct OfBinary {
-    ranges: Vec<(u64, u64, u64)>,
-    branches: Vec<(Option<u64>, Option<u64>, u64)>,
-}
-
-/// Whether the rows of a table are branches or ranges of code.
+/// Whether the rows of a table are branches, ranges of code or addresses.
 pub fn is_branches(table: &TableFile) -> bool {
-    let ends = [["from", "to"], ["start", "end"]];
-    table.has(&["count"]) && ends.iter().any(|ends| table.has(ends))
+    let places: [&[&str]; 3] = [&["from", "to"], &["start", "end"], &["address"]];
+    table.has(&["count"]) && places.into_iter().any(|places| table.has(places))
 }
 
-/// Returns a table of branches and ranges as the text of addresses that profkit reads as samples
+/// Returns a table of branches, ranges and addresses as the text of addresses that profkit reads as samples
 /// ([docs/formats/samples-text.md]).
 ///
 /// # Errors
-/// If a row has neither a branch nor a range, or if a cell holds something else than its column.
+/// If a row has neither a branch nor a range nor an address, or if a cell holds something else than its column.
 ///
 /// [docs/formats/samples-text.md]: https://github.com/profkit/profkit/blob/main/docs/formats/samples-text.md
-pub fn addresses_of(table: &TableFile) -> Result<String, ImportError> {
-    let mut binaries: BTreeMap<String, OfBinary> = BTreeMap::new();
+pub fn addresses_of(table: &TableFile) -> Result<Vec<u8>, ImportError> {
+    let mut binaries: BTreeMap<BinaryKey, Sums> = BTreeMap::new();
     for row in 0..table.len() {
-        let id = optional_text(table, "build_id", row)?.unwrap_or("-");
-        let is_id = |id: &str| {
-            id.len().is_multiple_of(2) && id.bytes().all(|byte| byte.is_ascii_hexdigit())
-        };
-        if id != "-" && !is_id(id) {
-            let message = "expected a build id: pairs of hexadecimal digits";
-            return Err(table.error(Some(row), "build_id", message));
-        }
+        let sums = binaries.entry(key(table, row)?).or_default();
         let count = required_number(table, "count", row)?;
-        let number = |column| optional_number(table, column, row);
-        let [from, to, start, end] = [
-            number("from")?,
-            number("to")?,
-            number("start")?,
-            number("end")?,
-        ];
-        if !binaries.contains_key(id) {
-            binaries.insert(id.to_owned(), OfBinary::default());
+        let mut places = [None; 5];
+        for (place, column) in places.iter_mut().zip(PLACES) {
+            *place = optional_number(table, column, row)?;
         }
-        let Some(binary) = binaries.get_mut(id) else {
-            continue;
-        };
+        let [from, to, start, end, address] = places;
         if from.is_some() || to.is_some() {
-            binary.branches.push((from, to, count));
+            let place = |place: Option<u64>| place.map_or(Place::ELSEWHERE, Place::at);
+            let (from, to) = (place(from), place(to));
+            sums.branches.push(BranchCount { from, to, count });
+        }
+        if let Some(place) = address {
+            sums.addresses.push(AddressCount { place, count });
         }
         match (start, end) {
-            (Some(start), Some(end)) => binary.ranges.push((start, end, count)),
-            (None, None) if from.is_some() || to.is_some() => {}
+            (Some(start), Some(end)) => sums.ranges.push(RangeCount { start, end, count }),
+            (None, None) if places.iter().any(Option::is_some) => {}
             (None, None) => {
-                let message =
-                    "the row has neither a branch (`from`, `to`) nor a range (`start`, `end`)";
+                let message = "the row has neither a branch (`from`, `to`) nor a range (`start`, `end`) nor an `address`";
                 return Err(table.error(Some(row), "", message));
             }
             (Some(_), None) => return Err(table.error(Some(row), "end", "the cell is empty")),
             (None, Some(_)) => return Err(table.error(Some(row), "start", "the cell is empty")),
         }
     }
-    let mut text = String::from("# profkit addresses 1\n");
-    for (id, binary) in &binaries {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "binary file-offsets {id} ");
-        if !binary.ranges.is_empty() {
-            let _ = writeln!(text, "ranges {}", binary.ranges.len());
-        }
-        for (start, end, count) in &binary.ranges {
-            let _ = writeln!(text, "{start:x}-{end:x}:{count}");
-        }
-        if !binary.branches.is_empty() {
-            let _ = writeln!(text, "branches {}", binary.branches.len());
-        }
-        for (from, to, count) in &binary.branches {
-            let place =
-                |place: &Option<u64>| place.map_or("*".to_owned(), |place| format!("{place:x}"));
-            let _ = writeln!(text, "{}->{}:{count}", place(from), place(to));
-        }
-    }
+    let binaries = binaries.into_iter().map(|(key, sums)| BinaryCounts {
+        key,
+        sums,
+        contexts: BTreeMap::new(),
+    });
+    let counts = Counts {
+        binaries: binaries.collect(),
+        ..Counts::default()
+    };
+    let mut text = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = write_addresses(&counts, &mut text);
     Ok(text)
+}
+
+/// The binary of a row.
+fn key(table: &TableFile, row: usize) -> Result<BinaryKey, ImportError> {
+    let id = optional_text(table, "build_id", row)?.filter(|id| *id != "-");
+    let build_id = id.map(|id| {
+        hex_bytes(id).map(BuildId).ok_or_else(|| {
+            let message = "expected a build id: pairs of hexadecimal digits";
+            table.error(Some(row), "build_id", message)
+        })
+    });
+    let numbering = optional_text(table, "numbering", row)?.unwrap_or("file-offsets");
+    let numbering = Numbering::from_name(numbering.as_bytes()).ok_or_else(|| {
+        let message = "expected a numbering of places, such as `file-offsets` or `addresses`";
+        table.error(Some(row), "numbering", message)
+    })?;
+    let path = optional_text(table, "path", row)?.unwrap_or_default();
+    Ok(BinaryKey {
+        path: from_printable(path),
+        build_id: build_id.transpose()?,
+        kernel: optional_number(table, "is_kernel", row)?.unwrap_or(0) != 0,
+        numbering,
+    })
 }

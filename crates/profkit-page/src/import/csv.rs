@@ -15,7 +15,8 @@ pub(super) fn is_table(data: &[u8]) -> bool {
         .map(|name| name.trim_matches('"'))
         .collect();
     let has = |name| names.contains(&name);
-    let is_branch = has("count") && (has("from") && has("to") || has("start") && has("end"));
+    let is_branch =
+        has("count") && (has("from") && has("to") || has("start") && has("end") || has("address"));
     names == ["property", "value"]
         || has("symbol") && has("guid")
         || has("stack_id")

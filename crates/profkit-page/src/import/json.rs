@@ -14,9 +14,10 @@ pub(super) fn is_table(data: &[u8]) -> bool {
     match start.first() {
         Some(b'[') => has(b"{\"") || has(b"{ \""),
         Some(b'{') => {
-            let names: [&[u8]; 6] = [
+            let names: [&[u8]; 7] = [
                 b"\"profkit-table\"",
                 b"\"symbol\"",
+                b"\"address\"",
                 b"\"stack_id\"",
                 b"\"function\"",
                 b"\"property\"",

@@ -24,6 +24,21 @@ const NUMBERINGS: [(&str, Numbering); 6] = [
     ("from-module", Numbering::FromModule),
 ];
 
+impl Numbering {
+    /// The name of the numbering in files of addresses.
+    pub fn name(self) -> &'static str {
+        let mut known = NUMBERINGS.into_iter();
+        let found = known.find(|&(_, numbering)| numbering == self);
+        found.map_or("file-offsets", |(name, _)| name)
+    }
+
+    /// The numbering with this [name](Self::name); `None` if there is no such numbering.
+    pub fn from_name(name: &[u8]) -> Option<Self> {
+        let mut known = NUMBERINGS.into_iter();
+        known.find_map(|(one, numbering)| (one.as_bytes() == name).then_some(numbering))
+    }
+}
+
 /// Writes counts as a file of addresses. Equal counts always give equal bytes.
 ///
 /// # Errors
@@ -44,10 +59,7 @@ pub fn write_addresses(counts: &Counts, sink: &mut dyn Write) -> io::Result<()> 
 
 fn write_binary(binary: &BinaryCounts, sink: &mut dyn Write) -> io::Result<()> {
     let key = &binary.key;
-    let numbering = NUMBERINGS
-        .iter()
-        .find(|(_, numbering)| *numbering == key.numbering)
-        .map_or("file-offsets", |(name, _)| name);
+    let numbering = key.numbering.name();
     let kind = if key.kernel { "kernel" } else { "binary" };
     write!(sink, "{kind} {numbering} ")?;
     match &key.build_id {
@@ -127,10 +139,7 @@ fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
 /// Parses the line about a binary after its first word.
 fn key(kernel: bool, line: &[u8]) -> Option<BinaryKey> {
     let mut parts = line.splitn(3, |&byte| byte == b' ');
-    let numbering = parts.next()?;
-    let (_, numbering) = NUMBERINGS
-        .iter()
-        .find(|(name, _)| name.as_bytes() == numbering)?;
+    let numbering = Numbering::from_name(parts.next()?)?;
     let id = match parts.next()? {
         b"-" => None,
         text => Some(build_id(text)?),
@@ -139,7 +148,7 @@ fn key(kernel: bool, line: &[u8]) -> Option<BinaryKey> {
         path: unescaped(parts.next()?)?,
         build_id: id,
         kernel,
-        numbering: *numbering,
+        numbering,
     })
 }
 

@@ -378,3 +378,52 @@ fn perf_script_says_what_the_recording_says() {
         assert_eq!(found.losses.damaged_lines, 0);
     }
 }
+
+/// Traces are the branches with the code after each, and are in the ranges and branches too.
+#[test]
+fn branches_are_counted_with_the_code_after_them() {
+    let stacks = " 0x120/0x100/M/-/-/0  0x110/0x118/P/-/-/0  0x999999/0x104/P/-/-/0\n\
+                   0x120/0x100/P/-/-/0  0x110/0x118/M/-/-/0\n";
+    let script =
+        format!("PERF_RECORD_MMAP2 1/1: [0x100(0x100) @ 0 08:01 1 0]: r-xp /bin/app\n{stacks}");
+    let mut options = TextOptions::default();
+    let without = read_text(script.as_bytes(), options).expect("a text");
+    assert!(without.binaries[0].sums.traces.is_empty());
+    options.traces = true;
+    let counts = read_text(script.as_bytes(), options).expect("a text");
+    let sums = &counts.binaries[0].sums;
+    assert_eq!(sums.branches, without.binaries[0].sums.branches);
+    assert_eq!(sums.ranges, without.binaries[0].sums.ranges);
+    let traces: Vec<_> = sums
+        .traces
+        .iter()
+        .map(|it| (it.from.get(), it.to.get(), it.end.get(), it.count))
+        .collect();
+    let expected = [
+        (Some(0x10), Some(0x18), Some(0x20), 2),
+        (Some(0x20), Some(0), None, 2),
+        (None, Some(4), Some(0x10), 1),
+    ];
+    assert_eq!(traces, expected);
+    let mispredicted: Vec<_> = sums
+        .mispredicted
+        .iter()
+        .map(|it| (it.from.get(), it.count))
+        .collect();
+    assert_eq!(mispredicted, [(Some(0x10), 1), (Some(0x20), 1)]);
+    // Counts of several inputs are added.
+    let twice = profkit_perf::collect::Counts::sum([&counts, &counts]);
+    assert_eq!(twice.binaries[0].sums.traces[0].count, 4);
+    // The lines of perf2bolt: an event, a branch without a range, and a return from code that is not known.
+    let lines =
+        "E cycles\nT 110 118 120 2\nB 120 100 2 1\nR 0 104 110 1\nT fffffffffffffffd 104 110 3\n";
+    let counts = read_text(lines.as_bytes(), options).expect("a text");
+    let sums = &counts.binaries[0].sums;
+    let counted = |end: u64| {
+        let ranges = sums.ranges.iter().filter(|range| range.end == end);
+        ranges.map(|range| range.count).sum::<u64>()
+    };
+    assert_eq!((counted(0x120), counted(0x110)), (2, 4));
+    assert_eq!(sums.traces.len(), 2);
+    assert_eq!(sums.mispredicted.len(), 1);
+}

@@ -38,7 +38,7 @@ impl Sums {
 
     fn branch(
         &mut self,
-        functions: &Functions<'_>,
+        functions: &Functions<'_, '_>,
         from: Option<u64>,
         to: Option<u64>,
         number: Number,
@@ -53,7 +53,7 @@ impl Sums {
 
     fn range(
         &mut self,
-        functions: &Functions<'_>,
+        functions: &Functions<'_, '_>,
         from: Option<Option<u64>>,
         (start, end): (u64, u64),
         count: u64,
@@ -68,7 +68,7 @@ impl Sums {
     }
 
     /// Adds the steps from block to block of all ranges. Ranges can be long and many, so each block is passed once.
-    fn add_steps(&mut self, functions: &Functions<'_>) {
+    fn add_steps(&mut self, functions: &Functions<'_, '_>) {
         for (function, changes) in std::mem::take(&mut self.runs) {
             let mut running = 0;
             let mut changes = changes.into_iter().peekable();
@@ -93,7 +93,7 @@ impl Sums {
 
 /// Makes the profile of a program. Samples count only if there are no branches.
 pub fn fdata(
-    functions: &Functions<'_>,
+    functions: &Functions<'_, '_>,
     lines: &BTreeMap<Line, Number>,
     has_branches: bool,
 ) -> Fdata {
@@ -120,7 +120,7 @@ pub fn fdata(
     }
     sums.add_steps(functions);
     let spot = |spot: Spot| match spot {
-        Some((function, offset)) => format!("1 {} {offset:x}", escaped(functions.name(function))),
+        Some((function, offset)) => format!("1 {} {offset:x}", escaped(&functions.name(function))),
         None => "0 [unknown] 0".to_owned(),
     };
     let mut text = String::new();

@@ -1,7 +1,8 @@
 //! The functions of a program as BOLT names them, with the basic blocks that it finds in their code. Only x86-64.
 use crate::code::{Detail, Flow, details};
 use object::{
-    Architecture, Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionKind, SymbolKind,
+    Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget,
+    SectionIndex, SectionKind, SymbolKind,
 };
 use profkit_data::{Error, ErrorKind, Result, printable};
 use profkit_object::binary::Image;
@@ -10,41 +11,44 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The sections whose entries jump to functions of libraries.
-const STUBS: [&[u8]; 3] = [b".plt", b".plt.sec", b".plt.got"];
+/// The sections whose entries jump to functions of libraries, with the sizes of the entries.
+const STUBS: [(&str, usize); 3] = [(".plt", 16), (".plt.sec", 16), (".plt.got", 8)];
+
+/// The maximum length in bytes of the name of a function. Each line of a profile has two names.
+const LONGEST_NAME: usize = 1 << 16;
 
 /// The functions of a program, sorted by address.
-pub struct Functions<'data> {
-    list: Vec<Function>,
-    code: Vec<Section<'data>>,
-    data: Vec<Section<'data>>,
+pub struct Functions<'i, 'data> {
+    image: &'i Image<'data>,
+    list: Vec<Function<'data>>,
+    code: Vec<Section>,
+    data: Vec<Section>,
 }
 
-struct Section<'data> {
+#[derive(Clone, Copy)]
+struct Section {
     address: u64,
-    bytes: &'data [u8],
-}
-
-impl<'data> Section<'data> {
-    fn end(&self) -> u64 {
-        self.address.saturating_add(self.bytes.len() as u64)
-    }
-
-    fn from(&self, address: u64) -> Option<&'data [u8]> {
-        let skipped = address.checked_sub(self.address)?;
-        self.bytes.get(usize::try_from(skipped).ok()?..)
-    }
+    end: u64,
+    index: SectionIndex,
 }
 
 /// The section that contains an address.
-fn holding<'s, 'data>(sections: &'s [Section<'data>], address: u64) -> Option<&'s Section<'data>> {
+fn holding(sections: &[Section], address: u64) -> Option<Section> {
     let after = sections.partition_point(|section| section.address <= address);
     let section = sections.get(after.checked_sub(1)?)?;
-    (address < section.end()).then_some(section)
+    (address < section.end).then_some(*section)
 }
 
-struct Function {
-    name: String,
+/// A name as BOLT writes it: a local function has a number, because others can have the same name.
+#[derive(Clone, Copy)]
+enum Name<'data> {
+    Global(&'data [u8]),
+    Local(&'data [u8], usize),
+    Stub(&'data [u8]),
+}
+
+struct Function<'data> {
+    name: Name<'data>,
     start: u64,
     /// The end of its code.
     end: u64,
@@ -83,28 +87,12 @@ impl Block {
     }
 }
 
-/// Names as BOLT writes them: a local function has a number, because others can have the same name.
-#[derive(Default)]
-struct Names(FxHashMap<Vec<u8>, usize>);
-
-impl Names {
-    fn of(&mut self, name: &[u8], is_local: bool) -> String {
-        let mut text = printable(name).into_owned();
-        if is_local {
-            let number = self.0.entry(name.to_vec()).or_default();
-            *number += 1;
-            text.push_str(&format!("/{number}"));
-        }
-        text
-    }
-}
-
-impl<'data> Functions<'data> {
+impl<'i, 'data> Functions<'i, 'data> {
     /// Finds the functions of a program.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if the program is not for x86-64 or has no symbols of functions.
-    pub fn of(image: &Image<'data>) -> Result<Self> {
+    pub fn of(image: &'i Image<'data>) -> Result<Self> {
         if image.architecture() != Architecture::X86_64 {
             return Err(Error::new(
                 ErrorKind::Unsupported,
@@ -113,28 +101,29 @@ impl<'data> Functions<'data> {
             .found(profkit_object::binary::architecture_name(image))
             .with_hint("write the form `traces`, of which perf2bolt -pa makes fdata"));
         }
-        let sections = |wanted: fn(SectionKind) -> bool| -> Vec<Section<'data>> {
+        let sections = |wanted: fn(SectionKind) -> bool| -> Vec<Section> {
             let sections = image.sections().filter(|section| {
                 // Sections that are not loaded have no address.
-                section.address() != 0 && wanted(section.kind())
+                section.address() != 0 && section.size() != 0 && wanted(section.kind())
             });
             let mut sections: Vec<_> = sections
-                .filter_map(|section| {
-                    let bytes = section.data().ok().filter(|bytes| !bytes.is_empty())?;
-                    let address = section.address();
-                    Some(Section { address, bytes })
+                .map(|section| Section {
+                    address: section.address(),
+                    end: section.address().saturating_add(section.size()),
+                    index: section.index(),
                 })
                 .collect();
             sections.sort_by_key(|section| section.address);
             sections
         };
         let mut functions = Functions {
+            image,
             list: Vec::new(),
             code: sections(|kind| kind == SectionKind::Text),
             data: sections(|kind| kind != SectionKind::Text),
         };
-        let stubs = functions.stubs(image);
-        functions.add_symbols(image);
+        let stubs = functions.stubs();
+        functions.add_symbols();
         if functions.list.is_empty() {
             return Err(Error::new(
                 ErrorKind::Unsupported,
@@ -148,21 +137,36 @@ impl<'data> Functions<'data> {
         Ok(functions)
     }
 
-    fn section(&self, address: u64) -> Option<&Section<'data>> {
-        holding(&self.code, address)
+    /// The bytes of a section from an address on.
+    fn bytes(&self, section: Option<Section>, address: u64) -> &'data [u8] {
+        let bytes = || {
+            let section = section?;
+            let skipped = usize::try_from(address.checked_sub(section.address)?).ok()?;
+            let all = self.image.section_by_index(section.index).ok()?;
+            all.data().ok()?.get(skipped..)
+        };
+        bytes().unwrap_or_default()
     }
 
-    fn add_symbols(&mut self, image: &Image<'data>) {
-        let symbols = image.symbols().filter(|symbol| symbol.is_definition());
+    fn add_symbols(&mut self) {
+        let symbols = self.image.symbols().filter(|symbol| symbol.is_definition());
         let mut symbols: Vec<_> = symbols
             .filter(|symbol| symbol.kind() == SymbolKind::Text)
             .filter_map(|symbol| Some((symbol.address(), symbol.name_bytes().ok()?, symbol)))
-            .filter(|(address, name, _)| !name.is_empty() && self.section(*address).is_some())
+            .filter(|(address, name, _)| {
+                (1..=LONGEST_NAME).contains(&name.len()) && holding(&self.code, *address).is_some()
+            })
             .collect();
         symbols.sort_by_key(|(address, ..)| *address);
-        let mut names = Names::default();
+        let mut locals: FxHashMap<&[u8], usize> = FxHashMap::default();
         for (start, name, symbol) in symbols {
-            let name = names.of(name, symbol.is_local());
+            let name = if symbol.is_local() {
+                let number = locals.entry(name).or_default();
+                *number += 1;
+                Name::Local(name, *number)
+            } else {
+                Name::Global(name)
+            };
             match self.list.last_mut() {
                 Some(last) if last.start == start => {
                     last.end = last.end.max(start.saturating_add(symbol.size()));
@@ -187,7 +191,7 @@ impl<'data> Functions<'data> {
         let mut next = u64::MAX;
         for at in (0..self.list.len()).rev() {
             let start = self.list.get(at).map_or(0, |function| function.start);
-            let end = self.section(start).map_or(start, Section::end);
+            let end = holding(&self.code, start).map_or(start, |section| section.end);
             if let Some(function) = self.list.get_mut(at) {
                 function.limit = next.min(end);
                 if function.end == start {
@@ -200,27 +204,28 @@ impl<'data> Functions<'data> {
     }
 
     /// The entries of the tables of jumps to libraries. Each jumps to an address in a slot that a relocation fills.
-    fn stubs(&self, image: &Image<'data>) -> Vec<Function> {
-        let relocations = image.dynamic_relocations().into_iter().flatten();
-        let slots: FxHashMap<u64, String> = relocations
+    fn stubs(&self) -> Vec<Function<'data>> {
+        let relocations = self.image.dynamic_relocations().into_iter().flatten();
+        let table = self.image.dynamic_symbol_table();
+        let slots: FxHashMap<u64, &[u8]> = relocations
             .filter_map(|(slot, relocation)| {
                 let RelocationTarget::Symbol(symbol) = relocation.target() else {
                     return None;
                 };
-                let table = image.dynamic_symbol_table()?;
-                let name = object::ObjectSymbolTable::symbol_by_index(&table, symbol);
-                let name = name.ok()?.name_bytes().ok()?.to_vec();
-                Some((slot, format!("{}@PLT", printable(&name))))
+                let symbol = table.as_ref()?.symbol_by_index(symbol).ok()?;
+                let name = symbol.name_bytes().ok()?;
+                (1..=LONGEST_NAME)
+                    .contains(&name.len())
+                    .then_some((slot, name))
             })
             .collect();
         let mut stubs = Vec::new();
-        for section in image.sections() {
-            let name = section.name_bytes().unwrap_or_default();
-            let Some(bytes) = section.data().ok().filter(|_| STUBS.contains(&name)) else {
+        for (name, size) in STUBS {
+            let Some(section) = self.image.section_by_name(name) else {
                 continue;
             };
-            let size = if name == b".plt.got" { 8 } else { 16 };
-            for (bytes, start) in bytes.chunks(size).zip((section.address()..).step_by(size)) {
+            let mut start = section.address();
+            for bytes in section.data().unwrap_or_default().chunks(size) {
                 let end = start.saturating_add(bytes.len() as u64);
                 let jump = details(bytes, start, end).into_iter();
                 let slot = jump
@@ -228,7 +233,7 @@ impl<'data> Functions<'data> {
                     .find_map(|one| one.data);
                 if let Some(name) = slot.and_then(|slot| slots.get(&slot)) {
                     stubs.push(Function {
-                        name: name.clone(),
+                        name: Name::Stub(name),
                         start,
                         end,
                         limit: end,
@@ -237,6 +242,7 @@ impl<'data> Functions<'data> {
                         blocks: OnceCell::new(),
                     });
                 }
+                start = end;
             }
         }
         stubs
@@ -251,8 +257,13 @@ impl<'data> Functions<'data> {
     }
 
     /// The name of a function.
-    pub fn name(&self, index: usize) -> &str {
-        self.list.get(index).map_or("", |function| &function.name)
+    pub fn name(&self, index: usize) -> String {
+        let name = self.list.get(index).map(|function| function.name);
+        match name.unwrap_or(Name::Global(b"")) {
+            Name::Global(name) => printable(name).into_owned(),
+            Name::Local(name, number) => format!("{}/{number}", printable(name)),
+            Name::Stub(name) => format!("{}@PLT", printable(name)),
+        }
     }
 
     /// Whether the instruction at an address is a return.
@@ -309,7 +320,8 @@ impl<'data> Functions<'data> {
         let function = self.list.get(function)?;
         let blocks = &self.blocks(function).list;
         let (this, next) = (blocks.get(block)?, blocks.get(block + 1)?);
-        Some((this.last - function.start, next.start - function.start))
+        let offset = |address: u64| address.wrapping_sub(function.start);
+        Some((offset(this.last), offset(next.start)))
     }
 }
 
@@ -322,12 +334,11 @@ impl Blocks {
     }
 }
 
-impl Functions<'_> {
-    fn blocks<'f>(&self, function: &'f Function) -> &'f Blocks {
+impl Functions<'_, '_> {
+    fn blocks<'f>(&self, function: &'f Function<'_>) -> &'f Blocks {
         function.blocks.get_or_init(|| {
-            let section = self.section(function.start);
-            let bytes = section.and_then(|section| section.from(function.start));
-            let instructions = details(bytes.unwrap_or_default(), function.start, function.end);
+            let bytes = self.bytes(holding(&self.code, function.start), function.start);
+            let instructions = details(bytes, function.start, function.end);
             let starts: FxHashSet<u64> = instructions
                 .iter()
                 .map(|one| one.instruction.address)
@@ -381,9 +392,7 @@ impl Functions<'_> {
     /// The targets in a table of jumps: addresses, or distances from the table in 32 bits.
     fn table(&self, at: Range<u64>, is_absolute: bool) -> Box<dyn Iterator<Item = u64> + '_> {
         let table = at.start;
-        let section = holding(&self.data, table);
-        let bytes = section.and_then(|section| section.from(table));
-        let bytes = bytes.unwrap_or_default();
+        let bytes = self.bytes(holding(&self.data, table), table);
         let size = usize::try_from(at.end - table).unwrap_or(usize::MAX);
         let bytes = bytes.get(..size).unwrap_or(bytes);
         if is_absolute {

@@ -57,7 +57,7 @@ pub fn details(bytes: &[u8], start: u64, end: u64) -> Vec<Detail> {
     decode(64, bytes, start, end)
         .iter()
         .filter_map(|&instruction| {
-            let skipped = usize::try_from(instruction.address - start).ok()?;
+            let skipped = usize::try_from(instruction.address.checked_sub(start)?).ok()?;
             decoder.set_position(skipped).ok()?;
             decoder.set_ip(instruction.address);
             let decoded = decoder.decode();

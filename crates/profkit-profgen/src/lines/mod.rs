@@ -8,6 +8,7 @@
 mod tree;
 
 use crate::checked::{CheckedCounts, Figures, add};
+use crate::discriminators::Discriminators;
 use crate::finish::{Density, density, drop_ambiguous};
 use crate::probes;
 use crate::program::Program;
@@ -33,6 +34,8 @@ pub struct LineOptions {
     pub zero_for_all: bool,
     /// Whether totals of functions are sums of lines, and not of bytes of instructions.
     pub totals_of_lines: bool,
+    /// How the compiler wrote the discriminators of the program's line table.
+    pub discriminators: Discriminators,
 }
 
 /// A finished profile.
@@ -120,8 +123,12 @@ pub fn profile_of(
         .chain(sources)
         .collect();
     let locations = program.symbolizer.symbolize(&addresses);
+    let discriminators = match program.fs_discriminators {
+        true => Discriminators::Whole,
+        false => options.discriminators,
+    };
     let counting = Counting {
-        whole_discriminators: program.fs_discriminators,
+        discriminators,
         sum_lines: options.plain_addresses,
         totals_of_lines: options.totals_of_lines,
     };
@@ -133,6 +140,7 @@ pub fn profile_of(
         trees.add_call(leaf, callee, *count);
     }
     let mut profile = trees.finish();
+    discriminators.finish(&mut profile);
     if program.fs_discriminators {
         profile.kind = ProfileKind::FS_DISCRIMINATORS;
     }

@@ -4,11 +4,11 @@
 //! Frames are numbered so that a caller comes before the frames inlined into it. So the facts that a frame inherits
 //! from its caller are computed once per frame, without going through all callers of the frame.
 use crate::checked::add;
+use crate::discriminators::Discriminators;
 use crate::lines::{OFFSET_MASK, raise_lines_to_targets, total_of_lines};
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
 use profkit_data::sample::{
     BodyLine, Inlined, Location, NameId, SampleName, SampleProfile, Samples, Target,
-    base_discriminator, duplication_factor,
 };
 use profkit_object::symbolize::{FrameId, Locations};
 use rayon::prelude::*;
@@ -17,7 +17,7 @@ use std::collections::hash_map::Entry;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counting {
-    pub whole_discriminators: bool,
+    pub discriminators: Discriminators,
     pub sum_lines: bool,
     pub totals_of_lines: bool,
 }
@@ -283,12 +283,8 @@ impl Tree<'_, '_> {
     }
 
     fn base(&self, location: Location) -> Location {
-        let discriminator = if self.trees.counting.whole_discriminators {
-            location.discriminator
-        } else {
-            base_discriminator(location.discriminator)
-        };
-        Location::new(location.line, discriminator)
+        let discriminators = self.trees.counting.discriminators;
+        Location::new(location.line, discriminators.place(location.discriminator))
     }
 
     fn node(&mut self, frame: FrameId) -> Option<(FrameId, usize)> {
@@ -344,10 +340,10 @@ impl Tree<'_, '_> {
         let counts = counts.unwrap_or_default();
         let line = self.line(own);
         let counting = self.trees.counting;
-        let factor = if counting.whole_discriminators || counting.sum_lines {
-            1
-        } else {
-            duplication_factor(line.discriminator)
+        // LLVM multiplies the largest count of a line, not the sum of its samples.
+        let factor = match counting.discriminators {
+            Discriminators::Llvm if counting.sum_lines => 1,
+            discriminators => discriminators.factor(line.discriminator),
         };
         let count = counts.line.saturating_mul(u64::from(factor));
         self.lines.push((node, self.base(line), count));

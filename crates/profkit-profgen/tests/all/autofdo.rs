@@ -7,7 +7,7 @@ use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, collect};
-use profkit_profgen::{Program, autofdo_profile};
+use profkit_profgen::{Discriminators, Program, autofdo_profile};
 use profkit_testkit::simulate::Simulation;
 use profkit_testkit::{on_path, require_or_skip, skip, succeed};
 use std::path::Path;
@@ -19,7 +19,11 @@ fn ours(binary: &Path, counts: &Counts, decode: bool, plain: bool) -> SampleProf
     let symbols = code_symbols(&files.program().expect("the binary"));
     let found = counts_of(binary, counts);
     let sums = [(&found.sums, found.key.numbering)];
-    autofdo_profile(&program, &symbols, &sums, decode, plain).profile
+    let discriminators = match decode {
+        true => Discriminators::Llvm,
+        false => Discriminators::Whole,
+    };
+    autofdo_profile(&program, &symbols, &sums, discriminators, plain).profile
 }
 
 /// Runs a tool of autofdo. `None`, with a printed reason, if it is not installed.

@@ -8,6 +8,7 @@
 
 mod autofdo;
 mod contexts;
+mod discriminators;
 mod kernel;
 mod layout;
 mod llvm_profgen;

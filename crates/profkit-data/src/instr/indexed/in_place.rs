@@ -126,15 +126,7 @@ impl<'d> InPlace<'d> {
     }
 
     fn find(&self, name: NameRef) -> Option<Entry<'d>> {
-        let table = self.profile.table();
-        let mask = (table.bucket_count() as u64).wrapping_sub(1);
-        let mut bucket = table.bucket(usize::try_from(name.0 & mask).ok()?).ok()??;
-        while let Some(item) = bucket.next_item().ok()? {
-            if item.hash == name.0 {
-                return Some(item);
-            }
-        }
-        None
+        self.profile.table().find_hash(name.0)
     }
 }
 

@@ -333,8 +333,7 @@ impl<'data> IndexedProfile<'data> {
     /// Finds the name of a function by the hash of the name. Only one bucket of the function table is read. Returns
     /// `None` if the profile does not have the hash or the bucket is damaged.
     pub fn name_of(&self, name_ref: NameRef) -> Option<&'data [u8]> {
-        let entry = self.table.find_hash(name_ref.0).ok()??;
-        Some(entry.key)
+        Some(self.table.find_hash(name_ref.0)?.key)
     }
 
     /// Returns all sections in file order, each with its offset and its length in bytes. A section ends where the next

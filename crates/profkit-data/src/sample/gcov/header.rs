@@ -91,7 +91,7 @@ impl fmt::Display for GcovVersion {
     }
 }
 
-/// A discriminator in a version 3 file, with its fields as GCC 16 encodes them.
+/// A discriminator with the fields of GCC 16: of a line table, or of a file of version 3, which has its lower 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GcovDiscriminator(pub u32);
 
@@ -107,10 +107,14 @@ impl GcovDiscriminator {
         self.0 >> 8 & 0x7f
     }
 
-    /// The lowest bit of the copy number of the statement: bit 15. The format cannot hold the other bits of the copy
-    /// number.
+    /// The number of the copy of the statement, from bit 15 on. A line table has 11 bits of it, a file only the lowest.
     pub fn copy(self) -> u32 {
         self.0 >> 15
+    }
+
+    /// The discriminator with the base and the number of the copy.
+    pub fn without_multiplicity(self) -> u32 {
+        self.0 & !(0x7f << 8)
     }
 }
 

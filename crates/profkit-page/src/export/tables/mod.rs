@@ -15,6 +15,7 @@
 //! ```
 //!
 //! [docs/formats/tables.md]: https://github.com/profkit/profkit/blob/main/docs/formats/tables.md
+pub(crate) mod addresses;
 #[cfg(feature = "arrow")]
 pub mod arrow;
 pub(crate) mod heap;
@@ -61,6 +62,8 @@ pub enum TableKind {
     Frames,
     /// One row per allocation and per call in the record of a function of a heap profile.
     Records,
+    /// One row per branch, range of code or address of a recording, with its count.
+    Branches,
     /// One row per fact about a profile as a whole, which engines drop from the metadata of files.
     Profile,
 }
@@ -78,6 +81,7 @@ impl fmt::Display for TableKind {
             TableKind::Contexts => "contexts",
             TableKind::Frames => "frames",
             TableKind::Records => "records",
+            TableKind::Branches => "branches",
             TableKind::Profile => "profile",
         })
     }

@@ -90,7 +90,7 @@ pub struct TraceCount {
     pub from: Place,
     /// The target of the branch. At least one of `from` and `to` is in the binary.
     pub to: Place,
-    /// The place of the next taken branch, up to which the code ran. [`Place::ELSEWHERE`] if it is not known: the branch
+    /// The place of the next taken branch, up to which the code ran. `Place::ELSEWHERE` if it is not known: the branch
     /// is the newest one of its sample, or the next one is in another binary.
     pub end: Place,
     /// The number of times that this happened, according to the samples.

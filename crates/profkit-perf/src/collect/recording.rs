@@ -20,7 +20,7 @@ pub struct CollectOptions {
     /// Whether samples with a call chain and a branch stack are also kept whole, and not only added to the sums.
     /// Profiles with calling contexts are made from whole samples. Equal samples are kept once, with their number.
     pub stacks: bool,
-    /// Whether branches are also counted together with the code that ran after each ([`Sums::traces`](super::Sums::traces)),
+    /// Whether branches are also counted together with the code that ran after each (`Sums::traces`),
     /// and how often they were mispredicted.
     pub traces: bool,
     /// The maximum memory in bytes for the samples that are kept whole; [`CONTEXT_MEMORY`](super::CONTEXT_MEMORY) is a

@@ -76,7 +76,7 @@ pub struct BoltProfile {
 }
 
 impl BoltProfile {
-    /// The counts of the program at a path. They need traces ([`Sums::traces`]) to be complete.
+    /// The counts of the program at a path. They need traces (`Sums::traces`) to be complete.
     ///
     /// # Errors
     /// If the program cannot be read; [`ErrorKind::Unsupported`] if the counts have none of it, and for

@@ -56,7 +56,7 @@ const CHECKS: &[Check] = &[
         "heap.memprofraw",
         &["--binaries", "heap.debug"],
         "contexts",
-        "SELECT count(*) > 3, bool_or(stack[-1].\"function\" = '_start'), sum(bytes) > 0 FROM TABLE",
+        "SELECT count(*) > 3, bool_or(stack[-1].\"function\" = 'main'), sum(bytes) > 0 FROM TABLE",
         "[(True, True, True)]",
     ),
 ];

@@ -45,7 +45,8 @@ Examples:
   profkit sample perf.data --addresses monday.addresses
   profkit sample perf.data --binary app --bolt app.preagg
   perf2bolt -pa -p app.preagg app -o app.fdata
-  profkit sample perf.data --binary app --bolt app.fdata && llvm-bolt app -data app.fdata -o app.bolt
+  profkit sample perf.data --binary app --bolt app.fdata
+  llvm-bolt app -data app.fdata -o app.bolt
   profkit sample *.addresses --binary app -o app.prof --report report.json --fail-under 50";
 
 /// Arguments of `profkit sample`.

@@ -26,6 +26,8 @@ pub enum Error {
     NothingTrained(Vec<PathBuf>),
     /// The last build left these programs instrumented: it did not compile again.
     NotRebuilt(Vec<PathBuf>),
+    /// The last build wrote none of these programs, which were recorded; if there are none, the first one wrote nothing.
+    NotCompiled(Vec<PathBuf>),
     /// No profile could be read.
     Merge(String),
     /// A file or folder cannot be read or written.
@@ -60,7 +62,7 @@ impl Error {
             Error::NothingTrained(_) => {
                 "the build is instrumented, so the training ran another program, or one that does not end by returning from main or exit"
             }
-            Error::NotRebuilt(_) => {
+            Error::NotRebuilt(_) | Error::NotCompiled(_) => {
                 "give --clean CMD, with what makes the build compile everything again"
             }
             Error::Merge(_) => {
@@ -108,6 +110,14 @@ impl fmt::Display for Error {
                     list(programs)
                 )
             }
+            Error::NotCompiled(programs) if programs.is_empty() => {
+                write!(f, "the build wrote no program to record")
+            }
+            Error::NotCompiled(programs) => write!(
+                f,
+                "the build with the profile did not compile again: {}",
+                list(programs)
+            ),
             Error::Merge(text) => write!(f, "no profile of the training can be used: {text}"),
             Error::Io(path, error) => write!(f, "{}: {error}", path.display()),
             Error::CargoConfig(text) => {

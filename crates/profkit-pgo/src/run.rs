@@ -298,8 +298,9 @@ impl Job<'_> {
             // With samples nothing in a program shows which build it is of, but when it was written.
             Stage::Optimised if self.plan.settings.sampling => {
                 let new = self.programs();
-                if !self.instrumented.iter().all(|path| new.contains(path)) {
-                    return Err(Error::NotRebuilt(self.instrumented.clone()));
+                // A script of the build may have made a program once that stays.
+                if !self.instrumented.iter().any(|path| new.contains(path)) {
+                    return Err(Error::NotCompiled(self.instrumented.clone()));
                 }
             }
             Stage::Optimised => {
@@ -342,7 +343,7 @@ impl Job<'_> {
         start(command, &[])
     }
 
-    /// What the last build wrote, in the form of options.
+    /// The programs and libraries that the last build wrote.
     fn programs(&self) -> Vec<PathBuf> {
         self.built
             .iter()
@@ -352,6 +353,9 @@ impl Job<'_> {
 
     fn sample(&mut self, runs: &[(Weight, PathBuf)], branches: bool, output: &Path) -> Result<()> {
         let programs = self.programs();
+        if programs.is_empty() {
+            return Err(Error::NotCompiled(programs));
+        }
         let mut made = Vec::new();
         for (weight, folder) in runs {
             let built = Programs::Built(&programs);

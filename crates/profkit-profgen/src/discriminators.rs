@@ -29,7 +29,7 @@ impl Discriminators {
         }
     }
 
-    /// The part by which code is told apart while it is counted.
+    /// The part that keeps copies of code separate while they are counted.
     pub(crate) fn place(self, discriminator: u32) -> u32 {
         match self {
             Discriminators::Llvm => base_discriminator(discriminator),

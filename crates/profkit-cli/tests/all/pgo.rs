@@ -51,6 +51,16 @@ fn pgo(folder: &Path, llvm: &Llvm, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
+/// Runs the script that `--dry-run` prints of the same job.
+fn run_script(folder: &Path, llvm: &Llvm, arguments: &[&str]) {
+    let printed = pgo(folder, llvm, &[&["--dry-run"], arguments].concat());
+    assert_eq!(printed.status.code(), Some(0), "{}", said(&printed));
+    fs::write(folder.join("job.sh"), &printed.stdout).unwrap();
+    let mut script = Command::new("sh");
+    let ran = script.arg("job.sh").current_dir(folder).output().unwrap();
+    assert!(ran.status.success(), "{}", said(&ran));
+}
+
 fn said(output: &Output) -> String {
     format!(
         "{}{}",
@@ -267,7 +277,6 @@ fn a_recording_takes_the_place_of_counters() {
         "{text}"
     );
     assert!(!has_counters(&dir.join("app")));
-    let profile = fs::read(dir.join("kept/merged.prof")).unwrap();
     // What clang applied of it is seen in its code for a function with samples.
     let mut clang = Command::new(llvm.clang());
     clang
@@ -277,12 +286,44 @@ fn a_recording_takes_the_place_of_counters() {
     let code = String::from_utf8(clang.output().unwrap().stdout).unwrap();
     assert!(code.contains("function_entry_count"), "{code}");
     // As a script: other samples, the same steps.
-    let printed = pgo(dir, &llvm, &[&["--dry-run"], &arguments[..]].concat());
-    fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
     fs::remove_dir_all(dir.join("kept")).unwrap();
-    let script = String::from_utf8(printed.stdout).unwrap();
-    assert!(script.contains("perf record -q "), "{script}");
-    assert!(!profile.is_empty());
+    let one = [
+        "--sampling",
+        "--train",
+        "3,./app 20000000",
+        "--keep",
+        "kept",
+        "--",
+        "make",
+    ];
+    run_script(dir, &llvm, &one);
+    assert!(dir.join("kept/merged.prof").exists());
+    // A build that has nothing to do, and one that has nothing to do the second time.
+    for (clean, words) in [
+        (
+            "true",
+            "the build wrote no program to record\nhint: give --clean",
+        ),
+        (
+            "rm main.o; sed -i s/rm/true/ clean.sh",
+            "did not compile again: ",
+        ),
+    ] {
+        fs::write(dir.join("clean.sh"), clean).unwrap();
+        let lazy = [
+            "--sampling",
+            "--train",
+            "./app 20000000",
+            "--clean",
+            "sh clean.sh",
+            "--",
+            "make",
+        ];
+        let output = pgo(dir, &llvm, &lazy);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(words), "{text}");
+    }
     // A perf that may not record anything.
     fs::write(
         dir.join("perf"),
@@ -329,15 +370,8 @@ fn what_no_training_ran_may_be_compiled_as_without_a_profile() {
         let shown = functions(dir);
         assert!(shown.contains("  main:"), "{shown}");
         assert_eq!(shown.contains("  never:"), kept, "{shown}");
-        let printed = pgo(dir, &llvm, &[&["--dry-run"], &arguments[..]].concat());
-        fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
         fs::remove_dir_all(dir.join("kept")).unwrap();
-        let ran = Command::new("sh")
-            .arg("job.sh")
-            .current_dir(dir)
-            .output()
-            .unwrap();
-        assert!(ran.status.success(), "{}", said(&ran));
+        run_script(dir, &llvm, &arguments);
         assert_eq!(functions(dir), shown);
     }
 }
@@ -386,15 +420,8 @@ fn functions_are_placed_in_the_order_of_their_calls() {
     let profile = fs::read(dir.join("kept/order.txt")).unwrap();
     assert_eq!(profile, b"main\nsecond\nthird\n");
     // The same by the script.
-    let printed = pgo(dir, &llvm, &[&["--dry-run"], &arguments[..]].concat());
-    fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
     fs::remove_dir_all(dir.join("kept")).unwrap();
-    let ran = Command::new("sh")
-        .arg("job.sh")
-        .current_dir(dir)
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "{}", said(&ran));
+    run_script(dir, &llvm, &arguments);
     assert!(profile == fs::read(dir.join("kept/order.txt")).unwrap());
     assert_eq!(
         &placed(&llvm, &dir.join("app"))[..3],

@@ -315,7 +315,7 @@ fn group(new: Vec<&Candidate>) -> BTreeMap<PartName, Vec<&Candidate>> {
     groups
 }
 
-/// Whether there is a common profile of parts of these kinds, of which none is there twice.
+/// Whether parts of these kinds have a common profile. Each kind is listed once.
 fn fit(kinds: &[PartKind]) -> bool {
     let is_instr = |kind: &PartKind| match kind {
         PartKind::Ir | PartKind::FrontEnd | PartKind::Instr | PartKind::Heap => true,

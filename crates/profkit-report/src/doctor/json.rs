@@ -4,7 +4,8 @@
 use super::words;
 use crate::quoted;
 use crate::show::json;
-use profkit_analysis::doctor::{Counts, Diagnosis, Verdict};
+use profkit_analysis::doctor::{Counts, Diagnosis, Verdict, What};
+use profkit_data::detect::FileKind;
 use profkit_data::ids::BuildId;
 use serde_json::json;
 use std::io::{self, Write};
@@ -52,6 +53,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
             Verdict::Foreign => "foreign",
             Verdict::Unreadable => "unreadable",
         },
+        "kind": kind(&diagnosis.what),
         "description": words::what(&diagnosis.what),
         "functions": of_functions.map(|it| it.functions),
         "functions_stated": of_functions.and_then(|it| it.functions_stated),
@@ -70,6 +72,18 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
         "next": next.collect::<Vec<_>>(),
     });
     write!(out, "{}", json::indented(&json::with(head, more), 2)?)
+}
+
+/// The word for what a file is; `None` if it is no profile, or if [`json::file`] has the word.
+fn kind(what: &What) -> Option<&'static str> {
+    match what {
+        What::Sample { .. } => Some("sample"),
+        What::HeapRaw(_) | What::HeapYaml => Some("heap"),
+        What::Mip { .. } | What::MipYaml => Some("mip"),
+        What::Part(_) => Some("part"),
+        What::Other(FileKind::PerfData) => Some("perf"),
+        _ => None,
+    }
 }
 
 /// Writes the totals and the end of the document.

@@ -236,6 +236,19 @@ mod arrow {
         insta::assert_snapshot!(error(Arc::new(Int64Array::from(vec![None, Some(1)]))), @"counters.parquet: row 1, column `count`: the cell is empty");
     }
 
+    /// The readers panicked on these files when they were found. `cargo xtask dist` has the same test where panics abort.
+    #[test]
+    fn what_the_readers_panic_on_is_an_error() {
+        for name in ["damaged.parquet", "damaged.arrow"] {
+            let file = profkit_testkit::fixture(format!("tables/{name}"));
+            let error = TableFile::open(name, &file).expect_err("a damaged file");
+            assert!(
+                error.message.starts_with("the file cannot be read"),
+                "{error}"
+            );
+        }
+    }
+
     #[test]
     fn a_file_that_was_cut_off_is_an_error() {
         let name: ArrayRef = Arc::new(StringArray::from(vec!["main"]));

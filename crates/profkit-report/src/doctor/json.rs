@@ -6,6 +6,7 @@ use crate::quoted;
 use crate::show::json;
 use profkit_analysis::doctor::{Counts, Diagnosis, Verdict};
 use profkit_data::ids::BuildId;
+use profkit_data::instr::Target;
 use serde_json::json;
 use std::io::{self, Write};
 
@@ -53,6 +54,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
             Verdict::Unreadable => "unreadable",
         },
         "description": words::what(&diagnosis.what),
+        "target": (diagnosis.target != Target::Host).then(|| diagnosis.target.to_string()),
         "functions": of_functions.map(|it| it.functions),
         "functions_stated": of_functions.and_then(|it| it.functions_stated),
         "functions_without_names": of_functions.map(|it| it.remarks.nameless),

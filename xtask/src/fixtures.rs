@@ -28,7 +28,7 @@ pub fn run() -> Result<()> {
     samples(&mut writer)?;
     readme(&mut writer)?;
     for (name, file, commands) in commands() {
-        writer.make(&name, file, &commands)?;
+        writer.make(&name, &file, &commands)?;
     }
     walked(&mut writer)?;
     writer.add(
@@ -36,9 +36,9 @@ pub fn run() -> Result<()> {
         b"profkit binaries 2\n5024 1700000000000000000 7 13 0a1b2c3d4e /builds/app\n17 1700000000000000001 9 - - /builds/notes\n",
         "written by hand",
     )?;
-    for (name, bytes) in profkit_testkit::llvm_23::llvm_23_fixtures() {
-        let how = "written by crates/profkit-testkit/src/llvm_23, not by LLVM's tools";
-        writer.add(&format!("llvm-23/{name}"), &bytes, how)?;
+    for (name, bytes) in profkit_testkit::llvm_24::llvm_24_fixtures() {
+        let how = "written by crates/profkit-testkit/src/llvm_24, not by LLVM's tools: what no release writes yet";
+        writer.add(&format!("llvm-24/{name}"), &bytes, how)?;
     }
     writer.finish()
 }
@@ -49,6 +49,10 @@ fn is_kept(set: &Set) -> bool {
     let Compiler::Clang(release) = set.compiler else {
         return true;
     };
+    // Those of one release are among the fixtures of `commands`.
+    if set.mode == Mode::ColdFunctions {
+        return false;
+    }
     let modes: &[Mode] = match release {
         17 => &[Mode::Fe, Mode::Temporal, Mode::BlockCoverage],
         18 => &[Mode::Ir, Mode::Mcdc],
@@ -74,9 +78,11 @@ fn is_kept(set: &Set) -> bool {
 
 /// The fixtures that a few lines of shell make, in this order: name, file, lines. They are run in tests/programs. `OUT` is a
 /// scratch folder of all of them, `FIXTURES` the folder of the new fixtures.
-fn commands() -> Vec<(String, &'static str, String)> {
+fn commands() -> Vec<(String, String, String)> {
     let mut made = Vec::new();
-    let mut add = |name: String, file, lines: String| made.push((name, file, lines));
+    let mut add = |name: String, file: &str, lines: String| {
+        made.push((name, file.to_owned(), lines));
+    };
     // Both profiles with a heap profile are made from raw files, because LLVM 22 loses that of an indexed input.
     let heap = format!(
         "clang-22 -O1 {} -no-pie -Wl,--build-id heap.c -o OUT/program\n\
@@ -108,6 +114,33 @@ fn commands() -> Vec<(String, &'static str, String)> {
         "indexed/clang-22-cold-functions.profdata".into(),
         "out",
         "llvm-profdata-22 merge FIXTURES/raw/clang-22-cold-functions.profraw -o OUT/out".into(),
+    );
+    // Profiles of a host and of devices. Their names tell which is which.
+    for (release, devices) in [
+        (22, &["amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"][..]),
+        (23, &["gfx90a", "gfx90a.1"]),
+    ] {
+        let lines = format!(
+            "clang-{release} -O1 -fprofile-generate -Wl,--build-id offload.c -o OUT/program\n\
+             cd OUT && LLVM_PROFILE_FILE=default.profraw setarch -R ./program {} > printed",
+            devices.join(" ")
+        );
+        let devices = devices.iter().map(|device| format!("{device}."));
+        for before in [String::new()].into_iter().chain(devices) {
+            let name = format!("{before}default.profraw");
+            add(
+                format!("offload/clang-{release}/{name}"),
+                &name,
+                lines.clone(),
+            );
+        }
+    }
+    add(
+        "offload/clang-23/gfx90a.profdata".into(),
+        "out",
+        "llvm-profdata-23 merge FIXTURES/offload/clang-23/gfx90a.default.profraw \
+         FIXTURES/offload/clang-23/gfx90a.1.default.profraw -o OUT/out"
+            .into(),
     );
     // Linked at address 0, so that a test can look up all addresses.
     for (version, more) in [("4", "-gz=zlib"), ("5", "-fdebug-info-for-profiling")] {
@@ -457,7 +490,7 @@ struct Writer {
 }
 
 /// The folders below `tests/fixtures` that this task writes.
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 14] = [
     "raw",
     "indexed",
     "text",
@@ -470,7 +503,8 @@ const FOLDERS: [&str; 13] = [
     "block_maps",
     "sample",
     "stored",
-    "llvm-23",
+    "offload",
+    "llvm-24",
 ];
 
 impl Writer {

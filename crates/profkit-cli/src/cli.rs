@@ -18,6 +18,8 @@ use std::ffi::OsString;
 #[derive(Debug, Parser)]
 #[command(
     name = "profkit",
+    // Not the name of the file, which ends in .exe on Windows.
+    bin_name = "profkit",
     version,
     long_version = profkit_report::formats::long_version(),
     styles = styles(),

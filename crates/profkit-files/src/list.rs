@@ -239,7 +239,7 @@ impl InputList {
     }
 
     /// Gives inputs the ids that a list states: `ID`, a tab, and the path or the name of an input in each line. Inputs that
-    /// the list does not name keep their ids; lines about other files mean nothing.
+    /// the list does not name keep their ids; lines about other files mean nothing. On Windows, `/` and `\` are the same.
     ///
     /// # Errors
     /// If the list cannot be read, or has a line of another form.
@@ -248,6 +248,10 @@ impl InputList {
         let mut buffer = Vec::new();
         let map = read_list(list, &name, &mut buffer)?;
         let text = String::from_utf8_lossy(map.as_deref().unwrap_or(&buffer));
+        let plain = |name: &str| match cfg!(windows) {
+            true => name.replace('\\', "/"),
+            false => name.to_owned(),
+        };
         let mut ids = FxHashMap::default();
         for (number, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.starts_with('#') {
@@ -258,10 +262,10 @@ impl InputList {
                     at: format!("{name}:{}", number + 1),
                 });
             };
-            ids.insert(path, id);
+            ids.insert(plain(path), id);
         }
         for file in &mut self.files {
-            let id = ids.get(file.name.as_str());
+            let id = ids.get(&plain(&file.name));
             file.id = id.map(|id| (*id).to_owned()).or(file.id.take());
         }
         Ok(())

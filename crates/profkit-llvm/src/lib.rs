@@ -25,6 +25,8 @@ use std::path::Path;
 const LLVM_VERSION: &str = "22.1.8";
 /// The same release.
 const LLVM_22: Release = Release::new(22);
+/// The release that a tool imitates whose program has a name such as `llvm-profdata-23`.
+const LLVM_23: Release = Release::new(23);
 /// The name that stands for standard input, and for standard output.
 const STDIN: &[u8] = b"-";
 
@@ -70,6 +72,27 @@ impl Tool {
             };
             rest.is_some_and(|rest| rest.is_empty() || release(rest).is_some())
         })
+    }
+}
+
+/// The release that a program of this name imitates: 23 if the name of the tool and 23 are all of it, as in
+/// `llvm-profdata-23`, otherwise 22.
+fn release_of(tool: &str, program: &str) -> Release {
+    let number = program
+        .strip_prefix(tool)
+        .and_then(|rest| rest.strip_prefix('-'));
+    let number = number.map(|rest| rest.strip_suffix(".exe").unwrap_or(rest));
+    match number {
+        Some("23") => LLVM_23,
+        _ => LLVM_22,
+    }
+}
+
+/// The newest version of a release that its imitation was compared with.
+fn version_text(release: Release) -> &'static str {
+    match release {
+        LLVM_23 => "23.1.4",
+        _ => LLVM_VERSION,
     }
 }
 

@@ -4,8 +4,9 @@ use crate::mip::MipOutcome;
 use crate::sample::{SampleMergeOptions, SampleOutcome, merge_sample};
 use crate::{InputStore, Inputs, MergeError, MergeOptions, MergeOutcome, Report, merge_instr};
 use profkit_data::detect::{Family, FileKind, detect};
-use profkit_data::instr::{InstrKind, InstrReader, InstrSource};
+use profkit_data::instr::{InstrKind, InstrReader, InstrSource, Target};
 use profkit_data::{Weight, sound_family};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 
@@ -121,6 +122,24 @@ pub fn keep_level(inputs: &mut InputList, is_ir: bool) -> u64 {
         })
         .collect();
     drop(opened);
+    retain(inputs, &others)
+}
+
+/// The targets of the inputs, by the names of their files, each with the number of its inputs.
+pub fn targets(inputs: &InputList) -> BTreeMap<Target, u64> {
+    let mut targets = BTreeMap::new();
+    for file in &inputs.files {
+        *targets.entry(Target::of_file(&file.name)).or_default() += 1;
+    }
+    targets
+}
+
+/// Leaves out the inputs of other targets than `wanted`. Returns their number.
+pub fn keep_target(inputs: &mut InputList, wanted: &Target) -> u64 {
+    let files = inputs.files.iter();
+    let others: Vec<bool> = files
+        .map(|file| Target::of_file(&file.name) != *wanted)
+        .collect();
     retain(inputs, &others)
 }
 

@@ -256,20 +256,28 @@ impl Profiles {
 
 /// Returns binaries and maps. Of a folder, these are the binaries below it that have a map.
 ///
+/// Also returns why folders below the named ones cannot be read: their binaries are missing in the result.
+///
 /// # Errors
-/// If a folder cannot be read.
-pub fn binaries(named: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    let mut binaries = Vec::new();
+/// If a named folder cannot be read, or if there is no binary and a folder below cannot be read.
+pub fn binaries(named: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Error>), Error> {
+    let (mut binaries, mut unread) = (Vec::new(), Vec::new());
     for path in named {
         if path.is_dir() {
             // Binaries without a map are skipped. Damaged binaries are kept, so that their damage is reported.
-            binaries.extend(files_below(path)?.into_iter().filter(|path| has_map(path)));
+            let files = files_below(path, &mut unread)?;
+            binaries.extend(files.into_iter().filter(|path| has_map(path)));
         } else {
             binaries.push(path.clone());
         }
     }
+    if binaries.is_empty()
+        && let Some(error) = unread.pop()
+    {
+        return Err(error);
+    }
     binaries.sort();
-    Ok(binaries)
+    Ok((binaries, unread))
 }
 
 fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, Error> {
@@ -281,11 +289,13 @@ fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, Error> {
     })
 }
 
-/// The files in a folder and in its folders. Links to folders are not followed: they may lead back.
-fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for entry in entries(&folder)? {
+/// The files in a folder and in its folders. Links to folders are not followed: they may lead back. The folders in the
+/// folder that cannot be read are added to `unread`.
+fn files_below(folder: &Path, unread: &mut Vec<Error>) -> Result<Vec<PathBuf>, Error> {
+    let (mut files, mut folders) = (Vec::new(), Vec::new());
+    let mut next = entries(folder)?;
+    loop {
+        for entry in next {
             let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
@@ -293,8 +303,16 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
                 files.push(path);
             }
         }
+        next = loop {
+            let Some(folder) = folders.pop() else {
+                return Ok(files);
+            };
+            match entries(&folder) {
+                Ok(entries) => break entries,
+                Err(error) => unread.push(error),
+            }
+        };
     }
-    Ok(files)
 }
 
 fn has_map(path: &Path) -> bool {

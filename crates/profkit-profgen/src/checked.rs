@@ -1,4 +1,5 @@
 //! Counts checked against the code of a binary.
+use crate::branches::BranchFault;
 use crate::code::Flow;
 use crate::program::Program;
 use profkit_perf::collect::{Numbering, Sums};
@@ -32,6 +33,12 @@ pub struct Figures {
     pub used: u64,
     /// The number of branches that have at least one end in the code of the binary.
     pub branches: u64,
+    /// The number of branches with both ends in the code of the binary.
+    pub branches_inside: u64,
+    /// Of these, the branches at an instruction that is no branch. They are used.
+    pub not_branches: u64,
+    /// Of the branches inside, those at a direct branch that leads elsewhere. They are used.
+    pub other_targets: u64,
     /// The number of branches to the entry of a function.
     pub calls: u64,
     /// The number of samples at an address where no instruction begins.
@@ -166,6 +173,14 @@ impl CheckedCounts {
             let (from, to) = (end(branch.from), end(branch.to));
             if from.is_some() || to.is_some() {
                 add(&mut figures.branches, branch.count);
+            }
+            if let (Some(from), Some(to)) = (from, to) {
+                add(&mut figures.branches_inside, branch.count);
+                match program.branch_fault(from, to) {
+                    Some(BranchFault::NoBranch) => add(&mut figures.not_branches, branch.count),
+                    Some(BranchFault::OtherTarget) => add(&mut figures.other_targets, branch.count),
+                    None => {}
+                }
             }
             if let Some(to) = to {
                 let sum = valid.branches.entry((from, to)).or_default();

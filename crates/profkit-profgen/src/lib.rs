@@ -13,6 +13,7 @@
 
 mod autofdo;
 mod bolt;
+mod branches;
 mod checked;
 mod code;
 pub mod contexts;
@@ -31,6 +32,7 @@ pub mod stacks;
 
 pub use autofdo::autofdo_profile;
 pub use bolt::{BoltForm, BoltProfile};
+pub use branches::{BranchFault, KnownTargets};
 pub use checked::{CheckedCounts, Figures, RangeFault};
 pub use code::{Code, Flow, Instruction, Machine};
 pub use discriminators::Discriminators;

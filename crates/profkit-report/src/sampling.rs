@@ -220,8 +220,23 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
     let mut losses: Vec<(Option<&str>, Loss)> =
         of_counting.into_iter().map(|loss| (None, loss)).collect();
     for binary in &outcome.binaries {
-        let [off_boundary, _, _, impossible, ..] = losses_of_binary(&binary.figures);
-        let mut of_binary = vec![of_other_builds(binary), off_boundary, impossible];
+        let [
+            off_boundary,
+            _,
+            _,
+            impossible,
+            _,
+            _,
+            not_branches,
+            other_targets,
+        ] = losses_of_binary(&binary.figures);
+        let mut of_binary = vec![
+            of_other_builds(binary),
+            off_boundary,
+            impossible,
+            not_branches,
+            other_targets,
+        ];
         if let Some(contexts) = &binary.contexts {
             let [invalid_return, ..] = losses_of_contexts(contexts);
             of_binary.push(invalid_return);
@@ -279,7 +294,16 @@ pub fn bolt_line(bolt: &BoltProfile, file: &str, program: &str) -> String {
             plural(impossible, "count")
         ),
     };
-    format!("wrote {file}: {what} of {program} for {reader}{outside}{impossible}")
+    let nameless = match bolt.nameless_functions {
+        0 => String::new(),
+        functions => format!(
+            "; {} of {} are left out, whose names have more than {} bytes or are damaged",
+            plural(bolt.nameless, "count"),
+            plural(functions, "function"),
+            grouped(BoltProfile::LONGEST_NAME as u64)
+        ),
+    };
+    format!("wrote {file}: {what} of {program} for {reader}{outside}{impossible}{nameless}")
 }
 
 /// Says that the density, samples per line in hot functions, is below `least`.
@@ -471,6 +495,9 @@ pub fn document(outcome: &Outcome) -> Value {
                 "without_probe": contexts.without_probe,
             })),
             "branches": figures.branches,
+            "branches_inside": figures.branches_inside,
+            "not_branches": figures.not_branches,
+            "other_targets": figures.other_targets,
             "calls": figures.calls,
             "addresses": {
                 "used": figures.addresses_used,

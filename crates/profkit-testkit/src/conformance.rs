@@ -242,7 +242,7 @@ fn can_say(release: u32, mode: Mode) -> bool {
         Mode::Mcdc => release >= 18,
         Mode::Vtables => release >= 19,
         Mode::LoopEntries => release >= 20,
-        Mode::FunctionEntry | Mode::BlockCoverage => release >= 14,
+        Mode::FunctionEntry | Mode::BlockCoverage | Mode::ColdFunctions => release >= 14,
         _ => true,
     }
 }
@@ -251,7 +251,7 @@ fn can_say(release: u32, mode: Mode) -> bool {
 fn can_say_in_text(release: u32, mode: Mode) -> bool {
     match mode {
         // LLVM 17 does not yet support `:single_byte_coverage`.
-        Mode::FunctionEntry | Mode::BlockCoverage => release >= 18,
+        Mode::FunctionEntry | Mode::BlockCoverage | Mode::ColdFunctions => release >= 18,
         _ => can_say(release, mode),
     }
 }

@@ -17,7 +17,7 @@ mod fixtures;
 pub mod heap;
 mod killer;
 mod llvm;
-pub mod llvm_23;
+pub mod llvm_24;
 pub mod matrix;
 pub mod mip;
 mod mutate;

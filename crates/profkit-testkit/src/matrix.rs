@@ -59,6 +59,8 @@ pub enum Mode {
     Vtables,
     /// The mode with IR counters and without value profiling.
     NoValues,
+    /// The mode that tells which functions were entered of those that a sample profile calls cold.
+    ColdFunctions,
     /// The mode with front-end counters in a 32-bit program.
     Fe32,
     /// The mode with IR counters and value profiling in a 32-bit program.
@@ -67,7 +69,7 @@ pub enum Mode {
 
 impl Mode {
     /// All instrumentation modes.
-    pub const ALL: [Mode; 14] = [
+    pub const ALL: [Mode; 15] = [
         Mode::Fe,
         Mode::FeValues,
         Mode::Mcdc,
@@ -80,6 +82,7 @@ impl Mode {
         Mode::Temporal,
         Mode::Vtables,
         Mode::NoValues,
+        Mode::ColdFunctions,
         Mode::Fe32,
         Mode::Ir32,
     ];
@@ -99,6 +102,7 @@ impl Mode {
             Mode::Temporal => "temporal",
             Mode::Vtables => "vtables",
             Mode::NoValues => "no-values",
+            Mode::ColdFunctions => "cold-functions",
             Mode::Fe32 => "fe-32",
             Mode::Ir32 => "ir-32",
         }
@@ -147,6 +151,14 @@ impl Mode {
                 "-enable-vtable-value-profiling",
             ],
             Mode::NoValues => &["-fprofile-generate", "-mllvm", "-disable-vp"],
+            Mode::ColdFunctions => &[
+                "-gmlt",
+                "-fdebug-info-for-profiling",
+                "-fprofile-generate-cold-function-coverage",
+                "-fprofile-sample-use=samples/cold.txt",
+                "-mllvm",
+                "-pgo-treat-unknown-as-cold",
+            ],
             Mode::Fe32 => &["-fprofile-instr-generate", "-fcoverage-mapping", "-m32"],
             Mode::Ir32 => &["-fprofile-generate", "-m32"],
         }
@@ -162,6 +174,10 @@ impl Mode {
             Mode::Mcdc => (18, "-fcoverage-mcdc came with LLVM 18"),
             Mode::Vtables => (19, "-enable-vtable-value-profiling came with LLVM 19"),
             Mode::LoopEntries => (20, "-pgo-instrument-loop-entries came with LLVM 20"),
+            Mode::ColdFunctions => (
+                20,
+                "-fprofile-generate-cold-function-coverage came with LLVM 20",
+            ),
             _ => (13, ""),
         }
     }
@@ -218,6 +234,7 @@ pub static PROGRAMS: [Program; 6] = [
             Mode::BlockCoverage,
             Mode::Temporal,
             Mode::NoValues,
+            Mode::ColdFunctions,
             Mode::Fe32,
             Mode::Ir32,
         ],

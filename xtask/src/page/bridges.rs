@@ -48,7 +48,7 @@ struct Export {
 
 pub fn run() -> Result<()> {
     cargo(
-        &["build", "-q", "-p", "profkit-cli", "--features", "arrow"],
+        &["build", "-q", "-p", "profkit-cli", "--features", "zstd"],
         &[],
     )?;
     let folder = target_folder().join("bridges");

@@ -11,7 +11,7 @@ use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawDialect, RawProfile};
-use profkit_data::instr::{InstrReader, InstrSource, Record};
+use profkit_data::instr::{InstrReader, InstrSource, Record, Target};
 use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, Structure};
 use profkit_object::mip_sections::has_map;
@@ -50,6 +50,8 @@ pub struct Diagnosis {
     pub size: Option<u64>,
     /// The type of the file.
     pub what: What,
+    /// Where the code of the profile ran, by the name of the file.
+    pub target: Target,
     /// Whether the file can be used.
     pub verdict: Verdict,
     /// Whether everything before the records, such as the header, could be read.
@@ -83,6 +85,7 @@ impl Diagnosis {
         Diagnosis {
             size,
             what,
+            target: Target::Host,
             verdict: Verdict::Sound,
             is_followed: false,
             profiles: 0,

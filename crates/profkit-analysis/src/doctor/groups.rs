@@ -82,7 +82,7 @@ pub struct Member {
     pub faults: u64,
 }
 
-/// A group of files that are alike: their kind, version, build, verdict and first fault are the same.
+/// A group of files that are alike: their kind, version, build, target, verdict and first fault are the same.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The diagnosis of the first file.
@@ -323,6 +323,7 @@ fn is_alike(one: &Diagnosis, other: &Diagnosis) -> bool {
         diagnosis.damage.first.first().map(Error::kind)
     };
     one.verdict == other.verdict
+        && one.target == other.target
         && fault(one) == fault(other)
         && one.next == other.next
         && without_contents(&one.what) == without_contents(&other.what)

@@ -1,9 +1,10 @@
 //! Examines many files: those that are named, and the profiles in folders and archives.
 use super::examine::{Diagnosis, Verdict, examine, unreadable};
 use super::groups::Counts;
-use super::what::Advice;
+use super::what::{Advice, What};
 use crate::manifest::Manifest;
 use profkit_data::ErrorKind;
+use profkit_data::instr::Target;
 use profkit_merge::files::{Input, system_text};
 use profkit_merge::files::{InputList, InputNote, ListError, MissingInput};
 use profkit_merge::{Inputs, Threads};
@@ -143,6 +144,9 @@ impl Survey {
             Ok(data) => {
                 let bytes: &[u8] = data.as_ref();
                 let mut diagnosis = examine(bytes);
+                if matches!(diagnosis.what, What::Instr(_) | What::BrokenRaw(_)) {
+                    diagnosis.target = Target::of_file(&file.name);
+                }
                 if let Some(problem) = data.problem() {
                     diagnosis.cut(problem);
                 }

@@ -123,7 +123,7 @@ impl Totals {
             loop {
                 match names.read_record(&mut record) {
                     Ok(true) => self.add_record(&record, Some(names.name_ref())),
-                    Ok(false) => return !names.has_widened_bytes(),
+                    Ok(false) => return true,
                     Err(_) => return false,
                 }
             }

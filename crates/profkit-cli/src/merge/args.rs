@@ -8,6 +8,7 @@ use crate::spelling::patterns;
 use clap::{Args, ValueEnum};
 use profkit_analysis::selection::Selection;
 use profkit_data::detect::Family;
+use profkit_data::instr::Target;
 use profkit_data::releases::Release;
 use profkit_merge::families::{keep_family, keep_level};
 use profkit_merge::files::InputList;
@@ -115,7 +116,7 @@ pub struct MergeArgs {
     #[arg(long, value_name = "V", value_parser = profkit_report::typed::between(0_u32, 4), help_heading = "Heap profiles")]
     pub(super) memprof_version: Option<u32>,
 
-    /// Write all fields of heap profiles, not only the fields that compilers use
+    /// Write all fields of heap profiles, not only the fields that compilers use, as YAML always has them
     #[arg(long, help_heading = "Heap profiles")]
     pub(super) memprof_full_schema: bool,
 
@@ -137,6 +138,15 @@ pub struct MergeArgs {
         help_heading = "Selection and weights"
     )]
     pub(super) only: Option<Only>,
+
+    /// Merge only the inputs of this target: host, or a device as the names of the files begin, such as
+    /// amdgcn-amd-amdhsa or gfx90a
+    ///
+    /// A program with code for GPUs writes a profile for the host, and one for each device, with the device and a dot
+    /// before the name. A compiler needs them apart, because host and device can have functions of one name and hash.
+    /// Without this option, a merge of several targets adds them up, with a warning, or an error with --strict.
+    #[arg(long, value_name = "TARGET", help_heading = "Selection and weights")]
+    pub(super) target: Option<Target>,
 
     /// Merge profiles although the compilers that made them name or hash functions differently
     ///

@@ -288,8 +288,11 @@ impl MergeJob for Job<'_> {
                     Form::Indexed(Version::Release(release)) => self.section.release(Some(release)),
                     _ => self.section,
                 };
-                let is_yaml = matches!(encoding, Encoding::MemProfYaml(_));
-                let choice = choice.unknown_densities(is_yaml);
+                // YAML has all fields, and leaves out those that are not known.
+                let choice = match encoding {
+                    Encoding::MemProfYaml(_) => choice.unknown_densities(true).full_schema(true),
+                    _ => choice,
+                };
                 let heap = merged.heap.as_ref();
                 place_section(&mut one.profile, heap, options, choice).map_err(|error| {
                     let failure = match error {

@@ -29,10 +29,11 @@ use job::{Destination, FindFrames, Form, Job};
 use manifest::ManifestFile;
 use profkit_analysis::correlate::{Binaries, Plan};
 use profkit_analysis::heap::{FrameRule, IndexedBinaries, LoadedHeap, NoBinaries, ProgramFrames};
+use profkit_data::instr::Target;
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
 use profkit_merge::families::{
-    are_samples, not_heap_profiles, program_among, weighted_heap_profile,
+    are_samples, keep_target, not_heap_profiles, program_among, targets, weighted_heap_profile,
 };
 use profkit_merge::files::{
     GivenInput, InputList, InputNote, InputSource, Subset, check_outputs, may_become_report,
@@ -51,6 +52,7 @@ use run::{NoResult, Remarks, Run};
 use sample_args::refuse_others;
 use sample_job::{SampleJob, form};
 use stable::StableJob;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -152,6 +154,7 @@ fn run(args: MergeArgs, matches: &ArgMatches, reporting: Reporting) -> Result {
         dry_run: args.dry_run,
         threads: threads.count().min(inputs.files.len()),
         progress: Some(progress),
+        targets: targets(&inputs),
         ..Run::new(&args.report, notes)
     };
     if are_samples(&opened) {
@@ -267,6 +270,17 @@ fn inputs(
         let others = only.keep(&mut inputs);
         notes.extend((others > 0).then(|| only.note(others)));
     }
+    if let Some(target) = &args.target {
+        let found = targets(&inputs);
+        if !found.is_empty() && !found.contains_key(target) {
+            return Err(refused(no_target(target, &found)));
+        }
+        let others = keep_target(&mut inputs, target);
+        let others = (others > 0).then(|| plural(others, "profile"));
+        notes.extend(others.map(|others| {
+            format!("{others} of other targets left out, because --target selects {target}")
+        }));
+    }
     if !inputs.files.is_empty() {
         return Ok((inputs, notes));
     }
@@ -277,6 +291,14 @@ fn inputs(
         failure
     };
     Err(refused(notes.iter().fold(failure, Failure::with_hint)))
+}
+
+fn no_target(wanted: &Target, found: &BTreeMap<Target, u64>) -> Failure {
+    let found = found.keys().map(Target::to_string);
+    let found = found.collect::<Vec<_>>().join(", ");
+    Failure::input(format_args!("no input is of the target {wanted}")).with_hint(format_args!(
+        "the inputs are of: {found}; the name of a file tells its target, if it is not that of the host"
+    ))
 }
 
 fn note_about_name(args: &MergeArgs, format: Option<Format>) -> Option<String> {

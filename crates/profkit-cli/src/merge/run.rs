@@ -7,6 +7,7 @@ use crate::call;
 use crate::exit::{Cause, Failure, Result, Status};
 use crate::print::{grouped, plural};
 use profkit_analysis::filter::Filtered;
+use profkit_data::instr::Target;
 use profkit_merge::files::{Content, Output, Staged, check_outputs, may_become_report};
 use profkit_merge::report::{Shortfall, Tolerance};
 use profkit_merge::sample::SampleConflict;
@@ -15,6 +16,7 @@ use profkit_report::merge::{
     CorrelationReport, HeapModule, MergeReport, Written, name_commands, way_out,
 };
 use profkit_report::seconds;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -123,6 +125,8 @@ pub struct Run<'a> {
     pub correlation: Option<CorrelationReport>,
     pub correlation_printed: bool,
     pub sums: Vec<String>,
+    /// The targets of the inputs, each with the number of its inputs.
+    pub targets: BTreeMap<Target, u64>,
     pub dry_run: bool,
     pub tolerance: Tolerance,
     pub progress: Option<Arc<Progress>>,
@@ -140,11 +144,16 @@ impl<'a> Run<'a> {
             correlation: None,
             correlation_printed: false,
             sums: Vec::new(),
+            targets: BTreeMap::new(),
             dry_run: false,
             tolerance: Tolerance::default(),
             progress: None,
             threads: 1,
         }
+    }
+
+    fn has_devices(&self) -> bool {
+        self.targets.keys().any(|target| *target != Target::Host)
     }
 
     pub fn merge<J: MergeJob>(mut self, mut job: J, inputs: &dyn Inputs) -> Result {
@@ -229,6 +238,11 @@ impl<'a> Run<'a> {
                 "nothing was written: some data were repaired or dropped, and --strict does not allow that",
             ));
         }
+        if self.args.strict && self.targets.len() > 1 {
+            return Err(Failure::input(
+                "nothing was written: the inputs are of several targets, whose counts would be added up, and --strict does not allow that",
+            ));
+        }
         if totals.functions == 0 && totals.functions_filtered > 0 && report.heap.is_none() {
             return Err(Failure::input(nothing(&format!(
                 "the options that select functions filter out all functions of the inputs: {}",
@@ -292,6 +306,11 @@ impl<'a> Run<'a> {
             correlation: self.correlation.as_ref(),
             correlation_printed: self.correlation_printed,
             heap_modules: &self.remarks.heap_modules,
+            targets: if self.has_devices() {
+                &self.targets
+            } else {
+                const { &BTreeMap::new() }
+            },
             filtered: &self.remarks.filtered,
             notes: &self.remarks.notes,
             outputs,

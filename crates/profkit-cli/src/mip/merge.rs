@@ -84,8 +84,11 @@ pub struct MergeArgs {
 }
 
 pub fn run(args: &MergeArgs) -> Result {
-    let binaries = binaries(&args.binary)?;
+    let (binaries, unread) = binaries(&args.binary)?;
     let (profiles, mut notes) = profiles(args, &binaries)?;
+    for folder in unread {
+        print::say(format_args!("warning: {folder}: its binaries are left out"));
+    }
     let (report, lists) = (args.report.report.as_deref(), &args.input_files);
     let report = ("the report", report);
     for path in profiles.paths() {
@@ -125,6 +128,7 @@ pub fn run(args: &MergeArgs) -> Result {
         .run(options)
         .take_profiles(profiles.takes_more());
     let job = MipJob {
+        is_unknown: profiles.are_unknown() && args.binary.is_empty(),
         profiles,
         options,
         version: args.format_version,
@@ -141,6 +145,8 @@ pub fn run(args: &MergeArgs) -> Result {
 
 struct MipJob<'a> {
     profiles: Profiles,
+    /// Whether only an input can say of which build the new profile is.
+    is_unknown: bool,
     options: MipMergeOptions,
     version: Option<ProfileVersion>,
     report: Option<&'a Path>,
@@ -187,9 +193,12 @@ impl MergeJob for MipJob<'_> {
                 "nothing was written, because none of the inputs could be used ({})",
                 plural(report.totals.files, "file")
             ));
+            let hint = self.is_unknown.then_some(
+                "the profile that -p names does not exist yet: to create it, give the profiled program with --binary BINARY, or add an existing profile of that program (.mip) to the inputs",
+            );
             return Err(NoResult {
                 report: Box::new(report),
-                failure,
+                failure: failure.with_hints(hint),
                 says_all: false,
             });
         }
@@ -304,9 +313,6 @@ fn profiles(args: &MergeArgs, binaries: &[PathBuf]) -> Result<(Profiles, Vec<Str
             notes.extend(made.notes);
             notes.extend(made.dropped);
         }
-    }
-    if profiles.are_unknown() && args.binary.is_empty() {
-        notes.push("the profile that -p names does not exist yet: to create it, give the profiled program with --binary BINARY, or add an existing profile of that program (.mip) to the inputs".to_owned());
     }
     Ok((profiles, notes))
 }

@@ -14,6 +14,7 @@ mod rename;
 mod reservoir;
 mod source;
 mod table;
+mod target;
 pub mod text;
 pub mod value_data;
 
@@ -29,3 +30,4 @@ pub use source::InstrSource;
 pub use table::{
     FunctionId, FunctionRef, FunctionTable, NewRecord, RecordId, RecordRef, TableBuilder,
 };
+pub use target::Target;

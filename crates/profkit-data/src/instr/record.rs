@@ -50,15 +50,21 @@ impl Record {
         }
     }
 
-    /// The number of uniform blocks: blocks that were nearly always entered by all threads of a wave together. Each
-    /// block has one counter and one uniformity bit ([`uniformity`](Self::uniformity)).
-    pub fn uniform_blocks(&self) -> usize {
+    /// For each block, whether it is uniform: nearly always entered by all threads of a wave together. Each block has one
+    /// counter and one bit ([`uniformity`](Self::uniformity)). Empty if the record has no such bits.
+    pub fn block_uniformity(&self) -> impl Iterator<Item = bool> {
         let bits = self
             .uniformity
             .iter()
             .flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1));
-        let blocks = bits.take(self.counts.len());
-        blocks.filter(|&is_uniform| is_uniform).count()
+        bits.take(self.counts.len())
+    }
+
+    /// The number of uniform blocks ([`block_uniformity`](Self::block_uniformity)).
+    pub fn uniform_blocks(&self) -> usize {
+        self.block_uniformity()
+            .filter(|&is_uniform| is_uniform)
+            .count()
     }
 
     /// Whether the function is marked as pseudo-hot or pseudo-warm. The first counter is then a marker and not a count.

@@ -306,7 +306,7 @@ fn scanned(profile: &IndexedProfile<'_>) -> (Vec<Record>, bool) {
                     }
                     records.push(record);
                 }
-                Ok(false) => return !names.has_widened_bytes(),
+                Ok(false) => return true,
                 Err(_) => return false,
             }
         }

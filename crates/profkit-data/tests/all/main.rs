@@ -12,7 +12,7 @@ mod indexed_fixtures;
 mod indexed_llvm;
 mod indexed_salvage;
 mod llvm_23;
-mod llvm_23_sample;
+mod llvm_24;
 mod memprof_llvm;
 mod mip_fixtures;
 mod raw_llvm;

@@ -1,7 +1,7 @@
 //! The texts of `--help` and `--version`.
 use super::options::{MERGE, ORDER, OVERLAP, SHOW, TOOL};
-use crate::LLVM_VERSION;
 use crate::command_line::{Commands, HelpKind, OptionKind, options_help};
+use crate::{LLVM_VERSION, version_text};
 use profkit_data::releases::Release;
 use std::fmt::Write;
 
@@ -12,14 +12,6 @@ pub fn version(release: Release) -> String {
         env!("CARGO_PKG_VERSION"),
         version_text(release)
     )
-}
-
-/// The newest version of a release that its imitation was compared with.
-fn version_text(release: Release) -> &'static str {
-    match release.major {
-        23 => "23.1.4",
-        _ => LLVM_VERSION,
-    }
 }
 
 /// The subcommands. Each entry has the subcommand's [`Commands`] value, the names of its arguments as the help text

@@ -23,13 +23,11 @@ pub use crate::command_line::{OptionKind, OptionSpec};
 #[cfg(test)]
 pub(crate) use options::TOOL;
 
-use crate::Io;
-use crate::LLVM_22;
 use crate::command_line::{self, Commands, Outcome, Parsed, parse};
 use crate::messages::{Fault, Session};
+use crate::{Io, release_of};
 use options::{KIND, ORDER, OVERLAP, SHOW};
 pub(crate) use profkit_data::path_from_bytes;
-use profkit_data::releases::Release;
 pub(crate) use sample::fault as sample_fault;
 use std::ffi::OsString;
 pub(crate) use thresholds::{no_cutoff, thresholds};
@@ -104,9 +102,10 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     match outcome {
         Outcome::Wrong => FAILURE,
         Outcome::Help(command, kind) => print(io, &help::help(&program, command, kind)),
-        Outcome::Version => print(io, &help::version(release(&program))),
+        Outcome::Version => print(io, &help::version(release_of(NAME, &program))),
         Outcome::Run(parsed) => {
-            let session = Session::new(io, parsed.given_flag("color")).imitating(release(&program));
+            let session =
+                Session::new(io, parsed.given_flag("color")).imitating(release_of(NAME, &program));
             match run_command(&program, &parsed, &session) {
                 Ok(()) => SUCCESS,
                 Err(fault) => {
@@ -115,18 +114,6 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
                 }
             }
         }
-    }
-}
-
-/// The release that a program of this name imitates: 23 if the name ends in it, as in `llvm-profdata-23`, otherwise 22.
-fn release(program: &str) -> Release {
-    let number = program
-        .strip_prefix(NAME)
-        .and_then(|rest| rest.strip_prefix('-'));
-    let number = number.map(|rest| rest.strip_suffix(".exe").unwrap_or(rest));
-    match number {
-        Some("23") => Release::new(23),
-        _ => LLVM_22,
     }
 }
 

@@ -255,8 +255,7 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
             loop {
                 match names.read_record(record) {
                     Ok(true) => self.selected(profile, record, is_ir),
-                    // What is wrong with such bytes is told after the last record.
-                    Ok(false) => return !names.has_widened_bytes(),
+                    Ok(false) => return true,
                     Err(_) => return false,
                 }
                 read += 1;
@@ -407,6 +406,10 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
                 separator = b", ";
             }
             lines.text(b"]\n");
+            // LLVM's reader of raw profiles does not make the bits; those of a text are never there.
+            if profile.indexed().is_some() && !record.uniformity.is_empty() {
+                uniformity(lines, record, usize::from(!is_ir));
+            }
         }
         if options.call_targets {
             lines.text(b"    Indirect Target Results:\n");
@@ -582,4 +585,16 @@ fn text_record(lines: &mut Lines<'_>, profile: &Profile<'_>, record: &Record) {
     );
     // The error can be ignored, because `lines` keeps the first error of its sink.
     let _ = written.and_then(|()| writer.finish());
+}
+
+/// Prints for each block whether all threads of a wave entered it together: U if so, D if they diverged.
+fn uniformity(lines: &mut Lines<'_>, record: &Record, skipped: usize) {
+    lines.text(b"    Block uniformity: [");
+    let mut separator: &[u8] = b"";
+    for block in record.block_uniformity().skip(skipped) {
+        let letter: &[u8] = if block { b"U" } else { b"D" };
+        lines.text(separator).text(letter).flush_if_full();
+        separator = b", ";
+    }
+    lines.text(b"]\n");
 }

@@ -1,7 +1,7 @@
 //! The binary: its files, and the errors and warnings that LLVM's tool prints while it reads them.
 use crate::command_line::{Parsed, file_name};
 use crate::messages::{Fault, Session};
-use object::{BinaryFormat, Object as _};
+use object::{Architecture, BinaryFormat, Object as _};
 use profkit_data::path_from_bytes;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
@@ -94,6 +94,13 @@ impl Files {
         ) {
             return Err(Fault::of(path, "not a valid ELF/COFF image"));
         }
+        let triple = parsed.text("target-triple");
+        if !triple.is_empty() && !is_triple_of(triple, image.architecture()) {
+            return Err(Fault::of(
+                path,
+                "--target-triple names another processor than the binary does, which profkit does not support",
+            ));
+        }
         let is_object = image.format() == BinaryFormat::Elf && image.segments().next().is_none();
         let is_no_program = self.files.debug_image().is_err();
         if is_no_program {
@@ -146,6 +153,18 @@ impl Files {
             program,
         })
     }
+}
+
+/// Whether a triple names this processor.
+fn is_triple_of(triple: &[u8], architecture: Architecture) -> bool {
+    let name = triple.split(|&byte| byte == b'-').next();
+    let names: &[&[u8]] = match architecture {
+        Architecture::X86_64 => &[b"x86_64", b"amd64", b"x86_64h"],
+        Architecture::I386 => &[b"i386", b"i486", b"i586", b"i686"],
+        Architecture::Aarch64 => &[b"aarch64", b"arm64"],
+        _ => &[],
+    };
+    name.is_some_and(|name| names.contains(&name))
 }
 
 /// Prints a warning that states the share that `part` has of `all`. Prints nothing if `part` or `all` is 0.

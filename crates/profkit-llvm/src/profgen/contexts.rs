@@ -1,7 +1,8 @@
 //! Samples with call chains, and the profiles with calling contexts that are made from them.
 use super::binary::{Binary, share};
-use super::counts::{EXTERNAL, Stacks};
+use super::counts::{EXTERNAL, Stacks, warn_about_branches};
 use super::unsymbolized::origin;
+use crate::LLVM_23;
 use crate::command_line::Parsed;
 use crate::messages::{Fault, Session};
 use crate::output;
@@ -108,6 +109,13 @@ pub fn unwind(
     }
     // The result is ignored: the ranges are checked only for the warnings.
     let _ = stacks.check(parsed, binary, session);
+    if session.release() >= LLVM_23 {
+        let end = |end: Option<u64>| end.unwrap_or(EXTERNAL);
+        let stacks = samples
+            .branches()
+            .map(|(branches, _)| branches.iter().map(|&(from, to)| (end(from), end(to))));
+        warn_about_branches(binary, stacks, session);
+    }
     let contexts = unwind_samples(&binary.program, samples, &options(parsed));
     if contexts.figures.foreign_callers {
         if parsed.flag("show-detailed-warning") {

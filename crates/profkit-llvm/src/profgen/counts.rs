@@ -5,8 +5,8 @@ use crate::messages::{Fault, Session};
 use profkit_data::sample::SampleProfile;
 use profkit_perf::collect::{BranchCount, Numbering, Place, RangeCount, Sums};
 use profkit_profgen::contexts::Contexts;
-use profkit_profgen::{CheckedCounts, Figures, LineOptions, RangeFault, profile_of};
-use rustc_hash::FxHashMap;
+use profkit_profgen::{CheckedCounts, Figures, KnownTargets, LineOptions, RangeFault, profile_of};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The address that LLVM's tool uses in place of an address at which the binary has no instruction.
 pub const EXTERNAL: u64 = 1;
@@ -42,14 +42,27 @@ impl Counts {
     }
 }
 
+/// A branch stack: the start and the end of each branch.
+type Stack = Box<[(u64, u64)]>;
+
 /// The counts of ranges and branches, summed over branch stacks. They were not checked against the code yet.
 #[derive(Debug, Default)]
 pub struct Stacks {
     ranges: FxHashMap<(u64, u64), u64>,
     branches: FxHashMap<(u64, u64), u64>,
+    /// Each different stack once, if they are kept: LLVM 23 counts the branches of these.
+    different: Option<FxHashSet<Stack>>,
 }
 
 impl Stacks {
+    /// Starts without a stack. `keeps` says whether each different one is kept.
+    pub fn new(keeps: bool) -> Self {
+        Stacks {
+            different: keeps.then(FxHashSet::default),
+            ..Stacks::default()
+        }
+    }
+
     /// Adds a branch stack, in which the newest branch comes first. If the binary has no instruction at an end of a
     /// branch, this end is [`EXTERNAL`]. At least one end of each branch is an instruction.
     pub fn add(&mut self, stack: &[(u64, u64)], count: u64) {
@@ -63,6 +76,11 @@ impl Stacks {
             }
             newer = Some(from);
         }
+        if let Some(different) = &mut self.different
+            && !different.contains(stack)
+        {
+            different.insert(stack.into());
+        }
     }
 
     /// Adds other sums.
@@ -72,6 +90,9 @@ impl Stacks {
         }
         for (branch, count) in other.branches {
             add(self.branches.entry(branch).or_default(), count);
+        }
+        if let (Some(ours), Some(theirs)) = (&mut self.different, other.different) {
+            ours.extend(theirs);
         }
     }
 
@@ -102,13 +123,15 @@ impl Stacks {
         }
     }
 
-    /// Checks the sums against the code. Prints warnings about ranges that do not fit the code.
+    /// Checks the sums against the code. Prints warnings about ranges that do not fit the code, and about branches of
+    /// stacks that were kept.
     pub fn check(
-        self,
+        mut self,
         parsed: &Parsed,
         binary: &Binary<'_>,
         session: &Session<'_>,
     ) -> CheckedCounts {
+        let different = self.different.take();
         let sums = self.into_sums();
         let detailed = parsed.flag("show-detailed-warning");
         let mut figures = Figures::default();
@@ -154,8 +177,50 @@ impl Stacks {
         ] {
             share(session, part, all, text);
         }
+        if let Some(different) = different {
+            let stacks = different.iter().map(|stack| stack.iter().copied());
+            warn_about_branches(binary, stacks, session);
+        }
         checked
     }
+}
+
+/// Prints the warnings of LLVM 23 about branches that do not fit the code. `stacks` are the different samples, each once: it
+/// does not matter how often a sample occurred.
+pub fn warn_about_branches(
+    binary: &Binary<'_>,
+    stacks: impl Iterator<Item = impl Iterator<Item = (u64, u64)>>,
+    session: &Session<'_>,
+) {
+    let mut counts: FxHashMap<(u64, u64), u64> = FxHashMap::default();
+    for (from, to) in stacks.flatten() {
+        if from != EXTERNAL && to != EXTERNAL {
+            add(counts.entry((from, to)).or_default(), 1);
+        }
+    }
+    let known = KnownTargets::new(&binary.program);
+    let (mut all, mut not_branches, mut other_targets) = (0, 0, 0);
+    for ((from, to), count) in counts {
+        add(&mut all, count);
+        if !known.is_branch(from) {
+            add(&mut not_branches, count);
+        }
+        if !known.is_target(from, to) {
+            add(&mut other_targets, count);
+        }
+    }
+    share(
+        session,
+        not_branches,
+        all,
+        "of branch samples do not match the binary.",
+    );
+    share(
+        session,
+        other_targets,
+        all,
+        "of branch targets do not match the binary.",
+    );
 }
 
 /// Returns LLVM's text for a range that does not fit the code.

@@ -1,14 +1,16 @@
 //! The texts of `--help` and `--version`.
 use super::options::TOOL;
-use crate::LLVM_VERSION;
 use crate::command_line::{Commands, HelpKind, OptionKind, options_help};
+use crate::{LLVM_VERSION, version_text};
+use profkit_data::releases::Release;
 use std::fmt::Write;
 
 /// Returns the text of `--version`. Scripts look for `LLVM version` and a number in this text.
-pub fn version() -> String {
+pub fn version(release: Release) -> String {
     format!(
-        "profkit {}, in place of llvm-profgen of\n  LLVM version {LLVM_VERSION}\n",
-        env!("CARGO_PKG_VERSION")
+        "profkit {}, in place of llvm-profgen of\n  LLVM version {}\n",
+        env!("CARGO_PKG_VERSION"),
+        version_text(release)
     )
 }
 

@@ -1,5 +1,5 @@
-//! Reproduces llvm-profgen of LLVM 22: its options, messages, exit codes and profiles. [docs/formats/llvm-profgen.md]
-//! lists every difference and its reason.
+//! Reproduces llvm-profgen of LLVM 22, and of LLVM 23 under the name `llvm-profgen-23`: its options, messages, exit codes
+//! and profiles. [docs/formats/llvm-profgen.md] lists every difference and its reason.
 //!
 //! [docs/formats/llvm-profgen.md]: https://github.com/profkit/profkit/blob/main/docs/formats/llvm-profgen.md
 mod binary;
@@ -9,16 +9,19 @@ mod finish;
 mod help;
 mod lines;
 mod options;
+mod timing;
 mod trace;
 mod unsymbolized;
 
-use crate::Io;
 use crate::command_line::{Outcome, Parsed, file_name, parse};
 use crate::messages::{Fault, Session};
+use crate::{Io, LLVM_23, release_of};
 use counts::Counts;
 use profkit_data::path_from_bytes;
+use profkit_data::releases::Release;
 use profkit_data::sample::ProfileKind;
 use std::ffi::OsString;
+use timing::Timing;
 
 pub use crate::command_line::{OptionKind, OptionSpec};
 
@@ -61,12 +64,17 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     let text = match outcome {
         Outcome::Wrong => return FAILURE,
         Outcome::Help(_, kind) => help::help(&program, kind),
-        Outcome::Version => help::version(),
+        Outcome::Version => help::version(release_of(NAME, &program)),
         Outcome::Run(parsed) => {
-            let session =
-                Session::new(io, parsed.given_flag("color")).errors_begin_with("llvm-profgen: ");
-            return match make(&parsed, &session) {
-                Ok(()) => SUCCESS,
+            let session = Session::new(io, parsed.given_flag("color"))
+                .errors_begin_with("llvm-profgen: ")
+                .imitating(release_of(NAME, &program));
+            let mut timing = Timing::new(parsed.flag("time-profgen"));
+            return match make(&parsed, &session, &mut timing) {
+                Ok(()) => {
+                    timing.print(&session);
+                    SUCCESS
+                }
                 Err(fault) => {
                     session.error(&fault);
                     FAILURE
@@ -86,19 +94,21 @@ enum Input {
     Script,
     Unsymbolized,
     Profile,
+    Etm,
 }
 
 /// The options that name an input, each with the kind of input. They have the order in which LLVM's tool checks whether
 /// the files exist.
-const INPUTS: [(&str, Input); 4] = [
+const INPUTS: [(&str, Input); 5] = [
     ("perfdata", Input::Recording),
     ("perfscript", Input::Script),
     ("unsymbolized-profile", Input::Unsymbolized),
     ("llvm-sample-profile", Input::Profile),
+    ("etm", Input::Etm),
 ];
 
 /// Checks the options that the parser cannot check, in LLVM's order. Returns the kind and the path of the only input.
-fn input<'p>(parsed: &'p Parsed) -> Result<(Input, &'p [u8]), Fault> {
+fn input<'p>(parsed: &'p Parsed, release: Release) -> Result<(Input, &'p [u8]), Fault> {
     let exists = |path: &[u8]| path_from_bytes(path).exists();
     if parsed.flag("show-disassembly-only") {
         return Err(Fault::new(
@@ -111,10 +121,19 @@ fn input<'p>(parsed: &'p Parsed) -> Result<(Input, &'p [u8]), Fault> {
         .map(|&(name, input)| (input, parsed.text(name)))
         .collect();
     let [(input, path)] = given.as_slice() else {
-        return Err(Fault::new(if given.is_empty() {
-            "Perf input file is missing, please use one of `--perfscript`, `--perfdata` and `--unsymbolized-profile` for the input."
-        } else {
-            "`--perfscript`, `--perfdata` and `--unsymbolized-profile` cannot be used together."
+        return Err(Fault::new(match (given.is_empty(), release >= LLVM_23) {
+            (true, false) => {
+                "Perf input file is missing, please use one of `--perfscript`, `--perfdata` and `--unsymbolized-profile` for the input."
+            }
+            (false, false) => {
+                "`--perfscript`, `--perfdata` and `--unsymbolized-profile` cannot be used together."
+            }
+            (true, true) => {
+                "Perf input file is missing. Please provide one of `--perfscript`, `--perfdata`, `--unsymbolized-profile`, `--sample-profile`, `--etm`."
+            }
+            (false, true) => {
+                "Only one of `--perfscript`, `--perfdata`, `--unsymbolized-profile`, `--sample-profile` or `--etm` can be used."
+            }
         }));
     };
     if !exists(path) {
@@ -139,10 +158,15 @@ fn input<'p>(parsed: &'p Parsed) -> Result<(Input, &'p [u8]), Fault> {
     Ok((*input, path))
 }
 
-fn make(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
-    let (input, path) = input(parsed)?;
+fn make(parsed: &Parsed, session: &Session<'_>, timing: &mut Timing) -> Result<(), Fault> {
+    let (input, path) = input(parsed, session.release())?;
+    if input == Input::Etm {
+        return Err(Fault::new(
+            "--etm is not supported by profkit: `perf inject --itrace=i1000il --strip` makes a recording with branch stacks of a trace of Arm ETM",
+        ));
+    }
     let files = binary::Files::open(parsed)?;
-    let binary = files.load(parsed, session)?;
+    let binary = timing.of("Load the binary", || files.load(parsed, session))?;
     if input == Input::Profile {
         let mut profile = finish::read(parsed, path, session)?;
         if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
@@ -151,10 +175,10 @@ fn make(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         }
         return finish::run(parsed, &binary, &mut profile, session);
     }
-    let counts = match input {
-        Input::Unsymbolized => unsymbolized::read(parsed, &binary, path)?,
-        _ => trace::read(parsed, &binary, path, input == Input::Recording, session)?,
-    };
+    let counts = timing.of("Parse and aggregate trace", || match input {
+        Input::Unsymbolized => unsymbolized::read(parsed, &binary, path),
+        _ => trace::read(parsed, &binary, path, input == Input::Recording, session),
+    })?;
     if parsed.has("data-access-perftrace") {
         return Err(Fault::later("--data-access-perftrace"));
     }
@@ -162,11 +186,17 @@ fn make(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         return Ok(());
     }
     if let Counts::Contexts(contexts) = &counts {
-        let mut profile = contexts::profile(parsed, &binary, contexts)?;
-        return finish::conclude(parsed, &binary, &mut profile, session);
+        let mut profile = timing.of("Generate CS profile", || {
+            contexts::profile(parsed, &binary, contexts)
+        })?;
+        return timing.of("Write the profile", || {
+            finish::conclude(parsed, &binary, &mut profile, session)
+        });
     }
-    let mut profile = counts.profile(parsed, &binary)?;
-    finish::run(parsed, &binary, &mut profile, session)
+    let mut profile = timing.of("Generate profile", || counts.profile(parsed, &binary))?;
+    timing.of("Write the profile", || {
+        finish::run(parsed, &binary, &mut profile, session)
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The options of llvm-profgen 22, all in one table.
-use crate::command_line::{Commands, OptionKind, OptionSpec, Tool, alias, hidden, option};
+//! The options of llvm-profgen 22 and 23, all in one table.
+use crate::command_line::{Commands, OptionKind, OptionSpec, Tool, alias, hidden, later, option};
 use OptionKind::{Choice, Flag, Float, Help, I32, Text, TextList, U32, U64, Version};
 
 const TOP: Commands = Commands::TOP;
@@ -28,7 +28,7 @@ const fn required(
 /// The words of `--format`.
 pub const FORMATS: &[&str] = &["binary", "extbinary", "text", "gcc"];
 
-/// All options of llvm-profgen 22 itself, and those options of LLVM's libraries that change its profiles.
+/// All options of llvm-profgen 22 and 23 themselves, and those options of LLVM's libraries that change its profiles.
 #[rustfmt::skip]
 pub const OPTIONS: &[OptionSpec] = &[
     // The options that every LLVM tool has.
@@ -55,6 +55,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     option("llvm-sample-profile", Text, TOP, "file", "A finished sample profile, whose last steps are done again"),
     option("data-access-perftrace", Text, TOP, "file", "Memory accesses, for virtual tables (not supported)"),
     option("format", Choice(FORMATS), TOP, "value", "The encoding: extbinary (the default), text, binary, gcc"),
+    later("etm", Text, TOP, "etm", "A trace of Arm ETM (LLVM 23; not supported)"),
+    later("etm-trace-id", U32, TOP, "uint", "--etm: the id of the trace (LLVM 23)"),
     option("debug-binary", Text, TOP, "file", "Take the debug info from this file"),
     option("dwp", Text, TOP, "file", "The package of split debug info (default: BINARY.dwp)"),
     option("pid", U32, TOP, "uint", "Use only the samples of this process"),
@@ -111,6 +113,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     option("show-canonical-fname", Flag, TOP, "", "--show-disassembly-only: names without suffixes"),
     option("show-pseudo-probe", Flag, TOP, "", "--show-disassembly-only: print pseudo probes"),
     option("show-source-locations", Flag, TOP, "", "--show-disassembly-only: print source lines"),
+    later("time-profgen", Flag, TOP, "", "Print the times of the steps (LLVM 23)"),
+    later("target-triple", Text, TOP, "triple", "The target of the code, in place of that of the binary (LLVM 23; only the binary's own)"),
     hidden("x86-asm-syntax", Choice(&["att", "intel"]), TOP, "value", "--show-disassembly-only: the syntax of instructions"),
 ];
 

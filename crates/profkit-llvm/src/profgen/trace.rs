@@ -8,6 +8,7 @@ use super::contexts;
 use super::counts::{Counts, EXTERNAL, Stacks};
 use super::lines::{Lines, hex, number, without_blanks};
 use super::unsymbolized;
+use crate::LLVM_23;
 use crate::command_line::{Parsed, file_name};
 use crate::messages::{Fault, Session};
 use profkit_data::detect::{FileKind, detect};
@@ -57,7 +58,7 @@ pub fn read(
         pid: parsed.number("pid"),
         show_mappings: parsed.flag("show-mmap-events"),
         samples: 0,
-        stacks: Stacks::default(),
+        stacks: Stacks::new(session.release() >= LLVM_23),
         ignore_chains: parsed.flag("ignore-stack-samples"),
         chains: None,
         leaf_elsewhere: 0,
@@ -230,8 +231,12 @@ impl State<'_, '_, '_> {
         let (wanted, kernel) = (self.pid, self.kernel);
         let places = program.places();
         let code = program.code();
+        let keeps = session.release() >= LLVM_23;
         let (sum, _) = recording.samples(
-            Part::default,
+            || Part {
+                stacks: Stacks::new(keeps),
+                ..Part::default()
+            },
             |part, sample| {
                 let pid = u64::from(sample.pid);
                 if wanted.is_some_and(|wanted| wanted != pid) {
@@ -462,6 +467,14 @@ impl State<'_, '_, '_> {
     }
 
     fn mapping_line(&mut self, pattern: &Regex, line: &[u8]) -> Result<(), Fault> {
+        // LLVM 23 looks at no mapping of another file, unless all are printed.
+        if self.session.release() >= LLVM_23
+            && !self.show_mappings
+            && !self.kernel
+            && memchr::memmem::find(line, &self.binary.name).is_none()
+        {
+            return Ok(());
+        }
         let Some(fields) = pattern.captures(line) else {
             let text = [b"Cannot parse mmap event: ", line, b" "].concat();
             self.session.warning_bytes(&text);

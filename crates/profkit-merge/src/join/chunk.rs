@@ -507,9 +507,6 @@ impl<'d> Chunk<'d> {
                             *kept += 1;
                         }
                     }
-                    if records.has_widened_bytes() {
-                        return Err(Unjoinable);
-                    }
                 }
             }
         }

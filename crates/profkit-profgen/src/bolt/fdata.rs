@@ -1,7 +1,7 @@
 //! The profile that llvm-bolt reads: how often control went from one place of a function to another.
 use super::functions::Functions;
 use super::{Line, Number};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// A function by its index, and an offset in it. `None` is a place in no function.
@@ -23,6 +23,10 @@ pub struct Fdata {
     pub outside: u64,
     /// The sum of the counts of ranges that do not fit the code.
     pub impossible: u64,
+    /// The sum of the counts that were left out because the name of a function cannot be read.
+    pub nameless: u64,
+    /// The number of these functions.
+    pub nameless_functions: u64,
 }
 
 impl Sums {
@@ -124,7 +128,15 @@ pub fn fdata(
         None => "0 [unknown] 0".to_owned(),
     };
     let mut text = String::new();
+    let mut nameless = Nameless {
+        functions,
+        found: BTreeSet::new(),
+        count: 0,
+    };
     for ((from, to), number) in &sums.lines {
+        if nameless.leaves_out(&[*from, *to], number.count) {
+            continue;
+        }
         let (from, to) = (spot(*from), spot(*to));
         let _ = writeln!(text, "{from} {to} {} {}", number.mispredicted, number.count);
     }
@@ -132,12 +144,40 @@ pub fn fdata(
         text.push_str("no_lbr\n");
     }
     for (place, count) in samples {
+        if nameless.leaves_out(&[Some(place)], count) {
+            continue;
+        }
         let _ = writeln!(text, "{} {count}", spot(Some(place)));
     }
     Fdata {
         text,
         outside: sums.outside,
         impossible: sums.impossible,
+        nameless: nameless.count,
+        nameless_functions: nameless.found.len() as u64,
+    }
+}
+
+/// What is left out because the name of a function cannot be read.
+struct Nameless<'f, 'i, 'data> {
+    functions: &'f Functions<'i, 'data>,
+    found: BTreeSet<usize>,
+    count: u64,
+}
+
+impl Nameless<'_, '_, '_> {
+    /// Whether the line with these places is left out. Its count is added if it is.
+    fn leaves_out(&mut self, places: &[Spot], count: u64) -> bool {
+        let functions = places.iter().flatten().map(|(function, _)| *function);
+        let mut is_any = false;
+        for function in functions.filter(|&index| !self.functions.has_name(index)) {
+            self.found.insert(function);
+            is_any = true;
+        }
+        if is_any {
+            self.count = self.count.saturating_add(count);
+        }
+        is_any
     }
 }
 

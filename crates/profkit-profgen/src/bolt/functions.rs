@@ -14,8 +14,8 @@ use std::ops::Range;
 /// The sections whose entries jump to functions of libraries, with the sizes of the entries.
 const STUBS: [(&str, usize); 3] = [(".plt", 16), (".plt.sec", 16), (".plt.got", 8)];
 
-/// The maximum length in bytes of the name of a function. Each line of a profile has two names.
-const LONGEST_NAME: usize = 1 << 16;
+/// The largest length in bytes of the name of a function: the `object` crate reads no longer ones from a file.
+pub const LONGEST_NAME: usize = 4096;
 
 /// The functions of a program, sorted by address.
 pub struct Functions<'i, 'data> {
@@ -45,6 +45,8 @@ enum Name<'data> {
     Global(&'data [u8]),
     Local(&'data [u8], usize),
     Stub(&'data [u8]),
+    /// The name is too long, or damaged. The function is known, so that its counts do not become those of another one.
+    Unreadable,
 }
 
 struct Function<'data> {
@@ -152,24 +154,29 @@ impl<'i, 'data> Functions<'i, 'data> {
         let symbols = self.image.symbols().filter(|symbol| symbol.is_definition());
         let mut symbols: Vec<_> = symbols
             .filter(|symbol| symbol.kind() == SymbolKind::Text)
-            .filter_map(|symbol| Some((symbol.address(), symbol.name_bytes().ok()?, symbol)))
+            .map(|symbol| (symbol.address(), symbol.name_bytes().ok(), symbol))
             .filter(|(address, name, _)| {
-                (1..=LONGEST_NAME).contains(&name.len()) && holding(&self.code, *address).is_some()
+                !name.is_some_and(<[u8]>::is_empty) && holding(&self.code, *address).is_some()
             })
             .collect();
         symbols.sort_by_key(|(address, ..)| *address);
         let mut locals: FxHashMap<&[u8], usize> = FxHashMap::default();
         for (start, name, symbol) in symbols {
-            let name = if symbol.is_local() {
-                let number = locals.entry(name).or_default();
-                *number += 1;
-                Name::Local(name, *number)
-            } else {
-                Name::Global(name)
+            let name = match name {
+                Some(name) if symbol.is_local() => {
+                    let number = locals.entry(name).or_default();
+                    *number += 1;
+                    Name::Local(name, *number)
+                }
+                Some(name) => Name::Global(name),
+                None => Name::Unreadable,
             };
             match self.list.last_mut() {
                 Some(last) if last.start == start => {
                     last.end = last.end.max(start.saturating_add(symbol.size()));
+                    if matches!(last.name, Name::Unreadable) {
+                        last.name = name;
+                    }
                     continue;
                 }
                 Some(last) if start < last.end => {
@@ -207,16 +214,18 @@ impl<'i, 'data> Functions<'i, 'data> {
     fn stubs(&self) -> Vec<Function<'data>> {
         let relocations = self.image.dynamic_relocations().into_iter().flatten();
         let table = self.image.dynamic_symbol_table();
-        let slots: FxHashMap<u64, &[u8]> = relocations
+        let slots: FxHashMap<u64, Name<'_>> = relocations
             .filter_map(|(slot, relocation)| {
                 let RelocationTarget::Symbol(symbol) = relocation.target() else {
                     return None;
                 };
                 let symbol = table.as_ref()?.symbol_by_index(symbol).ok()?;
-                let name = symbol.name_bytes().ok()?;
-                (1..=LONGEST_NAME)
-                    .contains(&name.len())
-                    .then_some((slot, name))
+                let name = match symbol.name_bytes() {
+                    Ok([]) => return None,
+                    Ok(name) => Name::Stub(name),
+                    Err(_) => Name::Unreadable,
+                };
+                Some((slot, name))
             })
             .collect();
         let mut stubs = Vec::new();
@@ -231,9 +240,9 @@ impl<'i, 'data> Functions<'i, 'data> {
                 let slot = jump
                     .filter(|one| one.instruction.flow == Flow::IndirectJump)
                     .find_map(|one| one.data);
-                if let Some(name) = slot.and_then(|slot| slots.get(&slot)) {
+                if let Some(&name) = slot.and_then(|slot| slots.get(&slot)) {
                     stubs.push(Function {
-                        name: Name::Stub(name),
+                        name,
                         start,
                         end,
                         limit: end,
@@ -256,13 +265,20 @@ impl<'i, 'data> Functions<'i, 'data> {
         (address < function.limit).then(|| (index, address - function.start))
     }
 
-    /// The name of a function.
+    /// Whether the name of a function can be read.
+    pub fn has_name(&self, index: usize) -> bool {
+        let function = self.list.get(index);
+        function.is_some_and(|function| !matches!(function.name, Name::Unreadable))
+    }
+
+    /// The name of a function that [has one](Self::has_name).
     pub fn name(&self, index: usize) -> String {
         let name = self.list.get(index).map(|function| function.name);
         match name.unwrap_or(Name::Global(b"")) {
             Name::Global(name) => printable(name).into_owned(),
             Name::Local(name, number) => format!("{}/{number}", printable(name)),
             Name::Stub(name) => format!("{}@PLT", printable(name)),
+            Name::Unreadable => String::new(),
         }
     }
 

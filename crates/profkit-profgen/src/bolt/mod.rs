@@ -73,9 +73,17 @@ pub struct BoltProfile {
     /// The sum of the counts of ranges that do not fit the code. Only [`BoltForm::Fdata`] needs to leave them out: of the other
     /// forms perf2bolt does it.
     pub impossible: u64,
+    /// The sum of the counts that [`BoltForm::Fdata`] leaves out because the name of a function cannot be read: it has more
+    /// than [`LONGEST_NAME`](Self::LONGEST_NAME) bytes, or is damaged.
+    pub nameless: u64,
+    /// The number of these functions.
+    pub nameless_functions: u64,
 }
 
 impl BoltProfile {
+    /// The largest length in bytes of the name of a function that [`BoltForm::Fdata`] has.
+    pub const LONGEST_NAME: usize = functions::LONGEST_NAME;
+
     /// The counts of the program at a path. They need traces (`Sums::traces`) to be complete.
     ///
     /// # Errors
@@ -108,6 +116,8 @@ impl BoltProfile {
             profile.text = made.text;
             profile.outside = profile.outside.saturating_add(made.outside);
             profile.impossible = made.impossible;
+            profile.nameless = made.nameless;
+            profile.nameless_functions = made.nameless_functions;
         }
         Ok(profile)
     }

@@ -43,9 +43,45 @@ fn flow(word: u32) -> Flow {
     Flow::Next
 }
 
+/// The target of a direct jump, branch or call. `bytes` are those of the instruction.
+pub fn target(bytes: &[u8], address: u64) -> Option<u64> {
+    let word = u32::from_le_bytes(*bytes.first_chunk()?);
+    // The distance in instructions: its number of bits, and the lowest of them.
+    let (bits, lowest) = match flow(word) {
+        Flow::Jump => (26, 0),
+        Flow::Call if word >> 26 == 0b10_0101 => (26, 0),
+        Flow::Branch if word & 0x7e00_0000 == 0x3600_0000 => (14, 5),
+        Flow::Branch => (19, 5),
+        _ => return None,
+    };
+    let distance = (word >> lowest).cast_signed() << (32 - bits) >> (32 - bits);
+    Some(address.wrapping_add_signed(i64::from(distance) * 4))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn direct_branches_have_targets() {
+        let cases = [
+            (0x9400_0001, Some(0x1004)), // bl +4
+            (0x97ff_ffff, Some(0xffc)),  // bl -4
+            (0x1400_0002, Some(0x1008)), // b +8
+            (0x54ff_ffe0, Some(0xffc)),  // b.eq -4
+            (0xb400_0040, Some(0x1008)), // cbz +8
+            (0x3707_fff0, Some(0x8ffc)), // tbnz +32764
+            (0x370f_ffe0, Some(0xffc)),  // tbnz -4
+            (0xd61f_0200, None),         // br
+            (0xd63f_0200, None),         // blr
+            (0xd65f_03c0, None),         // ret
+            (0xd503_201f, None),         // nop
+        ];
+        for (word, expected) in cases {
+            let found = target(&u32::to_le_bytes(word), 0x1000);
+            assert_eq!(found, expected, "{word:#x}");
+        }
+    }
 
     #[test]
     fn instructions_are_told_apart() {

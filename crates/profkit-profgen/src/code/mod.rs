@@ -180,6 +180,24 @@ impl<'data> Code<'data> {
         instructions.get(found.ok()?).copied()
     }
 
+    /// Returns the target of an instruction of this code that is a direct jump, branch or call; `None` for others.
+    pub fn target(&self, instruction: Instruction) -> Option<u64> {
+        if matches!(instruction.flow, Flow::Next | Flow::Return) {
+            return None;
+        }
+        let Instruction { address, size, .. } = instruction;
+        let after = self
+            .sections
+            .partition_point(|section| section.address <= address);
+        let section = self.sections.get(after.checked_sub(1)?)?;
+        let skipped = usize::try_from(address - section.address).ok()?;
+        let bytes = section.bytes.get(skipped..)?.get(..size.into())?;
+        match self.machine {
+            Machine::X86(bits) => x86::target(bits, bytes, address),
+            Machine::A64 => a64::target(bytes, address),
+        }
+    }
+
     /// Returns the last instruction that begins before an address; `None` if there is none.
     pub fn before(&self, address: u64) -> Option<Instruction> {
         let after = self

@@ -51,6 +51,16 @@ fn flow(instruction: &iced_x86::Instruction) -> Flow {
     }
 }
 
+/// The target of a direct jump, branch or call. `bytes` are those of the instruction.
+pub fn target(bits: u32, bytes: &[u8], address: u64) -> Option<u64> {
+    let decoded = Decoder::with_ip(bits, bytes, address, DecoderOptions::NONE).decode();
+    let is_direct = matches!(
+        decoded.op0_kind(),
+        OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
+    );
+    is_direct.then(|| decoded.near_branch_target())
+}
+
 /// Decodes what begins before `end`, with the places that instructions name, for 64 bits.
 pub fn details(bytes: &[u8], start: u64, end: u64) -> Vec<Detail> {
     let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);

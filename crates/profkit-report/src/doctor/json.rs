@@ -7,6 +7,7 @@ use crate::show::json;
 use profkit_analysis::doctor::{Counts, Diagnosis, Verdict, What};
 use profkit_data::detect::FileKind;
 use profkit_data::ids::BuildId;
+use profkit_data::instr::Target;
 use serde_json::json;
 use std::io::{self, Write};
 
@@ -55,6 +56,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
         },
         "kind": kind(&diagnosis.what),
         "description": words::what(&diagnosis.what),
+        "target": (diagnosis.target != Target::Host).then(|| diagnosis.target.to_string()),
         "functions": of_functions.map(|it| it.functions),
         "functions_stated": of_functions.and_then(|it| it.functions_stated),
         "functions_without_names": of_functions.map(|it| it.remarks.nameless),

@@ -5,6 +5,7 @@ use crate::show::text::stated;
 use crate::{Cell, Document, Style, grouped, plural, quoted, size};
 use profkit_analysis::doctor::{Counts, Diagnosis, Group, Support, Verdict, What};
 use profkit_analysis::names::printable;
+use profkit_data::instr::Target;
 
 const MOST_IN_COMMAND: u64 = 3;
 const MOST_LISTED: usize = 5;
@@ -164,6 +165,10 @@ fn add_facts(
     }
     if let Some(size) = size {
         line("size", &size);
+    }
+    if diagnosis.target != Target::Host {
+        let target = diagnosis.target.to_string();
+        line("target", &printable(target.as_bytes()));
     }
     if let Some(facts) = diagnosis.facts() {
         line("instrumentation", &stated(facts.instrumentation));

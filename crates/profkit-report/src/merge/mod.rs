@@ -5,8 +5,10 @@ mod losses;
 mod text;
 
 use profkit_analysis::filter::Filtered;
+use profkit_data::instr::Target;
 use profkit_merge::Report;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 pub use advice::{name_commands, way_out};
 pub use correlation::{CorrelationReport, ProgramReport};
@@ -103,6 +105,10 @@ pub struct MergeReport<'a> {
     /// The modules of raw heap profiles.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub heap_modules: &'a [HeapModule],
+    /// The targets of the inputs, by the names of their files, each with the number of its inputs; empty if all inputs are
+    /// of the host.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", serialize_with = "by_name")]
+    pub targets: &'a BTreeMap<Target, u64>,
     /// What was cut from the result, first of its functions, then of its heap profile.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub filtered: &'a [Filtered],
@@ -129,6 +135,7 @@ impl<'a> MergeReport<'a> {
             correlation: None,
             correlation_printed: false,
             heap_modules: &[],
+            targets: const { &BTreeMap::new() },
             filtered: &[],
             notes: &[],
             outputs: &[],
@@ -137,4 +144,12 @@ impl<'a> MergeReport<'a> {
             dry_run: false,
         }
     }
+}
+
+fn by_name<S: Serializer>(
+    targets: &BTreeMap<Target, u64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let named = targets.iter();
+    serializer.collect_map(named.map(|(target, inputs)| (target.to_string(), inputs)))
 }

@@ -1,8 +1,9 @@
 //! The report of a merge as text. It has a line per message, a line about what was written, and tables of numbers that
 //! deserve attention.
 use super::MergeReport;
-use crate::{Cell, Console, Document, Look, Style, grouped, percent, plural, size};
+use crate::{Cell, Console, Document, Look, Style, grouped, percent, plural, quoted, size};
 use profkit_analysis::filter::{Amount, Filtered, Unit};
+use profkit_data::instr::Target;
 use profkit_data::printable;
 use profkit_merge::report::MipDetails;
 use profkit_merge::report::{Mismatches, SharedFunctions};
@@ -52,6 +53,9 @@ impl MergeReport<'_> {
         }
         if let Some(mismatched) = &self.report.mismatched {
             add_mismatched(&mut document, mismatched);
+        }
+        if self.targets.len() > 1 {
+            add_targets(&mut document, self.targets);
         }
         let mip = self.report.mip.as_ref();
         if let Some(mip) = mip.filter(|mip| mip.samples_dropped > 0) {
@@ -326,6 +330,28 @@ fn add_shared(document: &mut Document, shared: &SharedFunctions) {
     document.line(
         "hint: that is right for code that the programs share; --by-build-id DIR keeps the programs apart",
     );
+}
+
+/// Says that the inputs are of several targets, whose counts are added to each other.
+fn add_targets(document: &mut Document, targets: &BTreeMap<Target, u64>) {
+    let named = |(target, inputs): (&Target, &u64)| {
+        let target = target.to_string();
+        format!(
+            "{} ({})",
+            printable(target.as_bytes()),
+            plural(*inputs, "input")
+        )
+    };
+    document.line(format_args!(
+        "warning: the inputs are of code for {} targets, and counts of functions with the same name and hash are added up: {}",
+        grouped(targets.len() as u64),
+        targets.iter().map(named).collect::<Vec<_>>().join(", "),
+    ));
+    let device = targets.keys().last().map(Target::to_string);
+    document.line(format_args!(
+        "hint: a compiler needs a profile for each target: --target host merges the inputs of the host alone, and --target {} those of this device",
+        quoted(&device.unwrap_or_default()),
+    ));
 }
 
 /// Says which inputs contradict each other, and the share of the counts that was left out.

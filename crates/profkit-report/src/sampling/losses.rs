@@ -60,8 +60,9 @@ pub(super) fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
     ]
 }
 
-pub(super) fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
+pub(super) fn losses_of_binary(figures: &Figures) -> [Loss; 8] {
     let range = |number, happened| Loss::new(number, figures.ranges, RANGE, happened);
+    let branch = |number, happened| Loss::new(number, figures.branches_inside, BRANCH, happened);
     [
         range(
             figures.off_boundary,
@@ -90,6 +91,14 @@ pub(super) fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
             figures.instructions,
             "{instruction|instructions}",
             "{has|have} no source line",
+        ),
+        branch(
+            figures.not_branches,
+            "{begins|begin} at an instruction that is no branch: perhaps the samples are of another build",
+        ),
+        branch(
+            figures.other_targets,
+            "{leads|lead} elsewhere than the branch instruction at {its|their} start: perhaps the samples are of another build",
         ),
     ]
 }

@@ -72,9 +72,6 @@ impl<'d> InPlace<'d> {
                     hashes.push(record.func_hash);
                     see(&record);
                 }
-                if records.has_widened_bytes() {
-                    return None;
-                }
                 items += 1;
             }
             window.touch(next..bucket.offset());

@@ -10,7 +10,7 @@ use crate::instr::{
 };
 use crate::names::SymbolTable;
 use crate::summary::Summary;
-use crate::{Error, ErrorKind, Result, Structure};
+use crate::{Error, Result, Structure};
 use profkit_abi::{indexed, variant};
 use std::sync::OnceLock;
 
@@ -269,7 +269,6 @@ impl<'data> IndexedProfile<'data> {
             names_read: 0,
             records_read: 0,
             errors: 0,
-            widened: None,
             at_last: None,
             symbols: OnceLock::new(),
             profile: self.clone(),
@@ -482,10 +481,6 @@ pub struct IndexedReader<'data> {
     /// The number of records of the current name that were read.
     records_read: u64,
     errors: u64,
-    /// The functions of a version 14 file whose records store each bitmap byte in a word of 8 bytes, as versions before
-    /// 14 do: the number of these functions, and the name and offset of the first one. `None` if there is no such
-    /// function.
-    widened: Option<(u64, String, u64)>,
     /// The errors that report what a damaged file has lost. They are made after the last function was read; `None`
     /// before that. Each error is removed when it is returned.
     at_last: Option<std::vec::IntoIter<Error>>,
@@ -574,38 +569,7 @@ impl<'data> IndexedReader<'data> {
         }
     }
 
-    /// Must be called after the last record of a function. If the function is in a version 14 file, but its records
-    /// store each bitmap byte in a word of 8 bytes, this adds one to `widened`.
-    fn end_function(&mut self) {
-        if let Some(current) = &self.current
-            && current.has_widened_bytes()
-        {
-            let name = || String::from_utf8_lossy(current.name()).into_owned();
-            let offset = current.offset();
-            self.widened.get_or_insert_with(|| (0, name(), offset)).0 += 1;
-        }
-        self.current = None;
-    }
-
     fn next_loss(&mut self) -> Option<Error> {
-        if let Some((count, name, offset)) = self.widened.take() {
-            let problem = match count {
-                1 => {
-                    "the bitmaps have 8 bytes in place of each byte, as in version 13, and were read in that way".to_owned()
-                }
-                _ => format!(
-                    "the bitmaps of {count} functions, of which this is the first, have 8 bytes in place of each byte, as in version 13, and were read in that way"
-                ),
-            };
-            return Some(
-                ErrorKind::Malformed.error(problem)
-                .at(offset)
-                .within(Structure::Function(name))
-                .within(Structure::IndexedProfile)
-                .expected("bitmaps without padding, because the file states version 14")
-                .with_hint("the bitmaps are right if the file is undamaged; merge its raw profiles again to be sure"),
-            );
-        }
         if !self.profile.is_damaged() {
             return None;
         }
@@ -641,7 +605,7 @@ impl InstrSource for IndexedReader<'_> {
                 self.records_read += 1;
                 return Ok(true);
             }
-            self.end_function();
+            self.current = None;
             match self.next_name()? {
                 Some(name) => {
                     self.current = Some(name);

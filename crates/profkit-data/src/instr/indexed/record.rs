@@ -37,6 +37,16 @@ enum ByteForm {
     Packed,
 }
 
+impl ByteForm {
+    fn of(version: u32) -> Self {
+        if version < UNIFORMITY_SINCE {
+            ByteForm::Words
+        } else {
+            ByteForm::Packed
+        }
+    }
+}
+
 /// The detail text that LLVM prints after `malformed` for every fault in a function record.
 const LLVM_DETAIL: &str = "profile data is empty";
 
@@ -49,11 +59,7 @@ impl<'data> NameRecords<'data> {
             name_ref: NameRef(entry.hash),
             offset: entry.offset,
             data: entry.cursor(),
-            form: if version < UNIFORMITY_SINCE {
-                ByteForm::Words
-            } else {
-                ByteForm::Packed
-            },
+            form: ByteForm::of(version),
             begun: false,
             as_llvm: false,
         }
@@ -90,13 +96,6 @@ impl<'data> NameRecords<'data> {
     pub fn place(&self, record: u64) -> u64 {
         // A record has at least 8 bytes, so all places of a name are less than those of the next one.
         (self.offset >> 3) + record
-    }
-
-    /// Whether a version 14 file stores each byte of these records' bitmaps and uniformity bits in a word of 8 bytes,
-    /// as versions before 14 do. The file does not state this; the lengths in the records fit the data only in this
-    /// form. No LLVM release is known to write such records, so a reader reports them.
-    pub fn has_widened_bytes(&self) -> bool {
-        self.version >= UNIFORMITY_SINCE && self.form == ByteForm::Words
     }
 
     /// Decodes the next function record into `record` and reuses its buffers. Returns `Ok(false)` after the last record
@@ -215,10 +214,8 @@ impl<'data> NameRecords<'data> {
         value_data::decode(data, &mut record.values).map_err(as_malformed)
     }
 
-    /// Checks the length of all records before the first is decoded. In version 14, also chooses the form in which the
-    /// bytes of bitmaps and uniformity bits are stored: one byte per word of 8 bytes if only this form fits the data,
-    /// otherwise the packed form.
-    fn check_len(&mut self) -> Result<()> {
+    /// Checks the length of all records before the first is decoded.
+    fn check_len(&self) -> Result<()> {
         if self.begun {
             return Ok(());
         }
@@ -235,28 +232,8 @@ impl<'data> NameRecords<'data> {
                 .found(Bytes(len))
                 .expected("a multiple of 8"));
         }
-        if self.version >= UNIFORMITY_SINCE
-            && skip_records(self.data, ByteForm::Packed).is_err()
-            && skip_records(self.data, ByteForm::Words).is_ok()
-        {
-            self.form = ByteForm::Words;
-        }
         Ok(())
     }
-}
-
-/// Passes over all records of a name in the layout of version 14. Only their lengths are read.
-fn skip_records(mut data: Cursor<'_>, form: ByteForm) -> Result<()> {
-    while !data.is_empty() {
-        data.u64()?;
-        let counts = data.u64()?;
-        data.take_u64(counts.saturating_mul(8))?;
-        read_bytes(&mut data, form, LONG_BITMAP, &mut Vec::new())?;
-        let len = uniformity_len(&mut data, counts)?;
-        read_byte_data(&mut data, form, len, LONG_UNIFORMITY, &mut Vec::new())?;
-        value_data::skip(&mut data)?;
-    }
-    Ok(())
 }
 
 /// Reads one function record from `data`, but not its value data. The length of `data` must be a multiple of 8.
@@ -608,7 +585,6 @@ mod tests {
                 assert_eq!(fast, slow, "{version} {form:x?}");
                 assert_eq!(in_one.read_record(&mut fast), Ok(false));
                 assert_eq!(by_parts.read_record(&mut slow), Ok(false));
-                assert_eq!(in_one.has_widened_bytes(), by_parts.has_widened_bytes());
             }
         }
         assert!(plain > 100 && others > 100, "{plain} {others}");

@@ -1,5 +1,5 @@
-//! Writes extensible binary sample profiles with the features that LLVM has since release 23, and with composite
-//! sections.
+//! Writes extensible binary sample profiles with the features that LLVM's development branch has after release 23:
+//! hashed tables in Eytzinger order, hashed symbol lists, composite sections.
 use super::hash_of;
 use crate::{ByteBuilder, Endian};
 use flate2::{Compression, write::ZlibEncoder};

@@ -1,6 +1,6 @@
-//! Reads and writes sample profiles in the forms that LLVM has since release 23, including composite sections. The
-//! input files do not come from LLVM. A writer in the test support made them, and it follows only the description of
-//! the format.
+//! Reads and writes sample profiles in the forms that LLVM's development branch has after release 23, including composite
+//! sections. The input files do not come from LLVM. A writer in the test support made them, and it follows only the
+//! description of the format.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -13,10 +13,11 @@ use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile, write
 use profkit_data::sample::{
     ReadReport, SampleName, SampleProfile, SampleReadOptions, read, read_with, text,
 };
-use profkit_testkit::llvm_23::{
-    Composite, SampleForm, Sampled, sample_forms, sample_profile, sampled_functions,
+use profkit_testkit::llvm_24::{
+    Composite, SampleForm, Sampled, llvm_24_fixtures, sample_forms, sample_profile,
+    sampled_functions,
 };
-use profkit_testkit::{ByteBuilder, Endian, fixture};
+use profkit_testkit::{ByteBuilder, Endian, fixture, fixture_path};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -46,9 +47,24 @@ fn faults(report: &ReadReport) -> String {
     faults.join("\n")
 }
 
+/// Checks that the files in `tests/fixtures/llvm-24` have the bytes that the writer in the test support makes.
+/// `BLESS=1` writes the files.
+#[test]
+fn fixtures_are_what_the_writer_writes() {
+    for (name, bytes) in llvm_24_fixtures() {
+        let path = fixture_path("llvm-24").join(name);
+        if std::env::var_os("BLESS").is_some_and(|value| value == "1") {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+        } else {
+            assert!(std::fs::read(&path).unwrap() == bytes, "{name} differs");
+        }
+    }
+}
+
 #[test]
 fn all_forms_give_the_same_functions() {
-    let (plain, report) = read_all(&fixture("llvm-23/plain.prof"));
+    let (plain, report) = read_all(&fixture("llvm-24/plain.prof"));
     assert_eq!(faults(&report), "");
     let expected = as_text(&plain);
     insta::assert_snapshot!(expected, @"
@@ -71,7 +87,7 @@ fn all_forms_give_the_same_functions() {
     ");
     let mut said = String::new();
     for (name, _) in sample_forms() {
-        let (profile, report) = read_all(&fixture(format!("llvm-23/{name}")));
+        let (profile, report) = read_all(&fixture(format!("llvm-24/{name}")));
         assert_eq!(report.functions, 5, "{name}");
         // Functions with the same total are ordered by name, and by hash if a file has hashes. So the lines are sorted
         // before they are compared.
@@ -91,7 +107,7 @@ fn all_forms_give_the_same_functions() {
 #[test]
 fn one_function_is_found_by_each_table_of_offsets() {
     for (name, form) in sample_forms() {
-        let file = fixture(format!("llvm-23/{name}"));
+        let file = fixture(format!("llvm-24/{name}"));
         let opened = ExtBinaryProfile::parse(&file).unwrap();
         assert_eq!(opened.version(), u64::from(form.version.max(103)));
         for (wanted, total) in [("main", 300), ("called", 50), ("entered", 0)] {
@@ -182,7 +198,7 @@ fn inlined_functions_with_and_without_head_are_read() {
             };
             let (profile, report) = read_all(&sample_profile(&sampled_functions(), &form).finish());
             assert_eq!(faults(&report), "");
-            let (plain, _) = read_all(&fixture("llvm-23/plain.prof"));
+            let (plain, _) = read_all(&fixture("llvm-24/plain.prof"));
             assert_eq!(as_text(&profile), as_text(&plain));
         }
     }
@@ -223,13 +239,13 @@ fn both_kinds_of_sections_in_one_file_add_up() {
     }
     let (profile, report) = read_all(&file.finish());
     assert_eq!(faults(&report), "");
-    let (plain, _) = read_all(&fixture("llvm-23/plain.prof"));
+    let (plain, _) = read_all(&fixture("llvm-24/plain.prof"));
     assert_eq!(as_text(&profile), as_text(&plain));
 }
 
 #[test]
 fn symbol_lists_of_hashes_are_kept() {
-    let file = fixture("llvm-23/symbols.prof");
+    let file = fixture("llvm-24/symbols.prof");
     let (mut profile, report) = read_all(&file);
     assert_eq!(faults(&report), "");
     let hash = |name: &str| NameRef::of(name.as_bytes()).0;
@@ -267,7 +283,7 @@ fn symbol_lists_of_hashes_are_kept() {
 fn the_reader_of_llvm_22_refuses_new_versions() {
     let options = SampleReadOptions::new().llvm_checks(true);
     for name in ["version-104.prof", "composite.prof"] {
-        let file = fixture(format!("llvm-23/{name}"));
+        let file = fixture(format!("llvm-24/{name}"));
         let error = ExtBinaryProfile::parse_with(&file, &options).unwrap_err();
         assert_eq!(error.kind(), profkit_data::ErrorKind::UnsupportedVersion);
     }
@@ -452,7 +468,7 @@ fn damaged_files_are_read_without_a_panic() {
 
 #[test]
 fn names_of_sorted_tables_are_hashes() {
-    let (profile, _) = read_all(&fixture("llvm-23/eytzinger.prof"));
+    let (profile, _) = read_all(&fixture("llvm-24/eytzinger.prof"));
     let name = profile.names.get(profile.functions()[0].samples.name);
     assert!(matches!(name, SampleName::Guid(_)));
 }

@@ -62,6 +62,12 @@ impl RunOptions {
         self
     }
 
+    /// Whether the merge was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        let cancel = self.cancel.as_ref();
+        cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
+
     /// Sets the flag that cancels the merge.
     #[must_use]
     pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
@@ -477,11 +483,10 @@ impl<'a> Driver<'a> {
     }
 
     pub(crate) fn check_cancelled(&self) -> Result<(), Cancelled> {
-        let cancel = self.run.cancel.as_ref();
-        if cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
-            return Err(Cancelled);
+        match self.run.is_cancelled() {
+            true => Err(Cancelled),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     pub(crate) fn progress(&self, index: usize, outcome: Outcome) {

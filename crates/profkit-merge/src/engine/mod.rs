@@ -147,7 +147,7 @@ fn join_or_merge<'i>(
         return Err(MergeError::NoInputs);
     }
     let store = InputStore::new(inputs);
-    if part::is_for(&store, options.order_free, options.policy) {
+    if part::is_for(&store, options.order_free, options.policy, &options.run) {
         return Ok((part::merge(&store, options)?, None));
     }
     let driver = Driver::new(&store, &options.run);
@@ -196,7 +196,7 @@ fn merge(inputs: &dyn Inputs, options: &MergeOptions) -> Result<MergeOutcome, Me
         return Err(MergeError::NoInputs);
     }
     let store = InputStore::new(inputs);
-    if part::is_for(&store, options.order_free, options.policy) {
+    if part::is_for(&store, options.order_free, options.policy, &options.run) {
         return part::merge(&store, options);
     }
     let driver = Driver::new(&store, &options.run);

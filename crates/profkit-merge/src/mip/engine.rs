@@ -104,7 +104,7 @@ pub fn merge_mip(
 ) -> Result<MipOutcome, MergeError> {
     let store = InputStore::new(&inputs);
     let given = targets.len();
-    if part::is_for(&store, false, Policy::Tolerant) {
+    if part::is_for(&store, false, Policy::Tolerant, &options.run) {
         return merge_parts(targets, &store, options);
     }
     let has_parts = AtomicBool::new(false);

@@ -51,7 +51,7 @@ mod sum;
 mod unsound;
 
 use crate::MergeOutcome;
-use crate::driver::InputStore;
+use crate::driver::{InputStore, RunOptions, Threads};
 use crate::engine;
 use crate::error::MergeError;
 use crate::families::{Merged, family_of};
@@ -84,8 +84,13 @@ const LOOKED_AT: (usize, usize) = (16, 20);
 /// A merge that meets a part stops there and begins again, which costs time, and which it cannot if an input is a pipe. So the
 /// first bytes of inputs are looked at, but not of those whose names say which kind of profile they are, and of many inputs only
 /// of some: opening each file twice would take a quarter of the time of a merge of many small ones.
-pub(crate) fn is_for(inputs: &InputStore<'_>, order_free: bool, policy: Policy) -> bool {
-    if order_free || policy == Policy::Llvm {
+pub(crate) fn is_for(
+    inputs: &InputStore<'_>,
+    order_free: bool,
+    policy: Policy,
+    run: &RunOptions,
+) -> bool {
+    if order_free || policy == Policy::Llvm || run.is_cancelled() {
         return order_free;
     }
     let can_reopen = (0..inputs.len()).all(|index| inputs.can_reopen(index));
@@ -111,6 +116,20 @@ fn is_part(inputs: &InputStore<'_>, index: usize) -> bool {
     matches!(kind, Ok(FileKind::Part(_)))
 }
 
+/// Inputs that a thread looks at before it gets others.
+const LOOKED_AT_ONCE: usize = 64;
+
+/// The indexes of the parts among inputs, by their first bytes.
+fn parts_among(inputs: &InputStore<'_>, threads: &Threads) -> Vec<usize> {
+    let found = threads.run(inputs.len().div_ceil(LOOKED_AT_ONCE), |number| {
+        let first = number * LOOKED_AT_ONCE;
+        let some = first..inputs.len().min(first + LOOKED_AT_ONCE);
+        some.filter(|&index| is_part(inputs, index))
+            .collect::<Vec<_>>()
+    });
+    found.concat()
+}
+
 /// Merges sample profiles, among which may be parts.
 pub(crate) fn merge_samples(
     inputs: &dyn Inputs,
@@ -133,8 +152,9 @@ pub(crate) fn merge(
         options.value_weights = ValueWeights::Exact;
     }
     let mut merger = Merger::of_instr(options)?;
-    if (0..store.len()).any(|index| is_part(&store, index)) {
-        merger.add(&store)?;
+    let parts = parts_among(&store, &merger.options.run.threads);
+    if !parts.is_empty() {
+        merger.add_as(Family::Instr, &store, &parts)?;
         return merger.finish_instr();
     }
     // Without parts nothing need be numbered again.
@@ -352,7 +372,8 @@ impl Merger {
     pub fn add(&mut self, inputs: &(impl Inputs + ?Sized)) -> Result<(), MergeError> {
         let store = InputStore::new(&inputs);
         let family = self.family().unwrap_or_else(|| family_of(&store));
-        self.add_as(family, &store)
+        let parts = parts_among(&store, &self.options.run.threads);
+        self.add_as(family, &store, &parts)
     }
 
     /// The family that the profiles must have. `None` if no input was sound and none is asked for.
@@ -361,12 +382,18 @@ impl Merger {
         self.family.or(sum.map(Sum::family))
     }
 
-    fn add_as(&mut self, family: Family, inputs: &dyn Inputs) -> Result<(), MergeError> {
-        let store = InputStore::new(inputs);
+    /// Adds inputs. `found` has the indexes of the parts among them, in order.
+    fn add_as(
+        &mut self,
+        family: Family,
+        store: &InputStore<'_>,
+        found: &[usize],
+    ) -> Result<(), MergeError> {
         let mut opened: Vec<(usize, InputData<'_>)> = Vec::new();
         let mut plain = Vec::new();
         for index in 0..store.len() {
-            match is_part(&store, index).then(|| store.take(index, &mut Vec::new())) {
+            let is_part = found.binary_search(&index).is_ok();
+            match is_part.then(|| store.take(index, &mut Vec::new())) {
                 Some(Ok(data)) => opened.push((index, data)),
                 _ => plain.push(index),
             }
@@ -385,7 +412,7 @@ impl Merger {
             }
         }
         plain.extend(&unread);
-        let kept = InputStore::new(&store);
+        let kept = InputStore::new(store);
         for (index, data) in &opened {
             if unread.contains(index) {
                 kept.keep(*index, InputData::Borrowed(data.as_ref()));

@@ -56,7 +56,7 @@ pub fn merge_sample(
 
 fn merge(inputs: &dyn Inputs, options: &SampleMergeOptions) -> Result<SampleOutcome, MergeError> {
     let store = InputStore::new(inputs);
-    if part::is_for(&store, options.order_free, options.policy) {
+    if part::is_for(&store, options.order_free, options.policy, &options.run) {
         return part::merge_samples(&store, options);
     }
     merge_in_order(&store, options)

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 const UNREADABLE: &[u8] = b"unreadable";
 
 struct Counted {
-    /// The end of the last name.
+    /// The end of each name.
     extension: &'static str,
     inputs: Vec<Vec<u8>>,
     opened: Vec<AtomicUsize>,
@@ -48,10 +48,7 @@ impl Inputs for Counted {
     }
 
     fn name(&self, index: usize) -> Cow<'_, str> {
-        match index + 1 == self.len() {
-            true => format!("input {index}{}", self.extension).into(),
-            false => format!("input {index}").into(),
-        }
+        format!("input {index}{}", self.extension).into()
     }
 
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>> {
@@ -307,24 +304,31 @@ fn a_merge_that_is_cancelled_ends_before_the_next_input() {
 }
 
 #[test]
-fn a_part_that_is_named_so_does_not_begin_the_merge_again() {
+fn a_part_begins_the_merge_again_only_if_its_name_is_that_of_a_profile() {
     let text = b":ir\nmain\n1\n1\n5\n".to_vec();
     let mut sum = profkit_merge::part::Merger::new(MergeOptions::new()).unwrap();
     sum.add(&[crate::parts::shard("1", text.clone())]).unwrap();
     let part = sum.encode().unwrap();
-    let opened = |extension| {
+    // How often each input was read.
+    let read = |extension, inputs: [&Vec<u8>; 4]| {
         let inputs = Counted {
             extension,
-            ..Counted::new(vec![text.clone(), part.clone()], true)
+            ..Counted::new(inputs.map(Clone::clone).to_vec(), true)
         };
-        let merged = merge_instr(&inputs, &MergeOptions::new()).unwrap();
-        assert_eq!(merged.report.totals.files, 2);
-        inputs.opened()[0]
+        let watch = Watch::new(usize::MAX);
+        let options = MergeOptions::new().run(watch.run(1));
+        let merged = merge_instr(&inputs, &options).unwrap();
+        assert_eq!(merged.report.totals.files, 4);
+        let done = watch.done.lock().unwrap();
+        let times = |input| done.iter().filter(|&&one| one == input).count();
+        [0, 1, 2, 3].map(times)
     };
-    assert!(
-        opened(".pkpart") < opened(""),
-        "{} {}",
-        opened(".pkpart"),
-        opened("")
-    );
+    // The merge knows the inputs of a part by other numbers, so that the numbers of the texts are the lower ones.
+    for extension in ["", ".bin", ".pkpart", ".pkpart.gz"] {
+        let times = read(extension, [&text, &text, &text, &part]);
+        assert_eq!(times, [1, 1, 1, 0], "{extension}");
+    }
+    assert_eq!(read(".profraw", [&text, &text, &text, &part]), [2, 2, 2, 0]);
+    // What comes after the part is not read before the merge begins again.
+    assert_eq!(read(".profraw", [&text, &part, &text, &text]), [2, 1, 1, 0]);
 }

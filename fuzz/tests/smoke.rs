@@ -2,7 +2,8 @@
 //! failed, in `fuzz/regressions/TARGET`, and small inputs that together reach much code, in `fuzz/corpus/TARGET.pack`
 //! (`cargo xtask fuzz` finds them).
 //!
-//! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
+//! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SECONDS` the time after which no more of them are tried (there
+//! is none unless it is set), `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
 //! the only target to run; with `FUZZ_PART=K/N` every N-th target runs, beginning with the one at index K. An input that
 //! fails is written to `fuzz/artifacts`.
 #![allow(
@@ -13,6 +14,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use profkit_fuzz::{TARGETS, Target};
 use profkit_testkit::{
@@ -38,6 +40,10 @@ fn targets_hold_for_the_corpus_and_its_mutations() {
         number("FUZZ_MUTATIONS", short_or_whole(500, 4_000)),
         number("FUZZ_SEED", 1),
     );
+    let until = std::env::var("FUZZ_SECONDS").ok().map(|seconds| {
+        let seconds = Duration::from_secs(seconds.parse().expect("a number"));
+        Instant::now() + seconds
+    });
     let only = std::env::var("FUZZ_TARGET").ok();
     let part = std::env::var("FUZZ_PART").ok();
     let (part, parts): (usize, usize) = part.as_deref().map_or((0, 1), |text| {
@@ -50,7 +56,7 @@ fn targets_hold_for_the_corpus_and_its_mutations() {
             .skip(part)
             .step_by(parts)
             .filter(|target| only.as_ref().is_none_or(|only| only == target.name))
-            .map(|target| scope.spawn(move || smoke(target, mutations, seed)))
+            .map(|target| scope.spawn(move || smoke(target, mutations, seed, until)))
             .collect();
         assert!(!threads.is_empty(), "no target {only:?}");
         let results = threads.into_iter().map(|thread| thread.join());
@@ -61,7 +67,7 @@ fn targets_hold_for_the_corpus_and_its_mutations() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn smoke(target: &Target, mutations: u64, seed: u64) -> Result<(), String> {
+fn smoke(target: &Target, mutations: u64, seed: u64, until: Option<Instant>) -> Result<(), String> {
     // A page is written for each input, which takes ten times as long as the other targets.
     let mutations = if target.name == "page" {
         mutations / 5
@@ -75,6 +81,10 @@ fn smoke(target: &Target, mutations: u64, seed: u64) -> Result<(), String> {
             .map_err(|why| format!("{}: {}: {why}", target.name, path.display()))?;
     }
     for mutation in 0..mutations {
+        if until.is_some_and(|until| Instant::now() > until) {
+            println!("{}: {mutation} mutations", target.name);
+            break;
+        }
         let mut rng = Rng::new(
             seed.wrapping_add(mutation)
                 .wrapping_mul(0xd134_2543_de82_ef95),

@@ -74,7 +74,7 @@ fn smoke(target: &Target, mutations: u64, seed: u64, until: Option<Instant>) -> 
     } else {
         mutations
     };
-    let corpus = inputs_of(target);
+    let (corpus, whole) = inputs_of(target);
     assert!(!corpus.is_empty(), "{}: no corpus", target.name);
     for (path, data) in &corpus {
         attempt(target, data)
@@ -89,7 +89,9 @@ fn smoke(target: &Target, mutations: u64, seed: u64, until: Option<Instant>) -> 
             seed.wrapping_add(mutation)
                 .wrapping_mul(0xd134_2543_de82_ef95),
         );
-        let (path, original) = &corpus[rng.below(corpus.len())];
+        // Half of the mutations are of whole files: many of the small inputs are refused by their first bytes.
+        let of_whole = whole > 0 && rng.below(2) == 0;
+        let (path, original) = &corpus[rng.below(if of_whole { whole } else { corpus.len() })];
         let (_, other) = &corpus[rng.below(corpus.len())];
         let mut data = original.clone();
         mutate(&mut data, other, &mut rng);
@@ -125,7 +127,8 @@ fn attempt(target: &Target, data: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn inputs_of(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
+/// The inputs of a target, and how many of them, at the beginning, are whole files.
+fn inputs_of(target: &Target) -> (Vec<(PathBuf, Vec<u8>)>, usize) {
     let regressions = repo_root().join("fuzz/regressions").join(target.name);
     let regressions = std::fs::read_dir(regressions).into_iter().flatten();
     let mut paths: Vec<PathBuf> = distinct_fixtures_with(target.seeds)
@@ -139,6 +142,7 @@ fn inputs_of(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
         (path, data)
     };
     let mut corpus: Vec<_> = paths.into_iter().map(read).collect();
+    let whole = corpus.len();
     let pack = repo_root().join(format!("fuzz/corpus/{}.pack", target.name));
     if let Ok(bytes) = std::fs::read(&pack) {
         let inputs = corpus::unpack(&bytes).unwrap_or_else(|error| panic!("{pack:?}: {error}"));
@@ -146,5 +150,5 @@ fn inputs_of(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
         let inputs = inputs.into_iter().enumerate();
         corpus.extend(inputs.map(|(number, input)| (name(number), input)));
     }
-    corpus
+    (corpus, whole)
 }

@@ -64,7 +64,7 @@ pub fn run(only: Option<&str>) -> Result<()> {
         .iter()
         .filter(|(client, ..)| only.is_none_or(|only| only == *client))
     {
-        install(&folder, client, version)?;
+        install_at(&folder, client, version)?;
         let mut made = Vec::new();
         for (label, profdata) in [("llvm", llvm.profdata()), ("profkit", profkit.as_path())] {
             let setting = prepare(&folder, &root, client, label, profdata, llvm.cov())?;
@@ -100,7 +100,16 @@ pub fn run(only: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-fn install(folder: &Path, client: &str, version: &str) -> Result<()> {
+/// Installs a client below `target/clients/bin`, unless it is there.
+pub fn install(client: &str) -> Result<()> {
+    let (_, version, _) = CLIENTS
+        .iter()
+        .find(|(name, ..)| *name == client)
+        .context("no such client")?;
+    install_at(&target_folder().join("clients"), client, version)
+}
+
+fn install_at(folder: &Path, client: &str, version: &str) -> Result<()> {
     let installed = |program: &Path| {
         let mut command = Command::new(program);
         // cargo passes the name of the subcommand as the first argument.

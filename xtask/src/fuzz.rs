@@ -157,14 +157,6 @@ fn targets(names: &[String]) -> Result<Vec<Target>> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// The names of all targets.
-pub fn names() -> Result<Vec<String>> {
-    Ok(targets(&[])?
-        .into_iter()
-        .map(|target| target.name)
-        .collect())
-}
-
 /// Returns the folder for the inputs of a target that fuzzing on this machine finds. `what` is `corpus` for inputs that
 /// reach new code, or `artifacts` for inputs that fail.
 fn found(target: &str, what: &str) -> Result<PathBuf> {

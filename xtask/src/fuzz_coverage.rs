@@ -2,7 +2,7 @@
 //! merges.
 use crate::bench::replace;
 use crate::mip::{fresh, succeed};
-use crate::{fuzz, steps};
+use crate::steps;
 use anyhow::{Context, Result};
 use profkit_testkit::{Llvm, repo_root, target_folder};
 use serde_json::Value;
@@ -13,6 +13,10 @@ use std::process::Command;
 
 /// A target tests a file if it reaches at least this many lines of it; of others it uses a few lines only.
 const FEWEST_LINES: u64 = 20;
+
+/// How many mutations of its corpus each target gets, and how many seconds at most.
+const MUTATIONS: &str = "500";
+const SECONDS: &str = "20";
 
 /// The lines of one file that have code, and of these the ones that were reached.
 #[derive(Clone, Copy, Default)]
@@ -30,20 +34,26 @@ pub fn run() -> Result<()> {
     let mut text =
         String::from("| target | files | their lines of code | reached |\n|---|---|---|---|\n");
     let mut profiles = Vec::new();
-    for name in fuzz::names()? {
+    // cargo builds the package's programs for its tests.
+    let targets = succeed(
+        Command::new(folder.join("debug/targets"))
+            .env("LLVM_PROFILE_FILE", folder.join("build/%m.profraw")),
+    )?;
+    for name in targets.lines().filter_map(|line| line.split(' ').next()) {
         fresh(&runs)?;
         succeed(
             Command::new(&program)
                 .current_dir(repo_root().join("fuzz"))
-                .env("FUZZ_TARGET", &name)
-                .env("FUZZ_MUTATIONS", "500")
+                .env("FUZZ_TARGET", name)
+                .env("FUZZ_MUTATIONS", MUTATIONS)
+                .env("FUZZ_SECONDS", SECONDS)
                 .env("LLVM_PROFILE_FILE", runs.join("%p.profraw")),
         )?;
         let profile = folder.join(format!("{name}.profdata"));
         merge(&profkit, std::slice::from_ref(&runs), &profile)?;
         let files = report(&program, &profile)?;
-        writeln!(text, "{}", row(&name, &files))?;
-        println!("{}", row(&name, &files));
+        writeln!(text, "{}", row(name, &files))?;
+        println!("{}", row(name, &files));
         profiles.push(profile);
     }
     let all = folder.join("all.profdata");
@@ -53,7 +63,7 @@ pub fn run() -> Result<()> {
     let date = succeed(Command::new("date").arg("+%F"))?;
     writeln!(
         text,
-        "\nMeasured {} with {}, 500 mutations each.",
+        "\nMeasured {} with {}: the corpus, then {MUTATIONS} mutations or {SECONDS} seconds of them for each.",
         date.trim(),
         rustc.trim()
     )?;

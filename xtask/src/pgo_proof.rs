@@ -2,6 +2,7 @@
 //! person would write instead. Same training, same benchmark, runs in turn; processor time, because it depends less on
 //! what else the machine does.
 use crate::bench::{machine, replace};
+use crate::clients::install as client;
 use crate::mip::packages::{LUA, NINJA, Package, SQLITE, Sources, ZSTD};
 use crate::mip::{corpus, fresh, succeed};
 use crate::steps::built_profkit;
@@ -52,6 +53,8 @@ struct Program {
     benchmark: &'static str,
     /// What the benchmark runs: a file or a folder.
     result: &'static str,
+    /// Whether cargo-pgo builds it too.
+    cargo_pgo: bool,
 }
 
 const PROGRAMS: [Program; 6] = [
@@ -66,6 +69,7 @@ const PROGRAMS: [Program; 6] = [
         training: "for s in calls numbers objects strings; do src/lua ../lua/$s.lua 8; done",
         benchmark: "for s in calls numbers objects strings; do src/lua ../lua/$s.lua 40; done",
         result: "src/lua",
+        cargo_pgo: false,
     },
     Program {
         name: "zstd",
@@ -78,6 +82,7 @@ const PROGRAMS: [Program; 6] = [
         training: "programs/zstd -q -f -6 ../corpus -o ../out.zst && programs/zstd -q -t ../out.zst",
         benchmark: "for i in 1 2 3; do programs/zstd -q -f --single-thread -6 ../corpus -o ../out.zst && programs/zstd -q -t ../out.zst; done",
         result: "programs/zstd",
+        cargo_pgo: false,
     },
     Program {
         name: "sqlite",
@@ -90,6 +95,7 @@ const PROGRAMS: [Program; 6] = [
         training: "./sqlite3 :memory: < ../small.sql",
         benchmark: "./sqlite3 :memory: < ../large.sql",
         result: "sqlite3",
+        cargo_pgo: false,
     },
     Program {
         name: "ninja",
@@ -102,6 +108,7 @@ const PROGRAMS: [Program; 6] = [
         training: "build/ninja -C ../build -t commands && build/ninja -C ../build -t graph",
         benchmark: "for i in 1 2 3; do build/ninja -C ../build -t commands && build/ninja -C ../build -t graph; done",
         result: "build/ninja",
+        cargo_pgo: false,
     },
     Program {
         name: "ripgrep",
@@ -114,6 +121,7 @@ const PROGRAMS: [Program; 6] = [
         training: "target/release/rg -c '[a-z]+ing' ../corpus; target/release/rg -ic 'ab|cde' ../corpus; true",
         benchmark: "for i in 1 2 3; do target/release/rg -c '[a-z]+ing' ../corpus; target/release/rg -ic 'ab|cde' ../corpus; done; true",
         result: "target/release/rg",
+        cargo_pgo: true,
     },
     Program {
         name: "orjson",
@@ -126,15 +134,16 @@ const PROGRAMS: [Program; 6] = [
         training: "python3 ../json_bench.py 20",
         benchmark: "PYTHONPATH=../site python3 ../json_bench.py 150",
         result: "../site",
+        cargo_pgo: false,
     },
 ];
 
-/// The builds that are compared.
-const BUILDS: [&str; 3] = ["plain", "profkit", "by hand"];
+/// The builds that are compared; the last one only where it can be made.
+const BUILDS: [&str; 4] = ["plain", "profkit", "by hand", "cargo-pgo"];
 
 struct Figures {
     /// Seconds of processor time, by build and run.
-    seconds: [Vec<f64>; 3],
+    seconds: [Vec<f64>; 4],
     functions: String,
     raws: usize,
 }
@@ -151,20 +160,24 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     {
         bail!("no program {other}: there are {}", known.join(", "));
     }
-    let mut table = "| program | plain, seconds | `profkit pgo`, times as fast | by hand, times as fast | functions that ran |\n|---|---|---|---|---|\n".to_owned();
+    let mut table = "| program | plain, seconds | `profkit pgo`, times as fast | by hand, times as fast | by cargo-pgo | functions that ran |\n|---|---|---|---|---|---|\n".to_owned();
     for program in &PROGRAMS {
         if !arguments.names.is_empty() && !arguments.names.iter().any(|name| name == program.name) {
             continue;
         }
         let figures = prove(program, &profkit, llvm.profdata(), arguments.runs)
             .with_context(|| program.name)?;
-        let [plain, ours, hand] = &figures.seconds;
+        let [plain, ours, hand, tool] = &figures.seconds;
         let row = format!(
-            "| {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} |",
             program.what,
             spread(plain),
             faster(plain, ours),
             faster(plain, hand),
+            match program.cargo_pgo {
+                true => faster(plain, tool),
+                false => String::new(),
+            },
             figures.functions
         );
         println!(
@@ -210,6 +223,13 @@ fn faster(plain: &[f64], other: &[f64]) -> String {
 fn shell(tree: &Path, text: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", text]).current_dir(tree);
+    // maturin and cargo-pgo, where a program needs them.
+    let tools = target_folder().join("clients/bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(tools).chain(std::env::split_paths(&path));
+    if let Ok(path) = std::env::join_paths(path) {
+        command.env("PATH", path);
+    }
     // This task itself runs under cargo. The programs have flags and folders of their own.
     for name in [
         "RUSTFLAGS",
@@ -270,6 +290,12 @@ fn prove(program: &Program, profkit: &Path, profdata: &Path, runs: usize) -> Res
     )?;
     keep("by hand")?;
 
+    if program.cargo_pgo {
+        sources(program.origin, &tree)?;
+        with_cargo_pgo(program, &tree, profdata)?;
+        keep("cargo-pgo")?;
+    }
+
     sources(program.origin, &tree)?;
     let kept = folder.join("kept");
     let mut job = shell(&tree, "\"$@\"");
@@ -319,11 +345,12 @@ fn prove(program: &Program, profkit: &Path, profdata: &Path, runs: usize) -> Res
     }
 
     let place = tree.join(program.result);
-    let mut seconds: [Vec<f64>; 3] = Default::default();
+    let mut seconds: [Vec<f64>; 4] = Default::default();
+    let builds = BUILDS.len() - usize::from(!program.cargo_pgo);
     // The first round fills the caches.
     for round in 0..=runs {
-        for turn in 0..3 {
-            let build = (round + turn) % 3;
+        for turn in 0..builds {
+            let build = (round + turn) % builds;
             let result = results.join(BUILDS[build]);
             succeed(Command::new("rm").arg("-rf").arg(&place))?;
             succeed(Command::new("cp").arg("-a").arg(&result).arg(&place))?;
@@ -346,6 +373,30 @@ fn prove(program: &Program, profkit: &Path, profdata: &Path, runs: usize) -> Res
         functions: format!("{} of {}", number("ran"), number("functions")),
         raws: usize::try_from(number("inputs"))?,
     })
+}
+
+/// Builds, trains and builds again as cargo-pgo does, which has a target folder by architecture, and lays the program
+/// where the other builds have it.
+fn with_cargo_pgo(program: &Program, tree: &Path, profdata: &Path) -> Result<()> {
+    client("cargo-pgo")?;
+    // It takes llvm-profdata from there, and that of rustc's release is needed.
+    let tools = target_folder().join("pgo-proof/tools");
+    fresh(&tools)?;
+    std::os::unix::fs::symlink(profdata, tools.join("llvm-profdata"))?;
+    let theirs = "target/x86_64-unknown-linux-gnu/release/";
+    for text in [
+        "cargo pgo build",
+        &program.training.replace("target/release/", theirs),
+        "cargo pgo optimize",
+        &format!(
+            "mkdir -p target/release && cp {theirs}* target/release/ 2>/dev/null; test -e {}",
+            program.result
+        ),
+    ] {
+        let text = format!("PATH={}:$PATH; {text}", tools.display());
+        succeed(&mut shell(tree, &text))?;
+    }
+    Ok(())
 }
 
 fn merge(profdata: &Path, folders: &[PathBuf], output: &Path) -> Result<()> {
@@ -392,13 +443,13 @@ fn sources(origin: Origin, tree: &Path) -> Result<()> {
         }
         Origin::PyPi(name, version) => {
             let unpacked = folder.join(format!("{name}-{version}"));
+            client("maturin")?;
             if !unpacked.is_dir() {
                 let download = format!(
                     "pip download -q --no-deps --no-build-isolation --no-binary {name} {name}=={version} && tar xzf {name}-{version}.tar.gz"
                 );
                 fs::create_dir_all(&folder)?;
-                succeed(&mut shell(&folder, &download))
-                    .context("it needs maturin: pip install maturin")?;
+                succeed(&mut shell(&folder, &download))?;
             }
             copy(&unpacked)
         }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use profkit_testkit::repo_root;
 
 use crate::steps::{fuzz_smoke_part, sanitize};
-use crate::{clients, memprof, mip};
+use crate::{clients, memprof, mip, windows};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -22,7 +22,7 @@ type Part = (&'static str, fn() -> Result<()>);
 
 const FUZZ_PARTS: usize = 4;
 
-const PARTS: [Part; 5 + FUZZ_PARTS] = [
+const PARTS: [Part; 6 + FUZZ_PARTS] = [
     ("address-sanitizer", || sanitize("address")),
     ("fuzz-1", || fuzz_smoke_part(0, FUZZ_PARTS)),
     ("clients", || clients::run(None)),
@@ -35,6 +35,7 @@ const PARTS: [Part; 5 + FUZZ_PARTS] = [
     ("memprof-programs", || {
         memprof::run(&memprof::Arguments::default())
     }),
+    ("windows", windows::run),
     ("fuzz-4", || fuzz_smoke_part(3, FUZZ_PARTS)),
 ];
 

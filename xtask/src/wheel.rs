@@ -50,21 +50,22 @@ pub fn run(build_only: bool, spark: bool) -> Result<()> {
             .arg(root.join("mypy"))
             .arg(&sources),
     )?;
-    tests(&bin, "test_profkit.py")?;
+    tests(&bin, &["test_profkit.py", "test_kinds.py"])?;
     if spark {
         let bin = environment(&root.join("spark"), SPARK_TESTERS)?;
         install(&bin, &wheel)?;
-        tests(&bin, "test_spark.py")?;
+        tests(&bin, &["test_spark.py"])?;
     }
     Ok(())
 }
 
-/// Runs a file of tests in the environment whose programs are in `bin`.
-fn tests(bin: &Path, file: &str) -> Result<()> {
+/// Runs files of tests in the environment whose programs are in `bin`.
+fn tests(bin: &Path, files: &[&str]) -> Result<()> {
+    let folder = repo_root().join("crates/profkit-py/tests");
     succeed(
         Command::new(bin.join("python"))
             .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"])
-            .arg(repo_root().join("crates/profkit-py/tests").join(file))
+            .args(files.iter().map(|file| folder.join(file)))
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("RUST_BACKTRACE", "0"),
     )

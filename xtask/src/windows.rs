@@ -1,5 +1,5 @@
-//! `cargo xtask windows`: builds the command for Windows, runs it under Wine over all fixtures, and compares what it prints and
-//! writes with what the command of this machine does.
+//! `cargo xtask windows`: builds the command for Windows and runs it under Wine: first the tests of `tests/cli`, then over all
+//! fixtures, where what it prints and writes is compared with what the command of this machine does.
 //!
 //! Needs Debian's packages gcc-mingw-w64-x86-64 and wine64, and `rustup target add x86_64-pc-windows-gnu`.
 use crate::mip::{fresh, succeed};
@@ -7,12 +7,14 @@ use crate::steps::{built_profkit, cargo, has_target};
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::{distinct_fixtures_with, repo_root, target_folder};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 /// Where Debian has Wine, which is not on `PATH`.
 const WINE: &str = "/usr/lib/wine/wine64";
+const WINE_SERVER: &str = "/usr/lib/wine/wineserver64";
 /// Wine 8 lacks a library of Windows from which Rust's standard library takes random bytes.
 const RANDOM: &str = "#include <windows.h>\n\
     BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);\n\
@@ -40,28 +42,83 @@ const EXTENSIONS: &[&str] = &[
     "tar",
 ];
 
-/// Compares all commands on all fixtures.
+/// Runs `tests/cli`, then all commands on all fixtures.
 pub fn run() -> Result<()> {
-    ensure!(has_target(TARGET)?, "rustup target add {TARGET}");
+    ensure!(
+        has_target(TARGET)?,
+        "there is no standard library for {TARGET}: rustup target add {TARGET}"
+    );
     ensure!(
         Path::new(WINE).is_file(),
         "{WINE} is missing: apt-get install wine64"
     );
-    cargo(&["build", "-p", "profkit-cli", "--target", TARGET], &[])?;
-    let program = target_folder().join(TARGET).join("debug/profkit.exe");
-    let native = built_profkit()?;
+    // Wine reads the whole program at each start, and debug information is most of it.
+    let lean = [("CARGO_PROFILE_DEV_DEBUG", "false")];
+    cargo(&["build", "-p", "profkit-cli", "--target", TARGET], &lean)?;
     let folder = target_folder().join("windows");
-    let wine = prefix(&folder)?;
-    let under_wine = || {
-        let mut command = Command::new(WINE);
-        command
-            .env("WINEPREFIX", &wine)
-            .env("WINEDEBUG", "-all")
-            .arg(&program);
-        command
+    let program = target_folder().join(TARGET).join("debug/profkit.exe");
+    let bin = programs(&folder, &program)?;
+    let server = |option: &str| {
+        let mut command = Command::new(WINE_SERVER);
+        succeed(command.env("WINEPREFIX", folder.join("wine")).arg(option))
     };
-    // The first call makes what the others need.
-    succeed(under_wine().arg("--version"))?;
+    // Without a server that stays, Wine starts its services for each command. The one that made the folder does not stay.
+    server("-w")?;
+    server("-p")?;
+    // The first command starts Wine's services, which keep its standard output open.
+    let first = Command::new(bin.join("profkit"))
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    ensure!(first.success(), "{}: {first}", program.display());
+    let tested = cargo(
+        &[
+            "test",
+            "-p",
+            "profkit-cli",
+            "--test",
+            "all",
+            "--",
+            "cli::every_file",
+            "--nocapture",
+        ],
+        &[("CLI_WINDOWS", &bin.to_string_lossy())],
+    );
+    let compared = fixtures(&folder, &bin.join("profkit"));
+    server("-k")?;
+    tested.and(compared)
+}
+
+/// Makes programs with the names of the command that start it under Wine, and returns their folder.
+fn programs(folder: &Path, program: &Path) -> Result<PathBuf> {
+    let wine = prefix(folder)?;
+    let bin = folder.join("bin");
+    fresh(&bin)?;
+    for name in ["profkit", "llvm-profdata"] {
+        // The command has another meaning under the name of LLVM's tool.
+        let copy = bin.join(name).with_extension("exe");
+        fs::hard_link(program, &copy).or_else(|_| fs::copy(program, &copy).map(drop))?;
+        let script = bin.join(name);
+        fs::write(
+            &script,
+            format!(
+                "#!/bin/sh\n\
+                 # Wine takes arguments to be in the character set of the locale.\n\
+                 LC_ALL=C.UTF-8 WINEDEBUG=-all WINEPREFIX='{}' exec timeout 120 {WINE} '{}' \"$@\"\n",
+                wine.display(),
+                copy.display()
+            ),
+        )?;
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(bin)
+}
+
+/// Compares all commands on all fixtures.
+fn fixtures(folder: &Path, under_wine: &Path) -> Result<()> {
+    let native = built_profkit()?;
     let scratch = folder.join("written");
     fresh(&scratch)?;
     let (mut count, mut different) = (0, 0);
@@ -83,7 +140,7 @@ pub fn run() -> Result<()> {
                 fresh(&scratch)?;
                 Ok((printed, written))
             };
-            let (here, there) = (run(Command::new(&native))?, run(under_wine())?);
+            let (here, there) = (run(Command::new(&native))?, run(Command::new(under_wine))?);
             count += 1;
             if here != there {
                 different += 1;
@@ -112,6 +169,7 @@ fn prefix(folder: &Path) -> Result<PathBuf> {
         succeed(
             Command::new(WINE)
                 .env("WINEPREFIX", &wine)
+                .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
                 .args(["wineboot", "--init"]),
         )?;
     }

@@ -3,8 +3,9 @@ use crate::cli::Cli;
 use crate::exit::{Cause, Failure, Result};
 use crate::on_demand;
 use clap::{ArgMatches, Args, Command};
-use profkit_merge::MergeOptions;
+use profkit_merge::RunOptions;
 use profkit_merge::files::{Content, GivenInput, Output, OutputError, is_stdio};
+use profkit_merge::part::Merger;
 use profkit_report::merge::MergeReport;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -96,14 +97,14 @@ pub fn matches_of<T: Args>(name: &'static str, words: &[&str]) -> Result<(T, Arg
     parsed.map_err(|error| Failure::usage(error.to_string().trim_end()))
 }
 
-/// The options of a merge that decide what is added up, from the words after `merge` on a command line.
+/// A sum of nothing, with the options that decide what is added up: the words after `merge` on a command line.
 ///
 /// # Errors
-/// If the words are not options of `merge`.
-pub fn merge_options(words: Vec<OsString>) -> Result<MergeOptions> {
+/// If the words are not options of `merge`, or the result would depend on the order of inputs.
+pub fn merger(words: Vec<OsString>, run: RunOptions) -> Result<Merger> {
     let args = [OsString::from("merge")].into_iter().chain(words);
     let (cli, _) = parse(args.collect())?;
-    cli.merge_options()
+    cli.merger(run)
 }
 
 fn execute(args: Vec<OsString>) -> Result {

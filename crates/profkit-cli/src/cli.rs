@@ -10,13 +10,16 @@ use crate::{
 };
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
-use profkit_merge::MergeOptions;
+use profkit_merge::RunOptions;
+use profkit_merge::part::Merger;
 use std::ffi::OsString;
 
 /// Merge, show, check and convert the profiles of LLVM-based compilers.
 #[derive(Debug, Parser)]
 #[command(
     name = "profkit",
+    // Not the name of the file, which ends in .exe on Windows.
+    bin_name = "profkit",
     version,
     long_version = profkit_report::formats::long_version(),
     styles = styles(),
@@ -150,9 +153,9 @@ impl Cli {
         }
     }
 
-    pub(crate) fn merge_options(&self) -> exit::Result<MergeOptions> {
+    pub(crate) fn merger(&self, run: RunOptions) -> exit::Result<Merger> {
         match &self.command {
-            Command::Merge(OnDemand(args)) => merge::options(args),
+            Command::Merge(OnDemand(args)) => merge::merger(args, run),
             _ => Err(Failure::usage("these are not the words of a merge")),
         }
     }

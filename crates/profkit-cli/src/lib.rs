@@ -36,7 +36,7 @@ mod spelling;
 mod table_file;
 mod verify;
 
-pub use call::{Answer, Call, call, merge_options};
+pub use call::{Answer, Call, call, merger};
 pub use exit::{Cause, Failure};
 
 use profkit_llvm::{Io, Tool};

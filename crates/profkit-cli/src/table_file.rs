@@ -16,8 +16,9 @@ pub fn open_table(input: &Input) -> exit::Result<TableFile> {
     let hook = take_hook();
     set_hook(Box::new(move |_| {
         let damage = Failure::input(format_args!(
-            "{name}: the file is damaged: its reader gave up"
-        ));
+            "{name}: the file cannot be read: the reader of Parquet or Arrow gave up"
+        ))
+        .with_hint("the file is damaged: copy it or write it again");
         exit(finish(Err(damage)).into());
     }));
     let table = open();

@@ -73,9 +73,16 @@ fn begins_like(head: &[u8]) -> bool {
     kind.family().is_some() && !kind.is_text() && kind != FileKind::MipMap
 }
 
-/// Whether a file has the extension of a profile. An extension of a compressed file may follow, as in `a.profraw.gz`.
+/// Whether a file has the extension of a profile or a part of a merge. An extension of a compressed file may follow, as in
+/// `a.profraw.gz`.
 pub(super) fn has_extension(path: &Path) -> bool {
-    const PROFILES: [&str; 9] = [
+    is_named_as_profile(path) || is_named(path, &["pkpart"])
+}
+
+/// Whether the extension of a file says which kind of profile it is, and that it is no part of a merge. An extension of a
+/// compressed file may follow.
+pub fn is_named_as_profile(path: &Path) -> bool {
+    const PROFILES: [&str; 8] = [
         "afdo",
         "profraw",
         "profdata",
@@ -84,12 +91,15 @@ pub(super) fn has_extension(path: &Path) -> bool {
         "mipraw",
         "mipmap",
         "mip",
-        "pkpart",
     ];
+    is_named(path, &PROFILES)
+}
+
+fn is_named(path: &Path, extensions: &[&str]) -> bool {
     let is_one = |path: &Path, known: &[&str]| {
         let extension = path.extension();
         extension.is_some_and(|extension| known.iter().any(|known| extension == *known))
     };
     let stem = path.file_stem().map_or(Path::new(""), Path::new);
-    is_one(path, &PROFILES) || is_one(path, &["gz", "zst", "xz"]) && is_one(stem, &PROFILES)
+    is_one(path, extensions) || is_one(path, &["gz", "zst", "xz"]) && is_one(stem, extensions)
 }

@@ -2,7 +2,7 @@
 use crate::input::archive_of;
 use crate::output::{folder_of, follow_links};
 use crate::remote;
-use crate::walk::FileId;
+use crate::walk::{FileId, canonical};
 use crate::{OutputError, OutputProblem, is_stdio};
 use std::fs::{self, File};
 use std::io::Read;
@@ -145,7 +145,7 @@ pub fn path_without_links(path: &Path) -> PathBuf {
 
 /// `None` if a part of the path that does not exist is followed by `..`, so that the path leads nowhere.
 fn place(path: &Path) -> Option<PathBuf> {
-    if let Ok(path) = fs::canonicalize(path) {
+    if let Ok(path) = canonical(path) {
         return Some(path);
     }
     let path = follow_links(path).ok()?;

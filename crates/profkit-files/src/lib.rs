@@ -29,6 +29,7 @@ mod store;
 mod temporary;
 mod walk;
 
+pub use candidate::is_named_as_profile;
 pub use clash::{check_outputs, may_become_report, path_without_links, same_file};
 pub use input::{
     Input, MappedFile, ReadError, STDIN_NAME, SingleInput, hold_file, hold_stored, is_stdio,

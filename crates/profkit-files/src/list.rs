@@ -16,16 +16,17 @@ use crate::remote::{self, Object, Prefetch};
 use crate::walk::{FileId, Walk, matches_of};
 use crate::{InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into};
 use given::Memory;
+use memmap2::Mmap;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::list::{parse_list, split_weight};
-use profkit_data::stored::{ArchiveFormat, MemberError};
+use profkit_data::stored::{ArchiveFormat, MemberError, expand};
 use profkit_data::{from_printable, path_from_bytes};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -33,6 +34,12 @@ use std::time::SystemTime;
 
 /// The maximum number of notes of each kind about repeated or left-out files. Further ones are only counted.
 const MOST_REPEATED: usize = 10;
+
+/// The maximum number of inputs, as of a part of a merge. Each takes some hundred bytes.
+const MOST_INPUTS: usize = if cfg!(test) { 1000 } else { 1 << 22 };
+
+/// The maximum size of a list, which is read as a whole: that of paths of 128 bytes for [`MOST_INPUTS`].
+const MOST_LIST_BYTES: u64 = (MOST_INPUTS as u64) << 7;
 
 /// The maximum number of names in the note about files that are no profiles.
 const MOST_SKIPPED: usize = 3;
@@ -232,17 +239,19 @@ impl InputList {
     }
 
     /// Gives inputs the ids that a list states: `ID`, a tab, and the path or the name of an input in each line. Inputs that
-    /// the list does not name keep their ids; lines about other files mean nothing.
+    /// the list does not name keep their ids; lines about other files mean nothing. On Windows, `/` and `\` are the same.
     ///
     /// # Errors
     /// If the list cannot be read, or has a line of another form.
     pub fn read_ids(&mut self, list: &Path) -> Result<()> {
         let name = profkit_data::path_text(list);
-        let bytes = fs::read(list).map_err(|error| ListError::List {
-            name: name.clone(),
-            error,
-        })?;
-        let text = String::from_utf8_lossy(&bytes);
+        let mut buffer = Vec::new();
+        let map = read_list(list, &name, &mut buffer)?;
+        let text = String::from_utf8_lossy(map.as_deref().unwrap_or(&buffer));
+        let plain = |name: &str| match cfg!(windows) {
+            true => name.replace('\\', "/"),
+            false => name.to_owned(),
+        };
         let mut ids = FxHashMap::default();
         for (number, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.starts_with('#') {
@@ -253,10 +262,10 @@ impl InputList {
                     at: format!("{name}:{}", number + 1),
                 });
             };
-            ids.insert(path, id);
+            ids.insert(plain(path), id);
         }
         for file in &mut self.files {
-            let id = ids.get(file.name.as_str());
+            let id = ids.get(&plain(&file.name));
             file.id = id.map(|id| (*id).to_owned()).or(file.id.take());
         }
         Ok(())
@@ -270,10 +279,7 @@ impl InputList {
             profkit_data::path_text(path)
         };
         let mut buffer = Vec::new();
-        let map = match read_into(path, &mut buffer) {
-            Ok(map) => map,
-            Err(error) => return Err(ListError::List { name, error }),
-        };
+        let map = read_list(path, &name, &mut buffer)?;
         let bytes = map.as_deref().unwrap_or(&buffer);
         // No path contains a zero byte, but every binary profile does: it is probably a profile.
         if bytes.contains(&0) {
@@ -284,6 +290,9 @@ impl InputList {
             match entry.input {
                 Ok((path, weight)) => {
                     self.add(InputFile::new(as_printed(path), weight), Some(&at))?;
+                    if self.files.len() + self.missing.len() > MOST_INPUTS {
+                        return Err(ListError::TooMany { at });
+                    }
                 }
                 Err(problem) => return Err(ListError::Line { at, problem }),
             }
@@ -591,6 +600,38 @@ impl InputList {
     }
 }
 
+/// Reads a list, or maps it. A program may write one without an end.
+fn read_list(path: &Path, name: &str, buffer: &mut Vec<u8>) -> Result<Option<Mmap>> {
+    let failed = |error| ListError::List {
+        name: name.to_owned(),
+        error,
+    };
+    let check = |len: u64| match len {
+        ..=MOST_LIST_BYTES => Ok(()),
+        _ => Err(ListError::TooLong {
+            name: name.to_owned(),
+        }),
+    };
+    let found = fs::metadata(path).ok().filter(|_| !is_stdio(path));
+    let map = if found.as_ref().is_some_and(Metadata::is_file) || remote::uri(path).is_some() {
+        check(found.map_or(0, |found| found.len()))?;
+        read_into(path, buffer).map_err(failed)?
+    } else {
+        let source: Box<dyn Read> = match is_stdio(path) {
+            true => Box::new(io::stdin().lock()),
+            false => Box::new(File::open(path).map_err(failed)?),
+        };
+        let mut source = source.take(MOST_LIST_BYTES.saturating_add(1));
+        source.read_to_end(buffer).map_err(failed)?;
+        if let Some(expanded) = expand(buffer).map_err(|error| failed(error.into()))? {
+            *buffer = expanded;
+        }
+        None
+    };
+    check(map.as_deref().unwrap_or(buffer).len() as u64)?;
+    Ok(map)
+}
+
 fn is_named_as_archive(path: &Path) -> bool {
     path.file_name().is_some_and(ArchiveFormat::is_named_so)
 }
@@ -791,6 +832,41 @@ mod tests {
         // A profile is never left out: `check_outputs` refuses a report that would replace it.
         list.leave_out_report(&folder.path().join("run"));
         assert_eq!(list.files.len(), 1);
+    }
+
+    #[test]
+    fn lists_without_an_end_are_not_read_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let collected = |list: &str| {
+            let error = InputList::collect(&[], &[path(list)], None).unwrap_err();
+            error
+                .to_string()
+                .replace(&*folder.path().to_string_lossy(), "T")
+        };
+        let long = File::create(path("long")).unwrap();
+        long.set_len(MOST_LIST_BYTES + 1).unwrap();
+        let expected = "T/long: the list is too long: expected at most 128000 bytes";
+        assert_eq!(collected("long"), expected);
+        let mut ids = InputList::default();
+        let error = ids.read_ids(&path("long")).unwrap_err();
+        assert!(matches!(error, ListError::TooLong { .. }), "{error}");
+        // What becomes longer when it is decompressed, and what has no size.
+        let text = vec![b'#'; 200_000];
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut gzip, &text).unwrap();
+        fs::write(path("long.gz"), gzip.finish().unwrap()).unwrap();
+        assert!(collected("long.gz").starts_with("T/long.gz: the list is too long"));
+        let endless = InputList::collect(&[], &["/dev/zero".into()], None).unwrap_err();
+        assert!(matches!(endless, ListError::TooLong { .. }), "{endless}");
+        fs::write(path("run"), "run").unwrap();
+        let line = format!("{}\n", path("run").display());
+        fs::write(path("many"), line.repeat(MOST_INPUTS)).unwrap();
+        let all = InputList::collect(&[], &[path("many")], None).unwrap();
+        assert_eq!(all.files.len(), MOST_INPUTS);
+        fs::write(path("more"), line.repeat(MOST_INPUTS + 5)).unwrap();
+        let expected = "T/more:1001: there are too many inputs: expected at most 1000";
+        assert_eq!(collected("more"), expected);
     }
 
     #[test]

@@ -38,7 +38,16 @@ impl FileId {
 
     #[cfg(not(unix))]
     pub(super) fn of(path: &Path, _: &Metadata) -> Option<Self> {
-        fs::canonicalize(path).ok().map(FileId)
+        canonical(path).ok().map(FileId)
+    }
+}
+
+/// The path of a file that exists, without links. Not every file system of Windows can tell it: there the absolute path stands
+/// for it.
+pub(super) fn canonical(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(_) if cfg!(windows) && fs::metadata(path).is_ok() => std::path::absolute(path),
+        found => found,
     }
 }
 

@@ -26,12 +26,10 @@ impl Merger {
     #[new]
     fn new(py: Python<'_>, words: Vec<Vec<u8>>) -> PyResult<Self> {
         let cancel = Arc::new(AtomicBool::new(false));
-        let options =
-            profkit_cli::merge_options(words.into_iter().map(OsString::from_vec).collect())
-                .map_err(|failure| Fault::of(&failure, 2, None).raise(py))?;
         let run = RunOptions::new().cancel(Arc::clone(&cancel));
-        let sum =
-            part::Merger::new(options.run(run)).map_err(|error| Fault::merge(&error).raise(py))?;
+        let words = words.into_iter().map(OsString::from_vec).collect();
+        let sum = profkit_cli::merger(words, run)
+            .map_err(|failure| Fault::of(&failure, 2, None).raise(py))?;
         Ok(Merger {
             sum: Mutex::new(sum),
             cancel,

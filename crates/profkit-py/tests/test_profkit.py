@@ -387,3 +387,26 @@ def test_what_engines_call(tmp_path):
     assert [event["reason"] for event in merged.report["events"] if "gone" in event["file"]] == ["unreadable"]
     twice = fleet.premerge([{"uri": str(SHARDS[0]), "weight": "2"}])
     assert sum(counts(fleet.finish(twice))) == 2 * sum(counts(profkit.merge(SHARDS[0])))
+
+
+def test_a_manifest_is_read_as_it_is_needed(monkeypatch):
+    from profkit import fleet
+
+    monkeypatch.setattr(fleet, "_ROWS_AT_ONCE", 2)
+    read, sizes = [], []
+    add = profkit.Merger.add
+
+    def noted(self, inputs, **options):
+        sizes.append((len(inputs), len(read)))
+        add(self, inputs, **options)
+
+    def rows():
+        for path in SHARDS:
+            read.append(path)
+            yield {"uri": str(path), "id": path.name}
+
+    monkeypatch.setattr(profkit.Merger, "add", noted)
+    part = fleet.premerge(rows())
+    count = len(SHARDS)
+    assert sizes == [(min(2, count - start), min(start + 2, count)) for start in range(0, count, 2)]
+    assert fleet.finish(part).bytes == profkit.merge(SHARDS, ids=[path.name for path in SHARDS], order_free=True).bytes

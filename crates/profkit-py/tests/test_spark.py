@@ -11,7 +11,9 @@ import pytest
 
 import profkit
 
-README = pathlib.Path(__file__).parents[3] / "tests/fixtures/readme"
+FIXTURES = pathlib.Path(__file__).parents[3] / "tests/fixtures"
+README = FIXTURES / "readme"
+HEAP = FIXTURES / "heap"
 NEEDED = {"java": shutil.which("java"), "pyspark": importlib.util.find_spec("pyspark")}
 MISSING = [name for name, there in NEEDED.items() if not there]
 if MISSING and os.environ.get("PROFKIT_REQUIRE_FLEET") == "1":
@@ -33,21 +35,25 @@ profkit.Merger.add = dying
 """
 
 
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory):
-    """200 raw profiles of three builds, some of them damaged."""
-    folder = tmp_path_factory.mktemp("shards")
-    builds = [(README / f"clang-{release}.profraw").read_bytes() for release in (16, 19, 22)]
-    for number in range(200):
-        data = builds[number % 3]
+def written(folder, profiles, count):
+    """Copies of the profiles in turn, some of them damaged."""
+    for number in range(count):
+        data = profiles[number % len(profiles)]
         if number % 20 == 7:
             data = data[: len(data) - 100 - number]
         if number % 50 == 9:
             data = b"no profile"
         if number % 50 == 21:
             data = b""
-        (folder / f"{number:03}.profraw").write_bytes(data)
+        (folder / f"{number:03}.prof").write_bytes(data)
     return folder
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """200 raw profiles of three builds, some of them damaged."""
+    builds = [(README / f"clang-{release}.profraw").read_bytes() for release in (16, 19, 22)]
+    return written(tmp_path_factory.mktemp("shards"), builds, 200)
 
 
 @pytest.fixture(scope="module")
@@ -78,22 +84,51 @@ def spark(tmp_path_factory):
     session.stop()
 
 
-def test_spark_gives_what_one_machine_gives(spark, shards):
+def same_as_one_machine(spark, paths, again, options, finish):
+    """Merges the files on Spark, some of them delivered twice, and on this machine. Returns the report of both."""
     from profkit.fleet import spark as fleet
 
-    paths = sorted(str(path) for path in shards.iterdir())
     ids = [f"run-{number}" for number in range(len(paths))]
-    again = list(range(0, 200, 7))
-    rows = [(ids[number], paths[number]) for number in [*range(200), *again]]
+    rows = [(ids[number], paths[number]) for number in [*range(len(paths)), *again]]
     manifest = spark.createDataFrame(rows, "id string, uri string")
-    merged = fleet.merge(manifest, tasks=8, fan_in=4, finish_options={"llvm": 19})
-    assert spark.marker.exists(), "no worker was killed"
-    alone = profkit.merge(paths, ids=ids, order_free=True, llvm=19)
+    merged = fleet.merge(manifest, tasks=8, fan_in=4, finish_options=finish, **options)
+    alone = profkit.merge(paths, ids=ids, order_free=True, **options, **finish)
     assert merged.bytes == alone.bytes
     for report in (merged.report, alone.report):
+        # The files that each call wrote, and those for which it looked for programs.
         del report["outputs"]
+        report.pop("correlation", None)
     assert merged.report == alone.report
-    assert merged.report["totals"]["files"] == 200
+    assert merged.report["totals"]["files"] == len(paths)
+    return alone.report
+
+
+def test_spark_gives_what_one_machine_gives(spark, shards):
+    paths = sorted(str(path) for path in shards.iterdir())
+    same_as_one_machine(spark, paths, range(0, 200, 7), {}, {"llvm": 19})
+    assert spark.marker.exists(), "no worker was killed"
+
+
+def test_sample_profiles_are_merged_as_on_one_machine(spark, tmp_path):
+    names = ["13-nested-ext", "16-nested-text", "19-nested-binary", "22-nested-ext-md5", "22-nested-ext-compressed"]
+    profiles = [(FIXTURES / f"sample/llvm-{name}.sampleprof").read_bytes() for name in names]
+    paths = sorted(str(path) for path in written(tmp_path, profiles, 200).iterdir())
+    report = same_as_one_machine(spark, paths, range(0, 200, 7), {"drop_symbol_list": True}, {"llvm": 19})
+    assert report["totals"]["files_dropped"] >= 4 and report["totals"]["files_kept"] >= 150
+
+
+def test_heap_profiles_are_merged_as_on_one_machine(spark, tmp_path):
+    dump, program = HEAP / "heap.memprofraw", HEAP / "heap.debug"
+    data = dump.read_bytes()
+    shards = {f"{number}.memprofraw": data for number in range(12)}
+    shards["cut.memprofraw"] = data[: len(data) * 2 // 3]
+    shards["section.profdata"] = (FIXTURES / "indexed/clang-22-memprof-heap.profdata").read_bytes()
+    shards["heap.yaml"] = profkit.merge(dump, binaries=[program], to="memprof-yaml").bytes
+    for name, contents in shards.items():
+        (tmp_path / name).write_bytes(contents)
+    paths = [str(tmp_path / name) for name in shards]
+    report = same_as_one_machine(spark, paths, [0, 3, 12, 14], {}, {"binaries": [str(program)]})
+    assert report["totals"]["files_kept"] == 14
 
 
 def test_manifests_that_name_nothing(spark):

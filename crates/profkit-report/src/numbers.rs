@@ -82,13 +82,21 @@ pub fn size(bytes: u64) -> String {
     format!("{}.{} {name}", grouped(tenths / 10), tenths % 10)
 }
 
-/// Quotes a path for a shell.
+/// Quotes a path for the shells of the system.
 pub fn quoted(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
+    let plain = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || b"/._-+=:,@%".contains(&byte)
+            || cfg!(windows) && byte == b'\\'
+    };
     if !path.is_empty() && !path.starts_with('-') && path.bytes().all(plain) {
         return path.to_owned();
     }
     let prefix = if path.starts_with('-') { "./" } else { "" };
+    if cfg!(windows) {
+        // No path has quotation marks there.
+        return format!("\"{prefix}{path}\"");
+    }
     format!("'{prefix}{}'", path.replace('\'', "'\\''"))
 }
 
@@ -159,6 +167,11 @@ mod tests {
     #[test]
     fn paths_are_quoted_for_a_shell() {
         assert_eq!(quoted("a/b-1.profraw"), "a/b-1.profraw");
+        if cfg!(windows) {
+            assert_eq!(quoted("a\\b-1.profraw"), "a\\b-1.profraw");
+            assert_eq!(quoted("it's here"), "\"it's here\"");
+            return;
+        }
         assert_eq!(quoted("it's here"), "'it'\\''s here'");
         assert_eq!(quoted("-rf"), "'./-rf'");
     }

@@ -2,6 +2,8 @@
 //! that crate by this one.
 use core::fmt;
 
+// The functions below that call these are inlined, so that only a program that uses one needs the runtime: linkers for Windows
+// want every function of an object that they take, used or not.
 extern "C" {
     fn __profkit_profile_capture(
         write: unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32,
@@ -143,6 +145,7 @@ pub unsafe fn capture_coverage<W: CoverageWriter>(
 
 /// The size in bytes of the program's profile without value data.
 #[must_use]
+#[inline]
 pub fn get_coverage_data_size() -> u64 {
     // SAFETY: the function only reads the bounds of sections.
     unsafe { __llvm_profile_get_size_for_buffer() }
@@ -155,6 +158,7 @@ pub fn get_coverage_data_size() -> u64 {
 ///
 /// # Safety
 /// The same as for [`capture_coverage`].
+#[inline]
 pub unsafe fn merge_coverage(profile: &[u8]) -> Result<(), IncompatibleProfile> {
     // SAFETY: the bytes are readable.
     match unsafe { __llvm_profile_merge_from_buffer(profile.as_ptr(), profile.len() as u64) } {
@@ -167,6 +171,7 @@ pub unsafe fn merge_coverage(profile: &[u8]) -> Result<(), IncompatibleProfile> 
 ///
 /// # Safety
 /// The same as for [`capture_coverage`].
+#[inline]
 pub unsafe fn reset_coverage() {
     // SAFETY: the caller promises that nobody else resets or captures.
     unsafe { __llvm_profile_reset_counters() };

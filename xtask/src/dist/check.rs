@@ -208,6 +208,9 @@ impl<'a> Place<'a> {
             "{}: profkit show prints nothing",
             of.display()
         );
+        for name in ["damaged.parquet", "damaged.arrow"] {
+            self.refuses(program, &fixture_path("tables").join(name))?;
+        }
         let link = folder.join("llvm-profdata");
         std::os::unix::fs::symlink(program, &link)?;
         let shown = self.printed(&link, &["show", path(&merged)?])?;
@@ -224,9 +227,24 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// Runs the command without the surrounding environment variables, and returns what it prints. It must succeed.
-    fn printed(&self, program: &Path, arguments: &[&str]) -> Result<String> {
-        let mut command = match &self.system.emulator {
+    /// Sees that the command tells what is wrong with a table on which its reader panics, and ends as it does at other errors.
+    fn refuses(&self, program: &Path, table: &Path) -> Result<()> {
+        let made = self.scratch.join("of-a-damaged-table");
+        let mut command = self.command(program);
+        command.arg("convert").arg(table).arg("-o").arg(&made);
+        let output = command.output().with_context(|| format!("{command:?}"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.code() == Some(1) && said.contains("cannot be read") && !made.exists(),
+            "{command:?}: {}: {said}",
+            output.status
+        );
+        Ok(())
+    }
+
+    /// The command, without the surrounding environment variables.
+    fn command(&self, program: &Path) -> Command {
+        match &self.system.emulator {
             Some(emulator) if !self.system.is_here() => {
                 let mut command = Command::new(emulator.program);
                 command.args(["-L", emulator.libraries]).arg(program);
@@ -238,7 +256,12 @@ impl<'a> Place<'a> {
                 command.env_clear();
                 command
             }
-        };
+        }
+    }
+
+    /// Runs the command without the surrounding environment variables, and returns what it prints. It must succeed.
+    fn printed(&self, program: &Path, arguments: &[&str]) -> Result<String> {
+        let mut command = self.command(program);
         let output = command
             .args(arguments)
             .output()

@@ -255,7 +255,7 @@ impl Dist {
     fn program(&self) -> Result<()> {
         let folder = fresh(self.scratch.join("program"))?;
         succeed(
-            self.maturin("dist", "arrow,cloud,embed")
+            self.maturin("dist", "arrow,cloud,embed,zstd")
                 .arg("--manifest-path")
                 .arg(repo_root().join("crates/profkit-cli/Cargo.toml"))
                 .arg("--out")
@@ -265,7 +265,7 @@ impl Dist {
 
     /// Builds the Python package in the same way, but so that a panic becomes an exception.
     fn wheel(&self) -> Result<PathBuf> {
-        let mut maturin = self.maturin("wheel", "cloud,embed");
+        let mut maturin = self.maturin("wheel", "cloud,embed,zstd");
         let made = crate::wheel::built(&mut maturin, &self.scratch.join("wheel"))?;
         let kept = self.out.join(made.file_name().context("the wheel's name")?);
         fs::copy(&made, &kept)?;

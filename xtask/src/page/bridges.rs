@@ -48,7 +48,7 @@ struct Export {
 
 pub fn run() -> Result<()> {
     cargo(
-        &["build", "-q", "-p", "profkit-cli", "--features", "arrow"],
+        &["build", "-q", "-p", "profkit-cli", "--features", "zstd"],
         &[],
     )?;
     let folder = target_folder().join("bridges");
@@ -105,7 +105,7 @@ pub fn run() -> Result<()> {
 fn exports(folder: &Path) -> Result<Vec<Export>> {
     fs::write(
         folder.join("counts.proftext"),
-        ":ir\nmain\n1\n2\n9\n5\n\n_ZN2ns5parseEi\n2\n1\n400\n\nidle\n3\n1\n0\n\n",
+        ":ir\n:entry_first\nmain\n1\n2\n9\n5\n\n_ZN2ns5parseEi\n2\n1\n400\n\nidle\n3\n1\n0\n\n",
     )?;
     fs::write(
         folder.join("contexts.prof"),
@@ -119,15 +119,15 @@ fn exports(folder: &Path) -> Result<Vec<Export>> {
             name: "counts",
             arguments: vec!["counts.proftext".to_owned()],
             lines: &[
-                "executions/count counts/count",
-                "main 9 14",
+                "counts/count executions/count",
+                "main 14 9",
                 "ns::parse(int) 400 400",
             ],
-            shown: "executions of counts.proftext",
+            shown: "counts of counts.proftext",
             counted: &[
-                ("t-0", "main", 9, 9),
+                ("t-0", "main", 14, 14),
                 ("t-0", "ns::parse(int)", 400, 400),
-                ("t-1", "main", 14, 14),
+                ("t-1", "main", 9, 9),
             ],
         },
         Export {

@@ -67,7 +67,7 @@ const CHANGE: &str = r#"
 import duckdb, polars
 counters = polars.read_parquet("way.counters.parquet")
 kept = counters.filter(polars.col("function") != "idle")
-kept.write_parquet("kept.parquet", compression="snappy")
+kept.write_parquet("kept.parquet")
 duckdb.sql("""COPY (SELECT "function", hash, "index", sum(count)::UBIGINT AS count
   FROM (SELECT * FROM 'way.counters.parquet' UNION ALL SELECT * FROM 'way.counters.parquet') GROUP BY ALL)
   TO 'sum.parquet' (FORMAT parquet, COMPRESSION snappy)""")
@@ -148,9 +148,9 @@ for table in ["functions", "lines", "values", "inlined"]:
     duckdb.sql(f"""COPY (SELECT {key}, sum({count})::UBIGINT AS {count}{head} FROM ({one} UNION ALL {one}) GROUP BY ALL)
       TO 'twice.{table}.parquet' (FORMAT parquet, COMPRESSION snappy)""")
 contexts = polars.read_parquet("dump.contexts.parquet")
-contexts.filter(polars.col("bytes") >= 1000).write_parquet("large.contexts.parquet", compression="snappy")
+contexts.filter(polars.col("bytes") >= 1000).write_parquet("large.contexts.parquet")
 frames = polars.read_parquet("dump.frames.parquet")
-polars.concat([frames, frames]).write_parquet("large.frames.parquet", compression="snappy")
+polars.concat([frames, frames]).write_parquet("large.frames.parquet")
 print(contexts.filter(polars.col("bytes") >= 1000).height)
 "#;
 

@@ -3,6 +3,7 @@
 mod choice;
 mod heap;
 mod instr;
+mod mip;
 mod redaction;
 mod sample;
 #[cfg(test)]
@@ -42,13 +43,14 @@ pub struct Filter {
     pub cold: Option<ColdRule>,
     /// How many of the hottest functions, or of the heap contexts with the most bytes, are kept.
     pub hottest: Option<Hottest>,
-    /// Whether values are removed: targets of calls, virtual tables, sizes of memory operations.
+    /// Whether values are removed: targets of calls, virtual tables, sizes of memory operations; of a MIP profile the call
+    /// edges.
     pub drop_values: bool,
     /// Whether the list of the program's symbols is removed.
     pub drop_symbols: bool,
     /// Names and paths become hashes.
     pub redact: Option<Redaction>,
-    /// New names for the functions of heap profiles; those of other profiles get them while they are merged.
+    /// New names for the functions of heap and MIP profiles; those of other profiles get them while they are merged.
     pub rename: Remapping,
 }
 
@@ -72,7 +74,7 @@ impl Default for Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColdRule {
     /// Those that compilers take for cold by the profile's summary ([`Heat`](crate::heat::Heat)), and those that never
-    /// ran.
+    /// ran. In a MIP profile without numbers of calls only the latter.
     Summary,
     /// Those whose largest count is at most this.
     AtMost(u64),

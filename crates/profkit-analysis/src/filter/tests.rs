@@ -5,7 +5,9 @@ use profkit_data::ids::NameRef;
 use profkit_data::instr::text::{TextOptions, write};
 use profkit_data::instr::{InstrProfile, InstrReader};
 use profkit_data::memprof::{Field, Frame, MemInfoBlock, MemProfile};
+use profkit_data::mip::{self, MipProfile, MipWriteOptions, Modes};
 use profkit_data::sample::{SampleName, SampleProfile, read};
+use profkit_merge::mip::{MipMergeOptions, MipTarget, merge_mip};
 use proptest::prelude::*;
 
 fn instr(text: &str) -> InstrProfile {
@@ -303,5 +305,183 @@ fn functions_are_cut_until_the_file_fits() {
             }
         );
         assert!(!fits || size(&profile).unwrap() <= limit);
+    }
+}
+
+fn mip(called: &[&str]) -> MipProfile {
+    let raws = called
+        .iter()
+        .map(|name| profkit_testkit::fixture(format!("mip/{name}.mipraw")));
+    let empty = profkit_testkit::fixture("mip/mixed-empty.mip");
+    let profile = MipProfile::parse(&empty).unwrap();
+    let name = "mixed.mip".to_owned();
+    let raws: Vec<_> = raws.collect();
+    let merged = merge_mip(
+        vec![MipTarget { name, profile }],
+        &raws,
+        &MipMergeOptions::new(),
+    );
+    merged.unwrap().targets.swap_remove(0).profile
+}
+
+fn mip_bytes(profile: &MipProfile) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    mip::write(profile, &MipWriteOptions::new(), &mut bytes).unwrap();
+    bytes
+}
+
+fn mip_names(profile: &MipProfile) -> Vec<String> {
+    let names = profile.functions.iter().map(|one| &one.name);
+    names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
+}
+
+proptest! {
+    /// Raw files count for the functions that are left as if all were there.
+    #[test]
+    fn a_mip_profile_can_be_cut_before_or_after_raw_files_are_added(
+        kept in prop::collection::vec(any::<bool>(), 5),
+        before in any::<bool>(),
+    ) {
+        let raws = ["mixed-1", "mixed-2", "mixed-pool", "mixed-1"];
+        let (earlier, later) = raws.split_at(if before { 1 } else { 0 });
+        let mut whole = mip(&raws);
+        let mut names = mip_names(&whole).into_iter().zip(kept).filter(|(_, kept)| *kept);
+        let keep = Selection {
+            names: names.by_ref().map(|(name, _)| name).collect(),
+            ..Selection::default()
+        };
+        let filter = Filter { keep, ..Filter::default() };
+        let mut cut = mip(earlier);
+        filter.mip(&mut cut).unwrap();
+        let target = MipTarget { name: "cut.mip".to_owned(), profile: cut };
+        let later: Vec<_> = later.iter().map(|name| profkit_testkit::fixture(format!("mip/{name}.mipraw"))).collect();
+        let merged = merge_mip(vec![target], &later, &MipMergeOptions::new()).unwrap();
+        let filtered = filter.mip(&mut whole).unwrap();
+        prop_assert_eq!(&whole, &merged.targets[0].profile);
+        prop_assert_eq!(filtered.all().units, 5);
+        prop_assert_eq!(filtered.kept.units, whole.functions.len() as u64);
+        prop_assert_eq!(&MipProfile::parse(&mip_bytes(&whole)).unwrap(), &whole);
+    }
+}
+
+#[test]
+fn a_part_of_a_function_goes_with_it() {
+    let mut profile = mip(&["mixed-1"]);
+    let tables = &mut profile.tables;
+    let stack = [
+        mip_frame("inlined", "/secret/a.c"),
+        mip_frame("main", "/secret/main.c"),
+    ];
+    let location = tables.intern_stack(&stack).unwrap();
+    let other = tables
+        .intern_stack(&[mip_frame("covered", "/other/covered.c")])
+        .unwrap();
+    let [main, covered] = [0, 2].map(|number| profile.functions.id(number).unwrap());
+    profile.functions[main].location = location;
+    profile.functions[covered].location = other;
+    for (name, signature) in [
+        ("main.cold", 0x1003),
+        ("main.cold.7", 0x1003),
+        ("gone.cold", 5),
+    ] {
+        let mut part = profile.functions[main].clone();
+        part.name = name.as_bytes().to_vec();
+        part.modes = part.modes.union(Modes::PART);
+        part.signature = signature;
+        (part.calls, part.called_runs) = (0, 0);
+        part.record_offset += 0x1000;
+        profile.functions.push(part);
+    }
+    let whole = profile.clone();
+    let hottest = Some(Hottest::Count(1));
+    let filtered = Filter {
+        hottest,
+        ..Filter::default()
+    }
+    .mip(&mut profile)
+    .unwrap();
+    // The other part has no function, and no calls.
+    assert_eq!((filtered.kept.units, filtered.all().units), (1, 6));
+    let hot = mip_names(&profile);
+    profile = whole.clone();
+    let filter = Filter {
+        keep: selection("main"),
+        redact: Some(Redaction::new("salt")),
+        ..Filter::default()
+    };
+    filter.mip(&mut profile).unwrap();
+    let new = String::from_utf8(Redaction::new("salt").name(NameRef::of(b"main"))).unwrap();
+    assert_eq!(
+        mip_names(&profile),
+        [new.clone(), format!("{new}.cold"), format!("{new}.cold.7")]
+    );
+    assert_eq!(hot.len(), 1);
+    // Nothing of the names, paths and other functions is left.
+    let bytes = mip_bytes(&profile);
+    for secret in ["main", "inlined", "secret", "covered", "other", "gone"] {
+        let found = bytes
+            .windows(secret.len())
+            .any(|window| window == secret.as_bytes());
+        assert!(!found, "{secret}");
+    }
+    let frames: Vec<_> = profile
+        .tables
+        .frames(profile.functions[main].location)
+        .collect();
+    assert_eq!(frames.len(), 2);
+    assert_eq!(frames[1].function, new.as_bytes());
+    assert!(frames[1].path.as_ref().unwrap().starts_with(b"p_"));
+}
+
+fn mip_frame(function: &'static str, path: &'static str) -> profkit_data::tables::Frame<'static> {
+    profkit_data::tables::Frame {
+        function: function.as_bytes(),
+        path: Some(path.as_bytes().into()),
+        line: 3,
+        column: 1,
+        flags: profkit_data::tables::StackFlags::default(),
+    }
+}
+
+#[test]
+fn calls_of_mip_functions_that_are_cut_come_from_elsewhere() {
+    let mut profile = mip(&["mixed-1", "mixed-2"]);
+    assert_eq!(profile.edges.len(), 1);
+    let (caller, weight) = (profile.edges[0].caller, profile.edges[0].weight);
+    assert!(caller.is_some());
+    let whole = profile.clone();
+    let leave_out = selection("main");
+    let cold = Some(ColdRule::AtMost(0));
+    let filter = Filter {
+        leave_out,
+        cold,
+        ..Filter::default()
+    };
+    let filtered = filter.mip(&mut profile).unwrap();
+    assert_eq!((filtered.by_name.units, filtered.cold.units), (1, 1));
+    let edge = profile.edges[0];
+    assert_eq!(
+        (edge.caller, edge.call_site, edge.weight),
+        (None, 0, weight)
+    );
+    assert_eq!(profile.functions[edge.callee].name, b"_ZN3one3twoEi");
+    let mut without = whole;
+    let filter = Filter {
+        drop_values: true,
+        ..Filter::default()
+    };
+    assert_eq!(filter.mip(&mut without).unwrap().values, 1);
+    assert!(without.edges.is_empty() && without.functions.len() == 5);
+    // Cut to each size, the file is not larger, and a profile that fits is not changed.
+    let size = |profile: &MipProfile| Ok::<_, profkit_data::Error>(mip_bytes(profile).len() as u64);
+    for limit in [u64::MAX, 800, 600, 500, 100] {
+        let mut cut = without.clone();
+        let mut filtered = Filter::default().mip(&mut cut).unwrap();
+        let fits = filtered.fit_mip(&mut cut, limit, size).unwrap();
+        assert_eq!(fits, size(&cut).unwrap() <= limit, "{limit}");
+        assert_eq!(filtered.kept.units, cut.functions.len() as u64);
+        assert_eq!(filtered.kept.units == 5, limit == u64::MAX);
     }
 }

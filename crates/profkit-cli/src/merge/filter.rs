@@ -5,7 +5,7 @@ use super::run::{Remarks, Run};
 use super::sample_args::{SampleArgs, refuse_version};
 use super::sample_job::{SampleJob, form, is_sample};
 use super::write::{Encoding, size_of};
-use super::{convert, symbolize_nothing};
+use super::{convert, filter_mip, symbolize_nothing};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{Failure, Result, Status};
 use crate::io::Opened;
@@ -37,23 +37,23 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FilterArgs {
-    /// An instrumentation, sample or heap profile of any form, recognised by content; - is standard input
+    /// An instrumentation, sample, heap or MIP profile of any form, recognised by content; - is standard input
     #[arg(value_name = "PROFILE")]
-    input: PathBuf,
+    pub(super) input: PathBuf,
 
     /// Write the filtered profile here; - is standard output
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
 
     /// The form of the output
     ///
     /// Without it, the extension of the output decides, as for profkit convert; with another extension the form stays
-    /// that of the input. A raw profile becomes indexed.
+    /// that of the input. A raw profile becomes indexed. A MIP profile keeps its form.
     #[arg(long, value_enum, value_name = "FORMAT")]
-    to: Option<Format>,
+    pub(super) to: Option<Format>,
 
     #[command(flatten)]
-    version: VersionArgs,
+    pub(super) version: VersionArgs,
 
     /// Rename functions first: a file with one pair of mangled names, OLD NEW, per line
     ///
@@ -79,17 +79,19 @@ pub struct FilterArgs {
     /// Keep the N hottest functions, or the fewest that together have P percent of all counts
     ///
     /// The sum of the counters or samples of a function decides. In a sample profile with calling contexts, each context
-    /// counts on its own; of a heap profile, the contexts with the most bytes are kept.
+    /// counts on its own; of a heap profile, the contexts with the most bytes are kept. In a MIP profile the number of
+    /// calls decides, or of runs that called the function if calls were not counted.
     #[arg(long, value_name = "N|P%", help_heading = "Cuts")]
     hottest: Option<Hottest>,
 
-    /// Remove what was called, loaded and copied where: targets of calls, virtual tables, sizes of memory operations
+    /// Remove what was called, loaded and copied where: targets of calls, virtual tables, sizes of memory operations; of a
+    /// MIP profile the call edges
     #[arg(long, help_heading = "Cuts")]
     drop_values: bool,
 
     /// Remove the list of the program's symbols from a sample profile
     #[arg(long, help_heading = "Cuts")]
-    drop_symbol_list: bool,
+    pub(super) drop_symbol_list: bool,
 
     /// Replace the names of functions and the paths of files by hashes with this salt
     ///
@@ -107,7 +109,7 @@ pub struct FilterArgs {
     size_limit: Option<u64>,
 
     #[command(flatten)]
-    report: ReportArgs,
+    pub(super) report: ReportArgs,
 
     #[command(flatten)]
     binaries: BinaryArgs,
@@ -121,7 +123,6 @@ pub struct Cut {
 }
 
 pub fn filter(args: FilterArgs) -> Result {
-    convert::check_name("filter", &args.output, args.to)?;
     let report = ("the report", args.report.report.as_deref());
     let lists = [("the profile", Some(&*args.output)), report];
     check_outputs(&lists, &args.rename)?;
@@ -132,10 +133,14 @@ pub fn filter(args: FilterArgs) -> Result {
     };
     let input = crate::io::complete(opened, &args.binaries)?.input;
     let cut = Cut::new(&args)?;
+    let kind = detect(input.bytes());
+    if kind.is_mip() {
+        return filter_mip::filter(&args, cut, kind, &input);
+    }
+    convert::check_name("filter", &args.output, args.to)?;
     if is_sample(input.bytes()) {
         return filter_sample(&args, cut, &input);
     }
-    let kind = detect(input.bytes());
     args.refuse(kind, is_heap_alone(input.bytes()))?;
     let format = match args.to {
         Some(format) => format,
@@ -223,14 +228,6 @@ fn form_of(data: &[u8]) -> SampleForm {
 impl FilterArgs {
     /// Fails for options that mean nothing for a profile that is no sample profile.
     fn refuse(&self, kind: FileKind, heap_alone: bool) -> Result<()> {
-        if kind.is_mip() {
-            return Err(Failure::usage(
-                "a MIP profile cannot be filtered: raw files of the program are added to each of its functions",
-            )
-            .with_hint(
-                "`profkit mip show` and `profkit mip order` select functions; `profkit export --to csv` writes them as a table",
-            ));
-        }
         if kind == FileKind::MemProfRaw {
             return Err(Failure::usage(
                 "a raw heap profile holds addresses only: profkit merge --binaries symbolises it, and its result can be filtered",
@@ -330,6 +327,18 @@ impl Cut {
     /// Cuts a sample profile.
     pub fn samples(&self, profile: &mut profkit_data::sample::SampleProfile) -> Filtered {
         self.filter.samples(profile)
+    }
+
+    /// Cuts a MIP profile.
+    pub fn mip(
+        &self,
+        profile: &mut profkit_data::mip::MipProfile,
+    ) -> profkit_data::Result<Filtered> {
+        self.filter.mip(profile)
+    }
+
+    pub fn size_limit(&self) -> Option<u64> {
+        self.size_limit
     }
 
     pub fn is_redacting(&self) -> bool {

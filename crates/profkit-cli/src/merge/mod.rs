@@ -4,6 +4,7 @@ pub mod args;
 pub mod cancel;
 mod convert;
 mod filter;
+mod filter_mip;
 mod job;
 pub mod manifest;
 pub mod progress;
@@ -39,6 +40,7 @@ use profkit_merge::files::{
 };
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::memprof::{HeapParts, SectionChoice};
+use profkit_merge::part::Merger;
 use profkit_merge::{
     InputStore, MergeOptions, Report, RunOptions, Threads, TraceOptions, ValueWeights, Weight,
 };
@@ -46,7 +48,7 @@ use profkit_report::heap::{self, module_name};
 use profkit_report::merge::{CorrelationReport, MergeReport};
 use profkit_report::quoted;
 use progress::Progress;
-use run::{Remarks, Run};
+use run::{NoResult, Remarks, Run};
 use sample_args::refuse_others;
 use sample_job::{SampleJob, form};
 use stable::StableJob;
@@ -174,7 +176,14 @@ fn run(args: MergeArgs, matches: &ArgMatches, reporting: Reporting) -> Result {
     Ok(status)
 }
 
-pub fn options(args: &MergeArgs) -> Result<MergeOptions> {
+/// A sum of nothing, to which profiles of each kind can be added as these arguments say.
+pub fn merger(args: &MergeArgs, run: RunOptions) -> Result<Merger> {
+    let merger = Merger::new(options(args)?.run(run));
+    let merger = merger.map_err(|error| NoResult::from(error).failure)?;
+    Ok(merger.sample_options(args.sample.read_options(), args.sample.drop_symbol_list))
+}
+
+fn options(args: &MergeArgs) -> Result<MergeOptions> {
     let [kept, left_out] = args.selection.selections()?;
     let traces = TraceOptions {
         reservoir_size: args.temporal_profile_trace_reservoir_size,

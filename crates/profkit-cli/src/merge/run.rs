@@ -3,6 +3,7 @@ use super::args::ReportArgs;
 use super::cancel;
 use super::progress::Progress;
 use super::report;
+use crate::call;
 use crate::exit::{Cause, Failure, Result, Status};
 use crate::print::{grouped, plural};
 use profkit_analysis::filter::Filtered;
@@ -274,6 +275,10 @@ impl<'a> Run<'a> {
         let dropped = totals.files_lost();
         let what = match written {
             [] => "the result would hold".to_owned(),
+            // Who calls a command gets the error in place of the profile.
+            [one] if call::is_active() && matches!(&*one.path, "-" | "memory") => {
+                "the result would hold".to_owned()
+            }
             [one] => format!("{} was written, but it holds", one.name()),
             _ => "the result was written, but it holds".to_owned(),
         };

@@ -17,6 +17,11 @@
 //!   ends without a line break has `\ no line break` after it; bytes that are no text are `| [N bytes]`.
 //! - `[TMP]` stands for the folder, `[ROOT]` for the repository's.
 //! - `# requires: LLVM N` skips the test where that release is not installed (see `profkit_testkit::skip`).
+//! - `# requires: Unix: REASON` skips the test of the command for Windows.
+//!
+//! `cargo xtask windows` runs the same files with the command for Windows under Wine: `CLI_WINDOWS` is a folder with programs of
+//! the two names, which start it. A path may then have a drive and the separators of Windows, and a reason that the system
+//! gives may have Windows' words; everything else must be the same.
 //!
 //! To write a test, write its `$` lines and run `cargo xtask bless` (`BLESS=1 cargo test -p profkit-cli cli::`),
 //! which fills in or rewrites everything else; then read the diff. `CLI_TEST=words` runs only the files whose path
@@ -33,7 +38,8 @@ use snapbox::{Assert, Data};
 
 #[test]
 fn every_file_in_tests_cli() {
-    let bless = std::env::var_os("BLESS").is_some_and(|value| value == "1");
+    let windows = std::env::var_os("CLI_WINDOWS").map(PathBuf::from);
+    let bless = windows.is_none() && std::env::var_os("BLESS").is_some_and(|value| value == "1");
     let only = std::env::var("CLI_TEST").unwrap_or_default();
     let root = repo_root().join("tests/cli");
     let mut files = Vec::new();
@@ -42,20 +48,30 @@ fn every_file_in_tests_cli() {
     files.retain(|path| path.to_string_lossy().contains(&only));
     files.sort();
 
-    let bin = tempfile::tempdir().expect("a scratch folder");
-    for name in ["profkit", "llvm-profdata"] {
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_profkit"), bin.path().join(name))
-            .expect("a symbolic link");
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let bin = windows.as_deref().unwrap_or(scratch.path());
+    if windows.is_none() {
+        for name in ["profkit", "llvm-profdata"] {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_profkit"), bin.join(name))
+                .expect("a symbolic link");
+        }
     }
+    let program = Program {
+        bin,
+        is_windows: windows.is_some(),
+    };
 
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let skipped = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(failure) = check(file, bin.path(), bless) {
-                        failures.lock().expect("no panic holds it").push(failure);
+                    match check(file, program, bless) {
+                        Ok(Outcome::Passed) => {}
+                        Ok(Outcome::Skipped) => drop(skipped.fetch_add(1, Ordering::Relaxed)),
+                        Err(failure) => failures.lock().expect("no panic holds it").push(failure),
                     }
                 }
             });
@@ -63,6 +79,13 @@ fn every_file_in_tests_cli() {
     });
     let mut failures = failures.into_inner().expect("no panic held it");
     failures.sort();
+    let skipped = skipped.into_inner();
+    println!(
+        "{} of {} files passed, {skipped} skipped, {} failed",
+        files.len() - skipped - failures.len(),
+        files.len(),
+        failures.len()
+    );
     assert!(
         failures.is_empty(),
         "{} of {} files differ (`cargo xtask bless` rewrites them):\n{}",
@@ -70,6 +93,19 @@ fn every_file_in_tests_cli() {
         files.len(),
         failures.join("\n")
     );
+}
+
+/// What the tests run.
+#[derive(Clone, Copy)]
+struct Program<'a> {
+    /// The folder with the programs `profkit` and `llvm-profdata`.
+    bin: &'a Path,
+    is_windows: bool,
+}
+
+enum Outcome {
+    Passed,
+    Skipped,
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -87,21 +123,38 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn check(file: &Path, bin: &Path, bless: bool) -> Result<(), String> {
+fn check(file: &Path, program: Program<'_>, bless: bool) -> Result<Outcome, String> {
     let name = file.display();
     let written = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
     if let Some(release) = required_release(&written)
         && Llvm::find(release).is_none()
     {
         skip(&format!("{name}: LLVM {release} is not installed"));
-        return Ok(());
+        return Ok(Outcome::Skipped);
     }
-    let actual = perform(&written, bin).map_err(|error| format!("{name}: {error}"))?;
+    if program.is_windows
+        && let Some(reason) = required(&written, "Unix: ")
+    {
+        println!("skipped: {name}: {reason}");
+        return Ok(Outcome::Skipped);
+    }
+    let perform = || perform(&written, program).map_err(|error| format!("{name}: {error}"));
+    let mut actual = perform()?;
+    // Wine 8 kills a process now and then.
+    for _ in 0..2 {
+        if program.is_windows && actual.lines().any(|line| line == "! Killed") {
+            actual = perform()?;
+        }
+    }
+    let (actual, written) = match program.is_windows {
+        true => (like_unix(&actual), like_unix(&written)),
+        false => (actual, written),
+    };
     if bless {
         if actual != written {
             std::fs::write(file, actual).map_err(|error| format!("{name}: {error}"))?;
         }
-        return Ok(());
+        return Ok(Outcome::Passed);
     }
     Assert::new()
         .try_eq(
@@ -109,17 +162,48 @@ fn check(file: &Path, bin: &Path, bless: bool) -> Result<(), String> {
             Data::text(actual).raw(),
             Data::text(written).raw(),
         )
-        .map_err(|difference| difference.to_string())
+        .map_err(|difference| difference.to_string())?;
+    Ok(Outcome::Passed)
+}
+
+/// The rest of the line `# requires: ` that goes on with these words.
+fn required<'t>(written: &'t str, words: &str) -> Option<&'t str> {
+    let mut lines = written.lines();
+    lines.find_map(|line| line.strip_prefix("# requires: ")?.strip_prefix(words))
 }
 
 fn required_release(written: &str) -> Option<u32> {
-    let mut lines = written.lines();
-    let line = lines.find_map(|line| line.strip_prefix("# requires: LLVM "))?;
+    let line = required(written, "LLVM ")?;
     Some(line.trim().parse().expect("a release number after LLVM"))
 }
 
+/// Reasons in the words of Wine, and of Linux.
+const REASONS: &[(&str, &str)] = &[
+    ("File not found.", "No such file or directory"),
+    ("Path not found.", "No such file or directory"),
+    ("File already exists.", "File exists"),
+    ("Disk full.", "No space left on device"),
+];
+
+/// Text with Wine's paths and reasons as on Linux: Wine has the files of Linux on the drive Z.
+fn like_unix(text: &str) -> String {
+    let mut like = String::with_capacity(text.len());
+    for character in text.chars() {
+        let character = if character == '\\' { '/' } else { character };
+        // In JSON, a separator is written twice.
+        if character != '/' || !like.ends_with('/') {
+            like.push(character);
+        }
+    }
+    let mut like = like.replace("/?/Z:/", "/").replace("Z:/", "/");
+    for (wine, linux) in REASONS {
+        like = like.replace(wine, linux);
+    }
+    like
+}
+
 /// Runs the commands of a test file. Returns the file with the expectations that the actual output would meet.
-fn perform(written: &str, bin: &Path) -> std::io::Result<String> {
+fn perform(written: &str, program: Program<'_>) -> std::io::Result<String> {
     let folder = tempfile::tempdir()?;
     std::os::unix::fs::symlink(
         repo_root().join("tests/fixtures"),
@@ -140,17 +224,26 @@ fn perform(written: &str, bin: &Path) -> std::io::Result<String> {
             command.push_str(lines.next().unwrap_or_default());
         }
         writeln!(actual, "$ {command}").expect("a string");
-        run(&command, folder.path(), bin, &mut actual)?;
+        run(&command, folder.path(), program, &mut actual)?;
     }
     Ok(actual)
 }
 
-fn run(line: &str, folder: &Path, bin: &Path, actual: &mut String) -> std::io::Result<()> {
+fn run(
+    line: &str,
+    folder: &Path,
+    program: Program<'_>,
+    actual: &mut String,
+) -> std::io::Result<()> {
     let old_path = std::env::var_os("PATH").unwrap_or_default();
-    let path = [bin.to_owned()]
+    let path = [program.bin.to_owned()]
         .into_iter()
         .chain(std::env::split_paths(&old_path));
-    let output = Command::new("sh")
+    let mut shell = Command::new(if program.is_windows { "timeout" } else { "sh" });
+    if program.is_windows {
+        shell.args(["120", "sh"]);
+    }
+    let output = shell
         .args(["-c", line])
         .current_dir(folder)
         .env("PATH", std::env::join_paths(path).expect("no colon in it"))
@@ -160,8 +253,9 @@ fn run(line: &str, folder: &Path, bin: &Path, actual: &mut String) -> std::io::R
         .env_remove("RAYON_NUM_THREADS")
         .env_remove("RUST_BACKTRACE")
         .output()?;
-    append(actual, "| ", &output.stdout, folder);
-    append(actual, "! ", &output.stderr, folder);
+    let is_windows = program.is_windows;
+    append(actual, "| ", &output.stdout, folder, is_windows);
+    append(actual, "! ", &output.stderr, folder, is_windows);
     match output.status.code() {
         Some(0) => {}
         Some(code) => writeln!(actual, "= {code}").expect("a string"),
@@ -179,7 +273,7 @@ fn without_page_size(line: &str) -> Cow<'_, str> {
     page.map_or(line.into(), |(name, _)| format!("{name}.html (…)").into())
 }
 
-fn append(actual: &mut String, mark: &str, bytes: &[u8], folder: &Path) {
+fn append(actual: &mut String, mark: &str, bytes: &[u8], folder: &Path, is_windows: bool) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         writeln!(actual, "{mark}[{} bytes]", bytes.len()).expect("a string");
         return;
@@ -187,6 +281,10 @@ fn append(actual: &mut String, mark: &str, bytes: &[u8], folder: &Path) {
     if text.is_empty() {
         return;
     }
+    let text = match is_windows {
+        true => Cow::Owned(like_unix(text)),
+        false => text.into(),
+    };
     let text = text
         .replace(&*folder.to_string_lossy(), "[TMP]")
         .replace(&*repo_root().to_string_lossy(), "[ROOT]");

@@ -26,6 +26,7 @@
 mod add;
 mod create;
 mod edges;
+mod edit;
 mod entry;
 mod header;
 mod header_v8;
@@ -54,7 +55,7 @@ pub use losses::Losses;
 pub use map::{Entries, MapReadOptions, MipMap, is_map};
 pub use model::{
     Block, CallEdge, EntryKind, Function, FunctionId, Identity, MODE_NAMES, MipProfile, Modes,
-    Width,
+    Width, part_of,
 };
 pub use open::MipForm;
 pub use profile::{MipWriteOptions, ProfileHeader, ProfileVersion, write};

@@ -383,6 +383,21 @@ impl Function {
     }
 }
 
+/// Returns F for the names of its parts: `F.cold` (gcc, clang), `F.cold.N` (older gcc), `F.__part.N` and `F.eh` (clang). Returns
+/// `None` for other names.
+pub fn part_of(name: &[u8]) -> Option<&[u8]> {
+    if let Some(whole) = name.strip_suffix(b".cold").or(name.strip_suffix(b".eh")) {
+        return Some(whole);
+    }
+    let dot = name.iter().rposition(|&byte| byte == b'.')?;
+    let (rest, number) = (name.get(..dot)?, name.get(dot + 1..)?);
+    if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    rest.strip_suffix(b".cold")
+        .or(rest.strip_suffix(b".__part"))
+}
+
 /// A block of a function other than its entry block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {

@@ -1,4 +1,5 @@
 //! The reasons why inputs could not be collected.
+use super::{MOST_INPUTS, MOST_LIST_BYTES};
 use crate::system_text;
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -53,6 +54,16 @@ pub enum ListError {
         /// The name of the file in messages.
         name: String,
     },
+    /// A list file has more bytes than one of the largest number of inputs.
+    TooLong {
+        /// The name of the list file in messages.
+        name: String,
+    },
+    /// There are more inputs than one merge takes.
+    TooMany {
+        /// The list file and the line that named one more, as "LIST:7".
+        at: String,
+    },
     /// A line of a list file is not valid.
     Line {
         /// The list file and the line, as "LIST:7".
@@ -94,6 +105,9 @@ impl ListError {
                 Some("nothing was done, because some of the named inputs cannot be read")
             }
             ListError::NotAList { .. } => Some("to merge a profile, name it without -f"),
+            ListError::TooLong { .. } | ListError::TooMany { .. } => Some(
+                "divide the list, make a part of each piece with `profkit merge --part`, and merge the parts",
+            ),
             ListError::List { .. } | ListError::IdLine { .. } | ListError::Folder { .. } => None,
         }
     }
@@ -110,6 +124,14 @@ impl fmt::Display for ListError {
             ListError::NotAList { name } => write!(
                 f,
                 "{name}: not a list of inputs: found binary data, expected text with a path in each line"
+            ),
+            ListError::TooLong { name } => write!(
+                f,
+                "{name}: the list is too long: expected at most {MOST_LIST_BYTES} bytes"
+            ),
+            ListError::TooMany { at } => write!(
+                f,
+                "{at}: there are too many inputs: expected at most {MOST_INPUTS}"
             ),
             ListError::Line { at, problem } => write!(f, "{at}: {problem}"),
             ListError::IdLine { at } => {

@@ -111,6 +111,12 @@ pub(crate) trait MergeKind: Sync {
         part: &mut ReportPart,
     ) -> Outcome;
 
+    /// Whether an input was met because of which all inputs will be merged in another way, so that the others need not be
+    /// read now.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     fn unreadable(
         &self,
         worker: &mut Self::Worker,
@@ -432,6 +438,9 @@ impl<'a> Driver<'a> {
                 break;
             }
             for &index in dealt {
+                if kind.is_over() {
+                    return Ok((worker, part));
+                }
                 let outcome = self.take(kind, &mut worker, &mut part, index, &mut buffer)?;
                 if is_first_time {
                     self.progress(index, outcome);

@@ -32,7 +32,9 @@ use profkit_data::instr::{InstrKind, InstrProfile, TemporalTraces};
 use profkit_files::Inputs;
 pub(crate) use read::origin_of;
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use strategy::Instr;
 pub(crate) use strategy::Strategy;
 use trace_queue::TraceQueue;
@@ -269,7 +271,7 @@ fn merge_whole(
 ) -> Result<MergeOutcome, MergeError> {
     let context = Context::new(driver, options, strategy)?;
     let (worker, report) = read_all(&context)?;
-    if worker.parts {
+    if context.is_over.load(Ordering::Relaxed) {
         return part::merge(&driver.inputs, options);
     }
     finish(&context, worker, report)
@@ -278,20 +280,28 @@ fn merge_whole(
 fn read_all<'c, 'i>(
     context: &'c Context<'c, 'i>,
 ) -> Result<(Worker<'c, 'i>, ReportPart), MergeError> {
-    let driver = context.driver;
     let kind = Instr { context };
+    let (mut worker, mut part) = read_sound(&kind)?;
+    part.absorb(mem::take(&mut worker.unsound).report(context.driver)?);
+    Ok((worker, part))
+}
+
+/// Reads all inputs but those that the readers of other families must look at.
+fn read_sound<'c, 'i>(kind: &Instr<'c, 'i>) -> Result<(Worker<'c, 'i>, ReportPart), MergeError> {
+    let context = kind.context;
+    let driver = context.driver;
     let mut worker = kind.worker();
     let mut part = ReportPart::new(kind.log());
     let mut done = 0;
     if context.strategy.writers.is_none() {
-        done = shares::run(&kind, &mut worker, &mut part)?;
+        done = shares::run(kind, &mut worker, &mut part)?;
     }
     let rest: Vec<usize> = (done..driver.inputs.len()).collect();
     if done == 0 {
-        return driver.merge(&kind, &rest);
+        return driver.merge(kind, &rest);
     }
     if !rest.is_empty() {
-        let more = driver.merge(&kind, &rest)?;
+        let more = driver.merge(kind, &rest)?;
         kind.join((&mut worker, &mut part), more)?;
     }
     Ok((worker, part))
@@ -354,6 +364,8 @@ pub(crate) struct Context<'c, 'i> {
     pub(crate) layouts: Layouts,
     /// What is known of the functions of all inputs, if they are joined: then their records are not read.
     pub(crate) joined: Option<&'c Facts>,
+    /// Whether a part of a merge is among the inputs, so that all are merged by the rules of parts.
+    is_over: AtomicBool,
     /// For [`MergeOptions::normalize`]: the factor of each input. Empty if this option is off.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
@@ -378,6 +390,7 @@ impl<'c, 'i> Context<'c, 'i> {
                 Vec::new()
             },
             joined: None,
+            is_over: AtomicBool::new(false),
             traces: Mutex::default(),
         })
     }

@@ -9,11 +9,12 @@ use crate::error::MergeError;
 use crate::memprof::is_heap_profile;
 use crate::options::{MergeOptions, Policy, ValueWeights};
 use crate::report::EventLog;
-use profkit_data::detect::FileKind;
+use profkit_data::detect::{Family, FileKind};
 use profkit_data::llvm_order::NumberMap;
 use profkit_files::Inputs;
 use std::io;
 use std::num::NonZeroUsize;
+use std::sync::atomic::Ordering;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strategy {
@@ -106,6 +107,10 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
         }
     }
 
+    fn is_over(&self) -> bool {
+        self.context.is_over.load(Ordering::Relaxed)
+    }
+
     fn take(
         &self,
         worker: &mut Worker<'c, 'i>,
@@ -115,8 +120,12 @@ impl<'c, 'i> MergeKind for Instr<'c, 'i> {
         let order_free = self.context.strategy.rules.order_free;
         if order_free {
             worker.note_content(input);
+            if worker.unsound.take(input, Family::Instr) {
+                worker.no_traces(input.index);
+                return Outcome::Pending;
+            }
         } else if matches!(input.kind, FileKind::Part(_)) && !self.context.strategy.is_llvm {
-            worker.parts = true;
+            self.context.is_over.store(true, Ordering::Relaxed);
             worker.no_traces(input.index);
             return Outcome::Pending;
         }

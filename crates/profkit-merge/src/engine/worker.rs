@@ -10,6 +10,7 @@ use crate::driver::{OpenedInput, ReportPart};
 use crate::kinds::InputKind;
 use crate::layout::LayoutSums;
 use crate::memprof::HeapSum;
+use crate::part::Unsound;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_abi::variant;
 use profkit_data::ids::{BuildId, NameRef};
@@ -167,11 +168,11 @@ pub(crate) struct Worker<'c, 'i> {
     /// Whether the fast path gave the same result as adding raw profiles one by one ([`Group::add_layout_sums`]).
     pub(crate) in_order: bool,
     pub(crate) record: Record,
-    /// Whether a part of a merge is among the inputs. Then all inputs are merged by the rules of parts.
-    pub(crate) parts: bool,
     /// If the order of inputs does not matter: the digest of each input ([`content_of`](crate::part::content_of)). The
     /// last one is that of the input that is being read.
     pub(crate) contents: Vec<(usize, u64)>,
+    /// Only in merges that do not depend on the order of inputs: those of which other readers say what is wrong.
+    pub(crate) unsound: Unsound,
 }
 
 impl<'c, 'i> Worker<'c, 'i> {
@@ -189,8 +190,8 @@ impl<'c, 'i> Worker<'c, 'i> {
             reservoirs: Reservoirs::default(),
             in_order: true,
             record: Record::default(),
-            parts: false,
             contents: Vec::new(),
+            unsound: Unsound::default(),
         }
     }
 
@@ -317,8 +318,8 @@ impl<'c, 'i> Worker<'c, 'i> {
                 None => self.groups.push(group),
             }
         }
-        self.parts |= other.parts;
         self.contents.extend(other.contents);
+        self.unsound.absorb(other.unsound);
         self.absorb_rest(other.generations, other.heap, other.reservoirs);
     }
 

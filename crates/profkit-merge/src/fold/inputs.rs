@@ -1,9 +1,9 @@
 //! The inputs that may be folded: what is new among them, what they are of, and the parts that are made of them.
-use super::ledger::key_of;
+use super::ledger::{SUFFIX, key_of};
 use super::opened::Known;
 use super::{Bucket, FoldError, FoldOptions, FoldOutcome, LeftOut, PartKind, Why};
 use crate::files::system_text;
-use crate::part::{EXTENSION, Merger, PartError, StoredInputs, examine, id_of};
+use crate::part::{Merger, PartError, StoredInputs, examine, id_of};
 use crate::{MergeError, Report};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::program_name;
@@ -52,7 +52,7 @@ impl<'a> Candidates<'a> {
         for index in 0..inputs.len() {
             let time = times.get(index).copied().flatten().unwrap_or(options.now);
             let name = inputs.name(index).into_owned();
-            let named_part = name.ends_with(EXTENSION);
+            let named_part = name.ends_with(SUFFIX);
             let id = inputs.id(index).map(|id| id_of(&id));
             let mut candidate = Candidate {
                 index,

@@ -13,7 +13,8 @@ pub const LEDGER_NAME: &str = "ledger.txt";
 pub(super) const MOST_BYTES: u64 = 64 << 20;
 /// The folder of the parts in their store.
 pub(super) const FOLDER: &str = "parts";
-const SUFFIX: &str = ".pkpart";
+/// The extension of parts.
+pub(super) const SUFFIX: &str = ".pkpart";
 const TITLE: &str = "profkit-ledger ";
 const HEAD: &str = "# The parts whose sum this store is: inputs, bytes, name (KIND/KEY/DAY-DIGEST). profkit fold changes this file.\n";
 /// The longest key in bytes. With the rest of its name a part stays below the limits of file systems.

@@ -7,9 +7,9 @@ use crate::driver::{
 };
 use crate::error::MergeError;
 use crate::options::Policy;
-use crate::part::{self, Merger, content_of, examine};
+use crate::part::{self, Merger, Unsound, content_of, examine};
 use crate::report::{Action, Event, MipDetails, Reason, Report, TargetReport};
-use profkit_data::detect::{FileKind, detect};
+use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::mip::plan::RecordPlan;
 use profkit_data::mip::{
@@ -19,6 +19,7 @@ use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A MIP profile that inputs are merged into.
 #[derive(Clone, Debug)]
@@ -106,8 +107,10 @@ pub fn merge_mip(
     if part::is_for(&store, false, Policy::Tolerant) {
         return merge_parts(targets, &store, options);
     }
-    let (mut targets, worker, part) = read(targets, &store, options, options.take_profiles)?;
-    if worker.parts {
+    let has_parts = AtomicBool::new(false);
+    let first = options.take_profiles;
+    let (mut targets, worker, part) = read(targets, &store, options, first, Some(&has_parts))?;
+    if has_parts.into_inner() {
         targets.truncate(given);
         return merge_parts(targets, &store, options);
     }
@@ -130,6 +133,7 @@ pub(super) fn read(
     inputs: &InputStore<'_>,
     options: &MipMergeOptions,
     profiles_first: bool,
+    has_parts: Option<&AtomicBool>,
 ) -> Result<(Vec<MipTarget>, MipWorker, ReportPart), Cancelled> {
     let driver = Driver::new(inputs, &options.run);
     let mut part = ReportPart::default();
@@ -144,6 +148,7 @@ pub(super) fn read(
             driver: &driver,
             take_profiles: true,
             profiles_only: true,
+            has_parts,
         };
         let (worker, report) = driver.merge(&first, &all)?;
         part.absorb(report);
@@ -165,13 +170,13 @@ pub(super) fn read(
         driver: &driver,
         take_profiles: options.take_profiles,
         profiles_only: false,
+        has_parts,
     };
     let (mut worker, report) = driver.merge(&kind, &all)?;
     part.absorb(report);
     worker.details.absorb(&before.details);
     worker.profiles.join(before.profiles, &mut part);
     worker.contents.extend(before.contents);
-    worker.parts |= before.parts;
     drop(kind);
     worker.plans = plans;
     Ok((targets, worker, part))
@@ -335,6 +340,8 @@ struct Mip<'a, 'i> {
     take_profiles: bool,
     /// Whether raw files are left for a second pass, when the profiles among the inputs are known.
     profiles_only: bool,
+    /// Whether a part of a merge is among the inputs, so that all are merged by the rules of parts; `None` if they are.
+    has_parts: Option<&'a AtomicBool>,
 }
 
 #[derive(Default)]
@@ -343,9 +350,9 @@ pub(super) struct MipWorker {
     pub(super) sums: Vec<Option<RecordSums>>,
     /// For each target, the first input that was added to it.
     pub(super) first: Vec<Option<usize>>,
-    /// Whether a part of a merge is among the inputs. Then all inputs are merged by the rules of parts.
-    pub(super) parts: bool,
     pub(super) contents: Vec<(usize, u64)>,
+    /// Of these, the readers of other families say what is wrong.
+    pub(super) unsound: Unsound,
     pub(super) profiles: Profiles,
     pub(super) details: MipDetails,
     pub(super) pending: Vec<usize>,
@@ -369,6 +376,11 @@ impl MergeKind for Mip<'_, '_> {
         }
     }
 
+    fn is_over(&self) -> bool {
+        self.has_parts
+            .is_some_and(|has_parts| has_parts.load(Ordering::Relaxed))
+    }
+
     fn take(
         &self,
         worker: &mut MipWorker,
@@ -385,10 +397,15 @@ impl MergeKind for Mip<'_, '_> {
         worker
             .contents
             .push((input.index, content_of(data, weight)));
+        if self.has_parts.is_none() && worker.unsound.take(input, Family::Mip) {
+            return Outcome::Pending;
+        }
         match kind {
             FileKind::Part(_) => match examine(data) {
                 Ok(_) => {
-                    worker.parts = true;
+                    if let Some(has_parts) = self.has_parts {
+                        has_parts.store(true, Ordering::Relaxed);
+                    }
                     Outcome::Pending
                 }
                 Err(error) => {
@@ -430,7 +447,7 @@ impl MergeKind for Mip<'_, '_> {
         worker.details.absorb(&later.details);
         worker.pending.extend(later.pending);
         worker.contents.extend(later.contents);
-        worker.parts |= later.parts;
+        worker.unsound.absorb(later.unsound);
         for (mine, theirs) in worker.first.iter_mut().zip(later.first) {
             *mine = [*mine, theirs].into_iter().flatten().min();
         }

@@ -4,7 +4,7 @@ use super::engine::{
     other_profile, read,
 };
 use crate::Inputs;
-use crate::driver::{InputStore, ReportPart};
+use crate::driver::{Driver, InputStore, ReportPart};
 use crate::error::MergeError;
 use crate::report::{Action, MipDetails, Reason};
 use profkit_data::mip::{Identity, MipProfile, add_profile};
@@ -100,7 +100,9 @@ pub(crate) fn collect(
         .for_each(|target| target.profile.clear_runs());
     // Profiles among the inputs get no raw files: they may be in another part than these.
     let store = InputStore::new(&inputs);
-    let (mut targets, mut worker, part) = read(bare, &store, options, false)?;
+    let (mut targets, mut worker, mut part) = read(bare, &store, options, false, None)?;
+    let unsound = std::mem::take(&mut worker.unsound);
+    part.absorb(unsound.report(&Driver::new(&store, &options.run))?);
     let mut sum = MipSum {
         report: part,
         contradiction: worker.profiles.contradiction.take(),

@@ -236,8 +236,16 @@ pub(crate) struct Row {
     checksum: u64,
 }
 
-/// The family and the section table, for which the first bytes of a part suffice.
-fn table(data: &[u8]) -> Result<(Family, Vec<Row>)> {
+/// The header and the section table of a part.
+struct Table {
+    family: Family,
+    rows: Vec<Row>,
+    /// Where the last section ends, also one that is skipped.
+    end: u64,
+}
+
+/// Reads the section table, for which the first bytes of a part suffice.
+fn table(data: &[u8]) -> Result<Table> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let header = |error: Error| error.within(Structure::Header).with_hint(COPY_AGAIN);
     if cursor.array::<8>().map_err(header)? != PART_MAGIC {
@@ -259,15 +267,30 @@ fn table(data: &[u8]) -> Result<(Family, Vec<Row>)> {
         let error = ErrorKind::Unsupported.error("there are no parts of profiles of this family");
         return Err(error.at(12).found(code));
     };
-    cursor.u8().map_err(header)?;
+    let reserved = cursor.u8().map_err(header)?;
+    if reserved != 0 {
+        let error = ErrorKind::BadHeader.error("a reserved byte is not 0");
+        return Err(error
+            .at(13)
+            .found(reserved)
+            .expected("0")
+            .within(Structure::Header));
+    }
     let count = cursor.u16().map_err(header)?;
-    let mut rows: Vec<Row> = Vec::new();
+    let first = (HEADER_LEN + usize::from(count) * TABLE_ENTRY_LEN) as u64;
+    let (mut rows, mut end): (Vec<Row>, u64) = (Vec::new(), first);
     for _ in 0..count {
         let at = cursor.offset();
         let table = |error: Error| error.within(Structure::SectionTable).with_hint(COPY_AGAIN);
         let (code, flags) = (cursor.u16().map_err(table)?, cursor.u16().map_err(table)?);
         let mut number = || cursor.u64().map_err(table);
         let (offset, stored, raw, checksum) = (number()?, number()?, number()?, number()?);
+        if offset < first {
+            let error = ErrorKind::Malformed.error("the section begins within the section table");
+            let error = error.at(at).within(Structure::SectionTable);
+            return Err(error.found(format_args!("offset {offset:#x}")));
+        }
+        end = end.max(offset.saturating_add(stored));
         let tag = Tag::ALL.into_iter().find(|&tag| tag as u16 == code);
         let Some(tag) = tag else {
             if flags & FLAG_SKIPPABLE != 0 {
@@ -276,6 +299,15 @@ fn table(data: &[u8]) -> Result<(Family, Vec<Row>)> {
             let error = ErrorKind::Malformed.error("the section is of an unknown kind");
             return Err(error.at(at).found(code).within(Structure::SectionTable));
         };
+        let unknown = flags & !(FLAG_DEFLATE | FLAG_SKIPPABLE);
+        if unknown != 0 {
+            return Err(ErrorKind::Unsupported
+                .error("the section has unknown flags")
+                .at(at)
+                .found(format_args!("{unknown:#x}"))
+                .within(tag.structure())
+                .with_hint(COPY_AGAIN));
+        }
         if rows.iter().any(|row| row.tag == tag) {
             let error = ErrorKind::Malformed.error("the section is there twice");
             return Err(error.at(at).within(tag.structure()));
@@ -289,11 +321,11 @@ fn table(data: &[u8]) -> Result<(Family, Vec<Row>)> {
             checksum,
         });
     }
-    Ok((family, rows))
+    Ok(Table { family, rows, end })
 }
 
 fn sections(data: &[u8]) -> Result<(Family, Vec<Section<'_>>)> {
-    let (family, rows) = table(data)?;
+    let Table { family, rows, end } = table(data)?;
     let read = |row: Row| {
         let section = section(
             data,
@@ -304,14 +336,21 @@ fn sections(data: &[u8]) -> Result<(Family, Vec<Section<'_>>)> {
         let section = section.map_err(|error| error.at(row.offset).within(row.tag.structure()))?;
         Ok((row.tag, row.offset, section))
     };
-    let sections: Result<_> = rows.into_iter().map(read).collect();
-    Ok((family, sections?))
+    let sections = rows.into_iter().map(read).collect::<Result<_>>()?;
+    if data.len() as u64 != end {
+        return Err(ErrorKind::Malformed
+            .error("the file has another size than its sections")
+            .found(format_args!("{} bytes", data.len()))
+            .expected(end)
+            .with_hint(COPY_AGAIN));
+    }
+    Ok((family, sections))
 }
 
 /// Where the section with the inputs is, from the first bytes of a part.
 pub(crate) fn find_inputs(front: &[u8]) -> Result<Row> {
-    let (_, rows) = table(front).map_err(|error| error.within(Structure::MergePart))?;
-    let row = rows.into_iter().find(|row| row.tag == Tag::Inputs);
+    let table = table(front).map_err(|error| error.within(Structure::MergePart))?;
+    let row = table.rows.into_iter().find(|row| row.tag == Tag::Inputs);
     row.ok_or_else(|| {
         let error = ErrorKind::Malformed.error("the section is missing");
         error
@@ -366,6 +405,13 @@ fn section(
             .with_hint(COPY_AGAIN));
     }
     if flags & FLAG_DEFLATE == 0 {
+        if raw != stored {
+            return Err(ErrorKind::Malformed
+                .error("the section is not compressed, and has another size")
+                .found(raw)
+                .expected(stored)
+                .with_hint(COPY_AGAIN));
+        }
         return Ok(Cow::Borrowed(bytes));
     }
     let most = (bytes.len() as u64).saturating_mul(INFLATE_RATIO as u64 + 1);

@@ -3,7 +3,7 @@ use super::options::SampleMergeOptions;
 use super::ordered::OrderedSum;
 use super::strategy::Strategy;
 use super::worker::{Piece, SampleKind};
-use crate::driver::{Driver, InputStore, ReportPart};
+use crate::driver::{Driver, InputStore, MergeKind, ReportPart};
 use crate::error::MergeError;
 use crate::kinds;
 use crate::options::Policy;
@@ -74,10 +74,11 @@ fn merge_in_order(
         driver: &driver,
         options,
         strategy: Strategy::new(options),
+        has_parts: false.into(),
     };
     let indexes: Vec<usize> = (0..inputs.len()).collect();
     let (worker, part) = driver.merge(&kind, &indexes)?;
-    if worker.has_parts() {
+    if kind.is_over() {
         return part::merge_samples(&driver.inputs, options);
     }
     add_up(&kind, worker.into_pieces(), part)

@@ -6,15 +6,16 @@ use super::ordered::family;
 use super::strategy::judge_by_functions;
 use crate::driver::{Driver, MergeKind, OpenedInput, Outcome, ReportPart, Schedule};
 use crate::error::MergeError;
-use crate::part::{content_of, examine};
+use crate::part::{Unsound, content_of, examine};
 use crate::report::{Action, Event, Reason};
-use profkit_data::detect::FileKind;
+use profkit_data::detect::{Family, FileKind};
 use profkit_data::sample::{
     self, AddOutcome, Extremes, Function, LeftOut, NameId, ReadReport, SampleProfile, absorb,
     context_name, remap, scale, unite_variants,
 };
 use profkit_files::Inputs;
 use rustc_hash::FxHashMap;
+use std::mem;
 
 /// Inputs that a worker gets at a time.
 const TAKEN_AT_ONCE: usize = 4;
@@ -31,6 +32,8 @@ pub(crate) struct SampleSum {
     pub(crate) report: ReportPart,
     /// The digest of each input that could be read.
     pub(crate) contents: Vec<(usize, u64)>,
+    /// Of these, the readers of other families say what is wrong.
+    pub(crate) unsound: Unsound,
 }
 
 impl Default for SampleSum {
@@ -41,6 +44,7 @@ impl Default for SampleSum {
             seen: [[None; 2]; 2],
             report: ReportPart::default(),
             contents: Vec::new(),
+            unsound: Unsound::default(),
         }
     }
 }
@@ -65,6 +69,7 @@ impl SampleSum {
             *mine = [*mine, *theirs].into_iter().flatten().min();
         }
         self.contents.extend(other.contents);
+        self.unsound.absorb(other.unsound);
         if self.profile.names.is_empty() && self.profile.symbol_count() == 0 {
             let kind = self.profile.kind;
             (self.profile, self.first) = (other.profile, other.first);
@@ -169,6 +174,8 @@ pub(crate) fn collect(
     let all: Vec<usize> = (0..inputs.len()).collect();
     let (mut sum, report) = driver.merge(&kind, &all)?;
     sum.report = report;
+    let unsound = mem::take(&mut sum.unsound).report(&driver)?;
+    sum.report.absorb(unsound);
     Ok(sum)
 }
 
@@ -196,6 +203,9 @@ impl MergeKind for Free<'_, '_> {
         let (index, bytes) = (input.index, input.bytes());
         let weight = self.driver.inputs.weight(index);
         sum.contents.push((index, content_of(bytes, weight)));
+        if sum.unsound.take(input, Family::Sample) {
+            return Outcome::Pending;
+        }
         if let FileKind::Part(_) = input.kind
             && let Err(error) = examine(bytes)
         {

@@ -109,6 +109,7 @@ fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
         driver: &driver,
         options,
         strategy: strategy::Strategy::new(options),
+        has_parts: false.into(),
     };
     let part = ReportPart::new(kind.strategy.log());
     told(engine::add_up(&kind, [all].into_iter(), part))

@@ -11,6 +11,7 @@ use profkit_data::sample::{
 };
 use profkit_files::Inputs;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The smallest number of inputs per thread. With fewer inputs, fewer threads are started.
 const INPUTS_PER_THREAD: usize = 2;
@@ -22,6 +23,8 @@ pub(super) struct SampleKind<'d, 'a> {
     pub(super) driver: &'d Driver<'a>,
     pub(super) options: &'d SampleMergeOptions,
     pub(super) strategy: Strategy,
+    /// Whether a part of a merge is among the inputs, so that all are merged by the rules of parts.
+    pub(super) has_parts: AtomicBool,
 }
 
 #[allow(
@@ -61,18 +64,12 @@ pub(super) struct SampleWorker {
     sum: Sum,
     /// The number of inputs that could not be added to a sum, because their order matters.
     odd: usize,
-    /// Whether a part of a merge is among the inputs. Then all inputs are merged by the rules of parts.
-    parts: bool,
 }
 
 impl SampleWorker {
     pub(super) fn into_pieces(mut self) -> impl Iterator<Item = Piece> {
         self.close();
         self.pieces.into_iter()
-    }
-
-    pub(super) fn has_parts(&self) -> bool {
-        self.parts
     }
 
     fn close(&mut self) {
@@ -111,6 +108,10 @@ impl MergeKind for SampleKind<'_, '_> {
         self.strategy.log()
     }
 
+    fn is_over(&self) -> bool {
+        self.has_parts.load(Ordering::Relaxed)
+    }
+
     fn take(
         &self,
         worker: &mut SampleWorker,
@@ -118,7 +119,7 @@ impl MergeKind for SampleKind<'_, '_> {
         _: &mut ReportPart,
     ) -> Outcome {
         if matches!(input.kind, FileKind::Part(_)) && !self.strategy.is_llvm() {
-            worker.parts = true;
+            self.has_parts.store(true, Ordering::Relaxed);
             return Outcome::Pending;
         }
         if worker.odd > MOST_ODD {
@@ -170,7 +171,6 @@ impl MergeKind for SampleKind<'_, '_> {
         worker.close();
         later.close();
         worker.pieces.append(&mut later.pieces);
-        worker.parts |= later.parts;
         part.absorb(later_part);
         Ok(())
     }

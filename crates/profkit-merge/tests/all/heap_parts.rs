@@ -1,6 +1,7 @@
 //! The laws of parts for heap profiles: raw dumps, texts and sections of indexed profiles, beside counters in one part.
 use crate::common::threads;
-use crate::parts::{added, merger, options, part_error, shard, tree_of, whole};
+use crate::laws::{cases, parts_of_every_version};
+use crate::parts::{added, merger, options, part_error, shard, whole};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::{IndexedWriteOptions, write as write_indexed};
 use profkit_data::instr::{HeapSection, InstrProfile};
@@ -291,27 +292,17 @@ proptest! {
 
     #[test]
     fn every_partition_and_tree_gives_the_same_bytes(
-        leaves in proptest::collection::vec(0usize..4, 24),
-        picks in proptest::collection::vec(0usize..97, 12),
-        order in Just((0..24).collect::<Vec<usize>>()).prop_shuffle(),
-        taken in proptest::collection::vec(proptest::bool::weighted(0.5), 24),
+        case in cases(24, 4, 0.5),
         more_threads in 1usize..4,
         copies in any::<bool>(),
     ) {
         let pool = pool();
         assert_eq!(pool.len(), 24);
-        let chosen: Vec<usize> = order.into_iter().filter(|&at| taken[at]).collect();
-        prop_assume!(!chosen.is_empty());
-        let inputs: Vec<_> = chosen.iter().map(|&at| pool[at].clone()).collect();
-        let mut parts = Vec::new();
-        for leaf in 0..4 {
-            let own: Vec<_> = chosen.iter().filter(|&&at| leaves[at] == leaf).map(|&at| pool[at].clone()).collect();
-            if !own.is_empty() {
-                parts.push(merger(&own).encode().unwrap());
-            }
-        }
+        let inputs = case.inputs(&pool);
+        prop_assume!(!inputs.is_empty());
+        let parts = case.parts(&pool, |own| merger(own).encode().unwrap());
         let once = merger(&inputs).encode().unwrap();
-        let by_tree = tree_of(parts.clone(), &picks, &|parts| added(parts).encode().unwrap());
+        let by_tree = case.added_up(parts.clone(), |parts| added(parts).encode().unwrap());
         prop_assert!(once == by_tree, "the part");
         let empty = merger(&[]).encode().unwrap();
         prop_assert!(added(&[&once]).encode().unwrap() == once);
@@ -427,6 +418,14 @@ fn a_part_of_heap_profiles_is_not_much_larger_than_the_profile() {
         part.len(),
         whole.len()
     );
+}
+
+#[test]
+fn parts_of_every_version_are_read() {
+    let expected = all(merger(&pool()).finish_instr());
+    for part in parts_of_every_version("-heap", || merger(&pool()).encode().unwrap()) {
+        assert_eq!(all(added(&[&part]).finish_instr()), expected);
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod driver;
 mod fixtures;
 mod heap_parts;
 mod join;
+mod laws;
 mod mip_parts;
 mod oracle;
 mod parts;

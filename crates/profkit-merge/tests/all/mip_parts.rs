@@ -1,10 +1,15 @@
 //! The laws of parts of MIP files, on encoded bytes.
-use crate::parts::{part_error, shard, tree_of};
+use crate::laws::{cases, parts_of_every_version};
+use crate::parts::{part_error, shard};
+use profkit_data::ids::BuildId;
 use profkit_data::index_vec::IndexVec;
-use profkit_data::mip::{FunctionId, MipProfile, MipWriteOptions, write};
+use profkit_data::mip::{
+    FunctionId, Identity, ImageFacts, MipMap, MipProfile, MipWriteOptions, write,
+};
 use profkit_merge::mip::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
 use profkit_merge::part::Merger;
-use profkit_merge::{MergeError, Shard};
+use profkit_merge::{MergeError, MergeOptions, Shard};
+use profkit_testkit::mip::{BLOCKS, CALLS, MipFunction, MipImage};
 use profkit_testkit::{change_part, fixture};
 use proptest::prelude::*;
 
@@ -40,7 +45,7 @@ fn pool() -> Vec<Shard<Vec<u8>>> {
     some.functions = functions.into_iter().collect::<IndexVec<FunctionId, _>>();
     some.edges.clear();
     let mut other = target();
-    other.identity = profkit_data::mip::Identity::ModuleHash(7);
+    other.identity = Identity::ModuleHash(7);
     let cut = raw("mixed-1");
     vec![
         shard("1", raw("mixed-1")),
@@ -84,24 +89,14 @@ proptest! {
 
     #[test]
     fn every_partition_and_tree_gives_the_same_bytes(
-        leaves in proptest::collection::vec(0usize..4, 11),
-        picks in proptest::collection::vec(0usize..97, 12),
-        order in Just((0..11).collect::<Vec<usize>>()).prop_shuffle(),
-        taken in proptest::collection::vec(proptest::bool::weighted(0.6), 11),
+        case in cases(11, 4, 0.6),
     ) {
         let pool = pool();
-        let chosen: Vec<usize> = order.into_iter().filter(|&at| taken[at]).collect();
-        prop_assume!(!chosen.is_empty());
-        let inputs: Vec<_> = chosen.iter().map(|&at| pool[at].clone()).collect();
-        let mut parts = Vec::new();
-        for leaf in 0..4 {
-            let own: Vec<_> = chosen.iter().filter(|&&at| leaves[at] == leaf).map(|&at| pool[at].clone()).collect();
-            if !own.is_empty() {
-                parts.push(merger(&own).encode().unwrap());
-            }
-        }
+        let inputs = case.inputs(&pool);
+        prop_assume!(!inputs.is_empty());
+        let parts = case.parts(&pool, |own| merger(own).encode().unwrap());
         let once = merger(&inputs).encode().unwrap();
-        let by_tree = tree_of(parts.clone(), &picks, &|parts| added(parts).encode().unwrap());
+        let by_tree = case.added_up(parts.clone(), |parts| added(parts).encode().unwrap());
         prop_assert!(once == by_tree, "the part");
         prop_assert!(added(&[&once]).encode().unwrap() == once);
         prop_assert!(added(&[&parts[0], &once]).encode().unwrap() == once);
@@ -115,6 +110,98 @@ proptest! {
         let through = merge_mip(targets(), &parts, &options()).unwrap();
         prop_assert_eq!(counts(&plain.targets[0].profile), counts(&through.targets[0].profile));
     }
+}
+
+/// An invented program with so many functions, and raw files of some runs of it.
+fn program(functions: usize, runs: u32) -> (MipTarget, Vec<Shard<Vec<u8>>>) {
+    let functions = (0..functions).map(|number| {
+        let name = format!(
+            "_ZN{}5parse{number}E",
+            ["3app", "4core7string_", "3std2io"][number % 3]
+        );
+        MipFunction::new(name, CALLS | BLOCKS, (number % 9).try_into().unwrap())
+    });
+    let image = MipImage::new(&[0xcd; 20], functions.collect());
+    let map = image.map().finish();
+    let facts = ImageFacts::new()
+        .build_id(Some(BuildId(image.build_id.clone())))
+        .section_size(Some(image.layout().1 as u64));
+    let created = MipProfile::create(&MipMap::parse(&map).unwrap(), &facts).unwrap();
+    let target = MipTarget {
+        name: "program.mip".to_owned(),
+        profile: created.profile,
+    };
+    let run = |number: u32| {
+        let called = (0..image.functions.len()).filter(|at| at % (number as usize + 2) == 0);
+        let called: Vec<_> = called
+            .zip(1..)
+            .map(|(at, order)| (at, number * 1000 + order, order))
+            .collect();
+        shard(&format!("{number}"), image.raw(&image.run(&called)))
+    };
+    (target, (0..runs).map(run).collect())
+}
+
+#[test]
+fn a_part_is_not_much_larger_than_the_profile() {
+    let version_8 = MipTarget {
+        name: "v8-b.mip".to_owned(),
+        profile: MipProfile::parse(&fixture("mip/v8-b.mip")).unwrap(),
+    };
+    let [mixed] = <[_; 1]>::try_from(targets()).unwrap();
+    let raw = |name: &str| shard(name, fixture(format!("mip/{name}.mipraw")));
+    let mut builds = vec![
+        (
+            mixed,
+            ["mixed-1", "mixed-2", "mixed-pool"].map(raw).to_vec(),
+        ),
+        (version_8, vec![raw("v8-b")]),
+    ];
+    builds.extend(
+        [(1, 1), (10, 3), (300, 1), (300, 9), (5000, 4)]
+            .map(|(functions, runs)| program(functions, runs)),
+    );
+    for (target, inputs) in builds {
+        let mut merger = Merger::of_mip(vec![target.clone()], options());
+        merger.add(&inputs).unwrap();
+        let part = merger.encode().unwrap();
+        let merged = merge_mip(vec![target], &inputs, &options()).unwrap();
+        let profile = bytes(&merged.targets[0].profile);
+        assert!(merged.targets[0].profile.runs > 0);
+        assert!(
+            part.len() * 10 <= profile.len() * 13,
+            "{}: {} {}",
+            merged.targets[0].name,
+            part.len(),
+            profile.len()
+        );
+    }
+}
+
+#[test]
+fn parts_of_every_version_are_read() {
+    let expected = whole(merger(&pool()).finish_mip());
+    for part in parts_of_every_version("-mip", || merger(&pool()).encode().unwrap()) {
+        assert_eq!(whole(added(&[&part]).finish_mip()), expected);
+    }
+}
+
+/// No option changes what a part of MIP files holds, so only parts of other families refuse it.
+#[test]
+fn parts_of_other_families_refuse_each_other() {
+    let mip = merger(&pool()[..1]).encode().unwrap();
+    let mut counters = Merger::new(MergeOptions::new()).unwrap();
+    counters
+        .add(&[shard("counters", *b":ir\nf\n1\n1\n7\n")])
+        .unwrap();
+    let before = counters.encode().unwrap();
+    let error = part_error(counters.add_part("mip.pkpart", &mip));
+    insta::assert_snapshot!(error, @"mip.pkpart: the part is one of MIP profiles, and the other inputs are instrumentation profiles");
+    assert!(counters.encode().unwrap() == before);
+    let mut sum = added(&[&mip]);
+    let error = part_error(sum.add_part("counters.pkpart", &before));
+    insta::assert_snapshot!(error, @"counters.pkpart: the part is one of instrumentation profiles, and the other inputs are MIP profiles");
+    assert!(sum.encode().unwrap() == mip);
 }
 
 #[test]
@@ -136,7 +223,7 @@ fn profiles_that_contradict_each_other_are_an_error_and_counts_of_targets_stay_t
     // Nothing was added.
     assert!(sum.encode().unwrap() == sound);
     let mut unknown = targets();
-    unknown[0].profile.identity = profkit_data::mip::Identity::UNKNOWN;
+    unknown[0].profile.identity = Identity::UNKNOWN;
     let added = Merger::of_mip(unknown, options()).add(&pool[..1]);
     insta::assert_snapshot!(part_error(added), @"mixed.mip: a profile without a build id cannot be in a part");
     // A target that has counts keeps them, and they are in no part.

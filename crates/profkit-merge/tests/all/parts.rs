@@ -1,6 +1,7 @@
 //! The laws of parts, on encoded bytes: however inputs are distributed to parts, and in whatever order parts are added
 //! up, the part, the profile and the report are the same.
 use crate::common::{indexed, threads};
+use crate::laws::{cases, parts_of_every_version};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::instr::raw::RawProfile;
 use profkit_data::{ErrorKind, Structure};
@@ -152,46 +153,21 @@ pub(crate) fn whole(outcome: Result<MergeOutcome, MergeError>) -> (Vec<Vec<u8>>,
     )
 }
 
-/// Adds sums up two by two, in an order that the numbers decide, until one is left.
-pub(crate) fn tree_of(
-    mut parts: Vec<Vec<u8>>,
-    picks: &[usize],
-    sum: &dyn Fn(&[&[u8]]) -> Vec<u8>,
-) -> Vec<u8> {
-    let mut picks = picks.iter().copied().cycle();
-    while parts.len() > 1 {
-        let one = parts.swap_remove(picks.next().unwrap() % parts.len());
-        let two = parts.swap_remove(picks.next().unwrap() % parts.len());
-        parts.push(sum(&[&one, &two]));
-    }
-    parts.pop().unwrap()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(profkit_testkit::short_or_whole(24, 400) as u32))]
 
     #[test]
     fn every_partition_and_tree_gives_the_same_bytes(
-        leaves in proptest::collection::vec(0usize..5, 30),
-        picks in proptest::collection::vec(0usize..97, 12),
-        order in Just((0..30).collect::<Vec<usize>>()).prop_shuffle(),
-        taken in proptest::collection::vec(proptest::bool::weighted(0.6), 30),
+        case in cases(30, 5, 0.6),
         more_threads in 1usize..4,
         bitmaps in proptest::bool::weighted(0.3),
     ) {
         let pool = pool_with(bitmaps);
-        let chosen: Vec<usize> = order.into_iter().filter(|&at| at < pool.len() && taken[at]).collect();
-        prop_assume!(!chosen.is_empty());
-        let inputs: Vec<_> = chosen.iter().map(|&at| pool[at].clone()).collect();
-        let mut parts = Vec::new();
-        for leaf in 0..5 {
-            let own: Vec<_> = chosen.iter().filter(|&&at| leaves[at] == leaf).map(|&at| pool[at].clone()).collect();
-            if !own.is_empty() {
-                parts.push(merger(&own).encode().unwrap());
-            }
-        }
+        let inputs = case.inputs(&pool);
+        prop_assume!(!inputs.is_empty());
+        let parts = case.parts(&pool, |own| merger(own).encode().unwrap());
         let once = merger(&inputs).encode().unwrap();
-        let by_tree = tree_of(parts.clone(), &picks, &|parts| added(parts).encode().unwrap());
+        let by_tree = case.added_up(parts.clone(), |parts| added(parts).encode().unwrap());
         prop_assert!(once == by_tree, "the part");
         // A part that is decoded and encoded is the same, alone, beside nothing, and beside itself.
         let empty = Merger::new(options()).unwrap().encode().unwrap();
@@ -341,6 +317,22 @@ fn damage_is_found_by_checksums_and_good_inputs_beside_it_are_kept() {
         let error = part_error(added(&[]).add_part("x.pkpart", &part[..len]));
         assert!(matches!(error, PartError::Damaged { .. }), "{len}");
     }
+    // Each changed bit is found, but for the mark of a section that readers may skip if they do not know it.
+    let (at, skippable) = (16, 2);
+    let sections = usize::from(part[14]);
+    for (place, bit) in (0..part.len()).flat_map(|place| (0..8).map(move |bit| (place, 1 << bit))) {
+        let entry = place.checked_sub(at).map(|place| (place / 36, place % 36));
+        let is_mark = entry.is_some_and(|(entry, place)| entry < sections && place == 2);
+        let mut damaged = part.clone();
+        damaged[place] ^= bit;
+        let added = added(&[]).add_part("x.pkpart", &damaged);
+        if is_mark && bit == skippable {
+            assert!(added.is_ok(), "{place}");
+        } else {
+            let found = added.expect_err(&format!("byte {place}, bit {bit}"));
+            assert!(matches!(part_error(Err(found)), PartError::Damaged { .. }));
+        }
+    }
 }
 
 #[test]
@@ -361,23 +353,11 @@ fn a_part_is_no_larger_than_the_profile_with_all_its_functions() {
     );
 }
 
-/// The file was written by the first version of the format. Every later profkit reads it, and gets what it gets from the
-/// inputs. To write the file of a new version, name its path in `WRITE_PART`.
 #[test]
 fn parts_of_every_version_are_read() {
-    let whole_pool = merger(&pool());
-    if let Some(path) = std::env::var_os("WRITE_PART") {
-        std::fs::write(path, whole_pool.encode().unwrap()).unwrap();
-    }
-    let expected = whole(finished(whole_pool));
-    for version in 1..=profkit_merge::part::VERSION {
-        let part = fixture(format!("parts/version-{version}.pkpart"));
-        assert_eq!(part[8..12], version.to_le_bytes());
-        assert_eq!(
-            whole(finished(added(&[&part]))),
-            expected,
-            "version {version}"
-        );
+    let expected = whole(finished(merger(&pool())));
+    for part in parts_of_every_version("", || merger(&pool()).encode().unwrap()) {
+        assert_eq!(whole(finished(added(&[&part]))), expected);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The laws of parts of sample profiles, on encoded bytes.
-use crate::parts::{part_error, shard, tree_of};
+use crate::laws::{cases, parts_of_every_version};
+use crate::parts::{part_error, shard};
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovVersion};
 use profkit_data::sample::{
@@ -137,26 +138,16 @@ proptest! {
     #[test]
     fn every_partition_and_tree_gives_the_same_bytes(
         shape in 0usize..4,
-        leaves in proptest::collection::vec(0usize..5, 20),
-        picks in proptest::collection::vec(0usize..97, 12),
-        order in Just((0..20).collect::<Vec<usize>>()).prop_shuffle(),
-        taken in proptest::collection::vec(proptest::bool::weighted(0.6), 20),
+        case in cases(20, 5, 0.6),
         more_threads in 1usize..4,
         flat in any::<bool>(),
     ) {
         let pool = pool(SampleShape::ALL[shape]);
-        let chosen: Vec<usize> = order.into_iter().filter(|&at| at < pool.len() && taken[at]).collect();
-        prop_assume!(!chosen.is_empty());
-        let inputs: Vec<_> = chosen.iter().map(|&at| pool[at].clone()).collect();
-        let mut parts = Vec::new();
-        for leaf in 0..5 {
-            let own: Vec<_> = chosen.iter().filter(|&&at| leaves[at] == leaf).map(|&at| pool[at].clone()).collect();
-            if !own.is_empty() {
-                parts.push(merger(&own).unwrap().encode().unwrap());
-            }
-        }
+        let inputs = case.inputs(&pool);
+        prop_assume!(!inputs.is_empty());
+        let parts = case.parts(&pool, |own| merger(own).unwrap().encode().unwrap());
         let once = merger(&inputs).unwrap().encode().unwrap();
-        let by_tree = tree_of(parts.clone(), &picks, &|parts| added(parts).encode().unwrap());
+        let by_tree = case.added_up(parts.clone(), |parts| added(parts).encode().unwrap());
         prop_assert!(once == by_tree, "the part");
         prop_assert!(added(&[&once]).encode().unwrap() == once);
         prop_assert!(added(&[&once, &once]).encode().unwrap() == once);
@@ -207,6 +198,15 @@ fn what_cannot_be_added_is_an_error_that_names_it() {
         ),
         (1, 1)
     );
+}
+
+#[test]
+fn parts_of_every_version_are_read() {
+    let sum = || merger(&pool(SampleShape::Nested)).unwrap();
+    let expected = whole(sum().finish_samples());
+    for part in parts_of_every_version("-samples", || sum().encode().unwrap()) {
+        assert_eq!(whole(added(&[&part]).finish_samples()), expected);
+    }
 }
 
 #[test]

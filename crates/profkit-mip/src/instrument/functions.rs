@@ -2,6 +2,7 @@
 use crate::asm::{
     Directive, Instruction, Kind, Module, ObjectFormat, SectionId, Statement, arguments, words,
 };
+use profkit_data::mip::part_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
@@ -339,20 +340,6 @@ fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
         }
     }
     facts
-}
-
-/// F for the names of its parts: `F.cold` (gcc, clang), `F.cold.N` (older gcc), `F.__part.N` and `F.eh` (clang).
-pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
-    if let Some(whole) = name.strip_suffix(b".cold").or(name.strip_suffix(b".eh")) {
-        return Some(whole);
-    }
-    let dot = name.iter().rposition(|&byte| byte == b'.')?;
-    let (rest, number) = (name.get(..dot)?, name.get(dot + 1..)?);
-    if number.is_empty() || !number.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    rest.strip_suffix(b".cold")
-        .or(rest.strip_suffix(b".__part"))
 }
 
 fn function_type(arguments: &[u8]) -> Option<bool> {

@@ -57,7 +57,6 @@ mod x86_64;
 
 pub use backend::Backend;
 pub use error::{Error, Result};
-pub(crate) use functions::part_of;
 pub use functions::{Function, Part, SkipReason, Skipped};
 pub use labels::Labels;
 pub use list::{IgnoreList, ListError};

@@ -11,8 +11,7 @@
 //! entry, whose weight is known.
 //!
 //! The result is a profile of [`profkit_data::sample`], which can write it in every encoding.
-use crate::instrument::part_of;
-use profkit_data::mip::{EntryKind, Function, FunctionId, MipProfile, Modes};
+use profkit_data::mip::{EntryKind, Function, FunctionId, MipProfile, Modes, part_of};
 use profkit_data::sample::{
     AddOutcome, Location, NameId, SampleName, SampleProfile, Samples, base_discriminator,
 };

@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
-use arrow_ipc::{Block, root_as_footer, root_as_message};
+use arrow_ipc::{Block, CompressionType, root_as_footer, root_as_message};
 use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -51,6 +51,11 @@ fn read_inner(data: &[u8], is_parquet: bool) -> Result<Parts, Fault> {
 
 /// The 10 bytes at the end: the length of the footer, and the magic.
 const TRAILER: usize = 10;
+
+/// How many times as long as its compressed form a text can be at most: in LZ4, a byte more of a match's length stands for
+/// 255 bytes; in Zstandard, a block of 4 bytes for 128 KiB.
+const LZ4_RATIO: usize = 255;
+const ZSTD_RATIO: usize = 32 << 10;
 
 /// Reads the blocks of an Arrow file in place. `FileReader` would allocate what a block claims, and the decoder panics on
 /// a buffer outside its block.
@@ -106,14 +111,40 @@ fn block_of(file: &Buffer, block: &Block) -> Result<Buffer, Fault> {
         Some(dictionary) => dictionary.data(),
         None => message.header_as_record_batch(),
     };
+    let codec = batch.and_then(|batch| batch.compression());
+    let most = match codec.map(|codec| codec.codec()) {
+        None => None,
+        Some(CompressionType::LZ4_FRAME) => Some(LZ4_RATIO),
+        Some(CompressionType::ZSTD) if cfg!(feature = "zstd") => Some(ZSTD_RATIO),
+        Some(codec) => {
+            return Err(unread(
+                codec.variant_name().unwrap_or("another codec"),
+                "Arrow",
+            ));
+        }
+    };
     for buffer in batch
         .and_then(|batch| batch.buffers())
         .into_iter()
         .flatten()
     {
-        let end = number(buffer.offset())?.checked_add(number(buffer.length())?);
-        if end.is_none_or(|end| end > body) {
+        let (start, length) = (number(buffer.offset())?, number(buffer.length())?);
+        let stored = start.checked_add(length).and_then(|end| {
+            let stored = bytes.get(head..)?.get(start..end)?;
+            Some(stored)
+        });
+        let Some(stored) = stored else {
             return Err(outside());
+        };
+        // Before a compressed buffer stands its length, which the decoder allocates; −1 if it is stored as it is.
+        if let (Some(most), Some(claimed)) = (most, stored.first_chunk()) {
+            let claimed = i64::from_le_bytes(*claimed);
+            let fits = usize::try_from(claimed).is_ok_and(|claimed| claimed / most <= length);
+            if claimed != -1 && !fits {
+                return Err(damaged(format_args!(
+                    "a buffer of {length} bytes claims to hold {claimed}"
+                )));
+            }
         }
     }
     Ok(bytes)
@@ -127,17 +158,12 @@ fn parquet(data: &[u8]) -> Result<(SchemaRef, Vec<RecordBatch>), Fault> {
     let mut codecs = groups
         .flat_map(|group| group.columns())
         .map(|column| column.compression());
-    let known =
-        |codec: &Compression| matches!(codec, Compression::UNCOMPRESSED | Compression::SNAPPY);
+    let known = |codec: &Compression| {
+        matches!(codec, Compression::UNCOMPRESSED | Compression::SNAPPY)
+            || cfg!(feature = "zstd") && matches!(codec, Compression::ZSTD(_))
+    };
     if let Some(codec) = codecs.find(|codec| !known(codec)) {
-        return Err(Fault {
-            hint: Some(
-                "write the file with Snappy: COMPRESSION snappy in DuckDB, compression=\"snappy\" in Polars and pyarrow",
-            ),
-            ..Fault::new(format!(
-                "the columns are compressed with {codec}, which profkit does not read in Parquet files"
-            ))
-        });
+        return Err(unread(&codec.to_string(), "Parquet"));
     }
     let groups = builder.metadata().row_groups().iter();
     for column in groups.flat_map(|group| group.columns()) {
@@ -154,6 +180,28 @@ fn parquet(data: &[u8]) -> Result<(SchemaRef, Vec<RecordBatch>), Fault> {
     let reader = builder.build().map_err(damaged)?;
     let batches = reader.collect::<Result<Vec<_>, _>>().map_err(damaged)?;
     Ok((schema, batches))
+}
+
+/// The error about a codec that this build does not read.
+fn unread(codec: &str, form: &str) -> Fault {
+    let hint = match form {
+        "Parquet" => {
+            "write the file with Snappy: COMPRESSION snappy in DuckDB, compression=\"snappy\" in Polars and pyarrow"
+        }
+        _ => {
+            "write the file without compression: compression=\"uncompressed\" in Polars and pyarrow"
+        }
+    };
+    let build = match codec.to_ascii_uppercase().starts_with("ZSTD") {
+        true => " without its feature `zstd`",
+        false => "",
+    };
+    Fault {
+        hint: Some(hint),
+        ..Fault::new(format!(
+            "the columns are compressed with {codec}, which profkit{build} does not read in {form} files"
+        ))
+    }
 }
 
 fn damaged(error: impl Display) -> Fault {

@@ -4,7 +4,8 @@
 use super::words;
 use crate::quoted;
 use crate::show::json;
-use profkit_analysis::doctor::{Counts, Diagnosis, Verdict};
+use profkit_analysis::doctor::{Counts, Diagnosis, Verdict, What};
+use profkit_data::detect::FileKind;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::Target;
 use serde_json::json;
@@ -53,6 +54,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
             Verdict::Foreign => "foreign",
             Verdict::Unreadable => "unreadable",
         },
+        "kind": kind(&diagnosis.what),
         "description": words::what(&diagnosis.what),
         "target": (diagnosis.target != Target::Host).then(|| diagnosis.target.to_string()),
         "functions": of_functions.map(|it| it.functions),
@@ -72,6 +74,18 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
         "next": next.collect::<Vec<_>>(),
     });
     write!(out, "{}", json::indented(&json::with(head, more), 2)?)
+}
+
+/// The word for what a file is; `None` if it is no profile, or if [`json::file`] has the word.
+fn kind(what: &What) -> Option<&'static str> {
+    match what {
+        What::Sample { .. } => Some("sample"),
+        What::HeapRaw(_) | What::HeapYaml => Some("heap"),
+        What::Mip { .. } | What::MipYaml => Some("mip"),
+        What::Part(_) => Some("part"),
+        What::Other(FileKind::PerfData) => Some("perf"),
+        _ => None,
+    }
 }
 
 /// Writes the totals and the end of the document.

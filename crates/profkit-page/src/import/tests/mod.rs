@@ -154,8 +154,10 @@ mod arrow {
         ArrayRef, Decimal128Array, DictionaryArray, Float64Array, Int64Array, LargeStringArray,
         RecordBatch, StringArray, StringViewArray,
     };
+    use arrow_ipc::CompressionType;
+    use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
     use parquet::arrow::ArrowWriter;
-    use parquet::basic::Compression;
+    use parquet::basic::{Compression, ZstdLevel};
     use parquet::file::properties::WriterProperties;
     use profkit_testkit::{CountingAllocator, Rng, mutate, peak_allocation};
     use std::sync::Arc;
@@ -234,6 +236,19 @@ mod arrow {
         insta::assert_snapshot!(error(Arc::new(Int64Array::from(vec![None, Some(1)]))), @"counters.parquet: row 1, column `count`: the cell is empty");
     }
 
+    /// The readers panicked on these files when they were found. `cargo xtask dist` has the same test where panics abort.
+    #[test]
+    fn what_the_readers_panic_on_is_an_error() {
+        for name in ["damaged.parquet", "damaged.arrow"] {
+            let file = profkit_testkit::fixture(format!("tables/{name}"));
+            let error = TableFile::open(name, &file).expect_err("a damaged file");
+            assert!(
+                error.message.starts_with("the file cannot be read"),
+                "{error}"
+            );
+        }
+    }
+
     #[test]
     fn a_file_that_was_cut_off_is_an_error() {
         let name: ArrayRef = Arc::new(StringArray::from(vec!["main"]));
@@ -242,6 +257,71 @@ mod arrow {
         for cut in 4..whole.len() {
             assert!(TableFile::open("table", &whole[..cut]).is_err(), "{cut}");
         }
+    }
+
+    fn ipc(columns: &[(&str, ArrayRef)], codec: CompressionType) -> Vec<u8> {
+        let batch = RecordBatch::try_from_iter(columns.iter().cloned()).unwrap();
+        let options = IpcWriteOptions::default().try_with_compression(Some(codec));
+        let mut bytes = Vec::new();
+        let schema = batch.schema();
+        let writer = FileWriter::try_new_with_options(&mut bytes, &schema, options.unwrap());
+        let mut writer = writer.unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        drop(writer);
+        bytes
+    }
+
+    /// Columns that compress well.
+    fn zeros() -> [(&'static str, ArrayRef); 4] {
+        let name = vec!["a function with a name that is long"; 5000];
+        [
+            ("function", Arc::new(StringArray::from(name)) as ArrayRef),
+            ("hash", Arc::new(Int64Array::from(vec![7; 5000]))),
+            ("index", Arc::new(Int64Array::from_iter_values(0..5000))),
+            ("count", Arc::new(Int64Array::from(vec![0; 5000]))),
+        ]
+    }
+
+    #[test]
+    fn files_are_compressed_as_engines_do() {
+        let mut files = vec![("table.arrow", ipc(&zeros(), CompressionType::LZ4_FRAME))];
+        if cfg!(feature = "zstd") {
+            let level = Compression::ZSTD(ZstdLevel::default());
+            files.push(("table.parquet", parquet(&zeros(), level)));
+            files.push(("table.arrow", ipc(&zeros(), CompressionType::ZSTD)));
+        }
+        for (name, bytes) in &files {
+            assert!(bytes.len() < 50_000, "{name}: {}", bytes.len());
+            let table = TableFile::open(name, bytes).unwrap();
+            let imported = profile_of(&[table, super::open(super::FACTS)]).unwrap();
+            let tables = &imported.instr().unwrap().tables;
+            let function = tables[0].functions().next().unwrap();
+            assert_eq!(function.records().next().unwrap().counts.len(), 5000);
+        }
+    }
+
+    /// The decoder allocates what a buffer claims to hold.
+    #[test]
+    fn a_compressed_buffer_cannot_claim_any_length() {
+        let file = ipc(&zeros(), CompressionType::LZ4_FRAME);
+        let frame = 0x184d_2204u32.to_le_bytes();
+        let mut refused = 0;
+        for at in 8..file.len() - 4 {
+            if file[at..at + 4] != frame {
+                continue;
+            }
+            for claimed in [1i64 << 40, i64::MAX, -2] {
+                let mut damaged = file.clone();
+                damaged[at - 8..at].copy_from_slice(&claimed.to_le_bytes());
+                let (opened, peak) = peak_allocation(|| TableFile::open("table", &damaged));
+                assert!(peak < 1 << 24, "{peak} bytes");
+                let error = opened.unwrap_err().to_string();
+                assert!(error.contains("claims to hold"), "{error}");
+                refused += 1;
+            }
+        }
+        assert!(refused >= 12, "{refused}");
     }
 
     /// The readers panic on such files, or allocate what they claim.
@@ -301,6 +381,11 @@ mod arrow {
         for table in [super::sample::table(), super::heap::table()] {
             let forms = [super::Form::Parquet, super::Form::Arrow];
             files.extend(forms.map(|form| super::exported(&table, form)));
+        }
+        files.push(ipc(&columns, CompressionType::LZ4_FRAME));
+        if cfg!(feature = "zstd") {
+            files.push(parquet(&columns, Compression::ZSTD(ZstdLevel::default())));
+            files.push(ipc(&columns, CompressionType::ZSTD));
         }
         let mut rng = Rng::new(139);
         let (mut opened, mut refused) = (0, 0);

@@ -6,6 +6,7 @@ Executors need this package, pyarrow, and access to the inputs: profkit opens th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
@@ -44,8 +45,9 @@ def merge(
     count = tasks or manifest.sparkSession.sparkContext.defaultParallelism * 4
 
     def read(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        rows = [row for batch in batches for row in batch.to_pylist()]
-        if rows:
+        first = next(batches, None)
+        if first is not None:
+            rows = (row for batch in chain([first], batches) for row in batch.to_pylist())
             yield _row(premerge(rows, **options))
 
     def add(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

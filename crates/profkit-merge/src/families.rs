@@ -127,11 +127,7 @@ pub fn keep_level(inputs: &mut InputList, is_ir: bool) -> u64 {
 
 /// The targets of the inputs, by the names of their files, each with the number of its inputs.
 pub fn targets(inputs: &InputList) -> BTreeMap<Target, u64> {
-    let mut targets = BTreeMap::new();
-    for file in &inputs.files {
-        *targets.entry(Target::of_file(&file.name)).or_default() += 1;
-    }
-    targets
+    Target::count(inputs.files.iter().map(|file| file.name.as_str()))
 }
 
 /// Leaves out the inputs of other targets than `wanted`. Returns their number.

@@ -1,7 +1,8 @@
 //! The report of `profkit fold`. docs/guide/fold.md describes the JSON.
 use crate::document::write_json;
-use crate::merge::MergeReport;
+use crate::merge::{MergeReport, add_target_names};
 use crate::{Answer, Cell, Document, Table, grouped, plural, size};
+use profkit_data::instr::Target;
 use profkit_merge::Report;
 use profkit_merge::fold::{
     Compacted, FoldOutcome, LedgerRow, LeftOut, PartName, Stray, StrayKind, Why,
@@ -226,6 +227,12 @@ impl Answer for FoldReport<'_> {
                     }
                     .document(),
                 );
+            }
+            let inputs = fold.folded.iter().flat_map(|part| &part.inputs);
+            let targets = Target::count(inputs.map(String::as_str));
+            if targets.len() > 1 {
+                add_target_names(&mut document, &targets);
+                document.line("hint: a compiler needs a profile for each target: give each a store of its own");
             }
             first(&mut document, "warning", &fold.left_out, |one| {
                 let LeftOut { input, why } = one;

@@ -1,4 +1,5 @@
 //! Where the code of a profile ran: on the host, or on a GPU.
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
@@ -40,6 +41,15 @@ impl Target {
             Some(device) => Target::Device(device.to_owned()),
             None => Target::Host,
         }
+    }
+
+    /// The targets that the names of profiles state, each with the number of its profiles.
+    pub fn count<'n>(paths: impl IntoIterator<Item = &'n str>) -> BTreeMap<Self, u64> {
+        let mut targets = BTreeMap::new();
+        for path in paths {
+            *targets.entry(Self::of_file(path)).or_default() += 1;
+        }
+        targets
     }
 }
 

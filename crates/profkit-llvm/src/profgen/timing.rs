@@ -36,7 +36,7 @@ impl Timing {
         }
         self.steps.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let total: Duration = self.steps.iter().map(|(_, time)| time).sum();
-        let line = format!("===-{}-===\n", "-".repeat(73));
+        let line = format!("==={}===\n", "-".repeat(73));
         let mut text = format!("{line}{:^80}", "llvm-profgen")
             .trim_end()
             .to_owned()

@@ -16,6 +16,7 @@ pub use losses::{
     fitted_notes, indexed_losses, left_out, sample_losses, stable_notes, text_losses,
     unread_contexts,
 };
+pub(crate) use text::add_target_names;
 
 /// A profile that was written.
 #[derive(Clone, Debug, Default, Serialize)]

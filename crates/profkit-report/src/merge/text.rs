@@ -332,8 +332,18 @@ fn add_shared(document: &mut Document, shared: &SharedFunctions) {
     );
 }
 
-/// Says that the inputs are of several targets, whose counts are added to each other.
+/// Says that the inputs are of several targets, whose counts are added to each other. The hint is for `merge`.
 fn add_targets(document: &mut Document, targets: &BTreeMap<Target, u64>) {
+    add_target_names(document, targets);
+    let device = targets.keys().last().map(Target::to_string);
+    document.line(format_args!(
+        "hint: a compiler needs a profile for each target: --target host merges the inputs of the host alone, and --target {} those of this device",
+        quoted(&device.unwrap_or_default()),
+    ));
+}
+
+/// Says that the inputs are of several targets, whose counts are added to each other.
+pub fn add_target_names(document: &mut Document, targets: &BTreeMap<Target, u64>) {
     let named = |(target, inputs): (&Target, &u64)| {
         let target = target.to_string();
         format!(
@@ -346,11 +356,6 @@ fn add_targets(document: &mut Document, targets: &BTreeMap<Target, u64>) {
         "warning: the inputs are of code for {} targets, and counts of functions with the same name and hash are added up: {}",
         grouped(targets.len() as u64),
         targets.iter().map(named).collect::<Vec<_>>().join(", "),
-    ));
-    let device = targets.keys().last().map(Target::to_string);
-    document.line(format_args!(
-        "hint: a compiler needs a profile for each target: --target host merges the inputs of the host alone, and --target {} those of this device",
-        quoted(&device.unwrap_or_default()),
     ));
 }
 

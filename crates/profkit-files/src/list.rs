@@ -186,10 +186,10 @@ impl InputList {
     /// An empty list to which a file at the path of the output will not be added from its folder.
     fn without(output: Option<&Path>) -> Self {
         let to_store = output.and_then(remote::uri).map(FileId::of_object);
-        let output = output
-            .and_then(|path| fs::metadata(path).ok())
-            .filter(Metadata::is_file);
-        let output = output.and_then(|metadata| FileId::of(Path::new(""), &metadata));
+        let output = output.and_then(|path| {
+            let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
+            FileId::of(path, &metadata)
+        });
         InputList {
             output: output.or(to_store),
             ..InputList::default()

@@ -20,8 +20,8 @@
 //! - `# requires: Unix: REASON` skips the test of the command for Windows.
 //!
 //! `cargo xtask windows` runs the same files with the command for Windows under Wine: `CLI_WINDOWS` is a folder with programs of
-//! the two names, which start it. A path may then have a drive and the separators of Windows, and a reason that the system
-//! gives may have Windows' words; everything else must be the same.
+//! the two names, which start it. A path may then have a drive and the separators of Windows, words may be quoted as its shells want
+//! it, and a reason that the system gives may have Windows' words; everything else must be the same.
 //!
 //! To write a test, write its `$` lines and run `cargo xtask bless` (`BLESS=1 cargo test -p profkit-cli cli::`),
 //! which fills in or rewrites everything else; then read the diff. `CLI_TEST=words` runs only the files whose path
@@ -185,11 +185,15 @@ const REASONS: &[(&str, &str)] = &[
     ("Disk full.", "No space left on device"),
 ];
 
-/// Text with Wine's paths and reasons as on Linux: Wine has the files of Linux on the drive Z.
+/// Text with Wine's paths, quotation marks and reasons as on Linux: Wine has the files of Linux on the drive Z.
 fn like_unix(text: &str) -> String {
     let mut like = String::with_capacity(text.len());
     for character in text.chars() {
-        let character = if character == '\\' { '/' } else { character };
+        let character = match character {
+            '\\' => '/',
+            '"' => '\'',
+            other => other,
+        };
         // In JSON, a separator is written twice.
         if character != '/' || !like.ends_with('/') {
             like.push(character);

@@ -8,7 +8,9 @@
 )]
 
 mod assembly;
+mod binary;
 mod block_map;
+mod bolt;
 mod compare;
 mod correlate;
 mod gcov;
@@ -98,6 +100,16 @@ pub const TARGETS: &[Target] = &[
         seeds: &[],
     },
     Target {
+        name: "bolt_text",
+        run: bolt::bolt_text,
+        seeds: &[],
+    },
+    Target {
+        name: "bolt_binary",
+        run: bolt::bolt_binary,
+        seeds: &["elf"],
+    },
+    Target {
         name: "probes",
         run: probes::probes,
         seeds: &[],
@@ -111,6 +123,11 @@ pub const TARGETS: &[Target] = &[
         name: "names",
         run: names::names,
         seeds: &["s"],
+    },
+    Target {
+        name: "binary",
+        run: binary::binary,
+        seeds: &["elf", "image", "ko", "debug"],
     },
     Target {
         name: "symbolize",

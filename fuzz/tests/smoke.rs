@@ -2,7 +2,8 @@
 //! failed, in `fuzz/regressions/TARGET`, and small inputs that together reach much code, in `fuzz/corpus/TARGET.pack`
 //! (`cargo xtask fuzz` finds them).
 //!
-//! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
+//! `FUZZ_MUTATIONS` is the number of mutations of each target, `FUZZ_SECONDS` the time after which no more of them are tried (there
+//! is none unless it is set), `FUZZ_SEED` where they begin, `FUZZ_TARGET` the name of
 //! the only target to run; with `FUZZ_PART=K/N` every N-th target runs, beginning with the one at index K. An input that
 //! fails is written to `fuzz/artifacts`.
 #![allow(
@@ -13,6 +14,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use profkit_fuzz::{TARGETS, Target};
 use profkit_testkit::{
@@ -38,6 +40,10 @@ fn targets_hold_for_the_corpus_and_its_mutations() {
         number("FUZZ_MUTATIONS", short_or_whole(500, 4_000)),
         number("FUZZ_SEED", 1),
     );
+    let until = std::env::var("FUZZ_SECONDS").ok().map(|seconds| {
+        let seconds = Duration::from_secs(seconds.parse().expect("a number"));
+        Instant::now() + seconds
+    });
     let only = std::env::var("FUZZ_TARGET").ok();
     let part = std::env::var("FUZZ_PART").ok();
     let (part, parts): (usize, usize) = part.as_deref().map_or((0, 1), |text| {
@@ -50,7 +56,7 @@ fn targets_hold_for_the_corpus_and_its_mutations() {
             .skip(part)
             .step_by(parts)
             .filter(|target| only.as_ref().is_none_or(|only| only == target.name))
-            .map(|target| scope.spawn(move || smoke(target, mutations, seed)))
+            .map(|target| scope.spawn(move || smoke(target, mutations, seed, until)))
             .collect();
         assert!(!threads.is_empty(), "no target {only:?}");
         let results = threads.into_iter().map(|thread| thread.join());
@@ -61,25 +67,31 @@ fn targets_hold_for_the_corpus_and_its_mutations() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn smoke(target: &Target, mutations: u64, seed: u64) -> Result<(), String> {
+fn smoke(target: &Target, mutations: u64, seed: u64, until: Option<Instant>) -> Result<(), String> {
     // A page is written for each input, which takes ten times as long as the other targets.
     let mutations = if target.name == "page" {
         mutations / 5
     } else {
         mutations
     };
-    let corpus = inputs_of(target);
+    let (corpus, whole) = inputs_of(target);
     assert!(!corpus.is_empty(), "{}: no corpus", target.name);
     for (path, data) in &corpus {
         attempt(target, data)
             .map_err(|why| format!("{}: {}: {why}", target.name, path.display()))?;
     }
     for mutation in 0..mutations {
+        if until.is_some_and(|until| Instant::now() > until) {
+            println!("{}: {mutation} mutations", target.name);
+            break;
+        }
         let mut rng = Rng::new(
             seed.wrapping_add(mutation)
                 .wrapping_mul(0xd134_2543_de82_ef95),
         );
-        let (path, original) = &corpus[rng.below(corpus.len())];
+        // Half of the mutations are of whole files: many of the small inputs are refused by their first bytes.
+        let of_whole = whole > 0 && rng.below(2) == 0;
+        let (path, original) = &corpus[rng.below(if of_whole { whole } else { corpus.len() })];
         let (_, other) = &corpus[rng.below(corpus.len())];
         let mut data = original.clone();
         mutate(&mut data, other, &mut rng);
@@ -115,7 +127,8 @@ fn attempt(target: &Target, data: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn inputs_of(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
+/// The inputs of a target, and how many of them, at the beginning, are whole files.
+fn inputs_of(target: &Target) -> (Vec<(PathBuf, Vec<u8>)>, usize) {
     let regressions = repo_root().join("fuzz/regressions").join(target.name);
     let regressions = std::fs::read_dir(regressions).into_iter().flatten();
     let mut paths: Vec<PathBuf> = distinct_fixtures_with(target.seeds)
@@ -129,6 +142,7 @@ fn inputs_of(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
         (path, data)
     };
     let mut corpus: Vec<_> = paths.into_iter().map(read).collect();
+    let whole = corpus.len();
     let pack = repo_root().join(format!("fuzz/corpus/{}.pack", target.name));
     if let Ok(bytes) = std::fs::read(&pack) {
         let inputs = corpus::unpack(&bytes).unwrap_or_else(|error| panic!("{pack:?}: {error}"));
@@ -136,5 +150,5 @@ fn inputs_of(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
         let inputs = inputs.into_iter().enumerate();
         corpus.extend(inputs.map(|(number, input)| (name(number), input)));
     }
-    corpus
+    (corpus, whole)
 }

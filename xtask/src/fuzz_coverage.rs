@@ -116,7 +116,8 @@ fn report(program: &Path, profile: &Path) -> Result<BTreeMap<String, Lines>> {
     let mut lines = BTreeMap::new();
     for file in files {
         let name = file["filename"].as_str().unwrap_or_default();
-        let Ok(name) = Path::new(name).strip_prefix(&crates) else {
+        let name = Path::new(name).strip_prefix(&crates).ok();
+        let Some(name) = name.filter(|name| !name.starts_with("profkit-testkit")) else {
             continue;
         };
         let count = |key: &str| file["summary"]["lines"][key].as_u64();

@@ -58,21 +58,21 @@ pub fn run() -> Result<()> {
     let folder = target_folder().join("windows");
     let program = target_folder().join(TARGET).join("debug/profkit.exe");
     let bin = programs(&folder, &program)?;
+    // What stays keeps the standard output of the command that started it.
+    let quietly = |command: &mut Command| -> Result<()> {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+        let status = command.stderr(Stdio::null()).status()?;
+        ensure!(status.success(), "{command:?}: {status}");
+        Ok(())
+    };
     let server = |option: &str| {
         let mut command = Command::new(WINE_SERVER);
-        succeed(command.env("WINEPREFIX", folder.join("wine")).arg(option))
+        quietly(command.env("WINEPREFIX", folder.join("wine")).arg(option))
     };
     // Without a server that stays, Wine starts its services for each command. The one that made the folder does not stay.
     server("-w")?;
     server("-p")?;
-    // The first command starts Wine's services, which keep its standard output open.
-    let first = Command::new(bin.join("profkit"))
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()?;
-    ensure!(first.success(), "{}: {first}", program.display());
+    quietly(Command::new(bin.join("profkit")).arg("--version"))?;
     let tested = cargo(
         &[
             "test",

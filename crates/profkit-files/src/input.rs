@@ -274,7 +274,7 @@ fn read_or_map(path: &Path, map_from: u64, buffer: &mut Vec<u8>) -> io::Result<O
         io::stdin().lock().read_to_end(buffer)?;
         return Ok(None);
     }
-    let mut file = File::open(path)?;
+    let mut file = File::open(path).map_err(|error| of_folder(path, error))?;
     let metadata = file.metadata()?;
     let large = metadata.is_file() && metadata.len() >= map_from;
     if large && let Ok(map) = map(&file) {
@@ -286,6 +286,14 @@ fn read_or_map(path: &Path, map_from: u64, buffer: &mut Vec<u8>) -> io::Result<O
     }
     file.read_to_end(buffer)?;
     Ok(None)
+}
+
+/// Windows denies the access to a folder that is opened as a file. The error says then what it is, as on other systems.
+pub(crate) fn of_folder(path: &Path, error: io::Error) -> io::Error {
+    match cfg!(windows) && error.kind() == io::ErrorKind::PermissionDenied && path.is_dir() {
+        true => io::Error::new(io::ErrorKind::IsADirectory, "Is a directory"),
+        false => error,
+    }
 }
 
 /// Opens a file as an input of a merge, without decompressing the file. Tools that do not accept compressed files use

@@ -1,5 +1,6 @@
 //! Writes output files completely or not at all.
 use crate::clash::is_stdout;
+use crate::input::of_folder;
 use crate::remote;
 use crate::temporary::Temporary;
 use crate::{Screen, is_stdio, system_text};
@@ -130,7 +131,7 @@ impl Output {
                     OpenOptions::new()
                         .write(true)
                         .open(path)
-                        .map_err(OutputProblem::Io)?;
+                        .map_err(|error| OutputProblem::Io(of_folder(path, error)))?;
                     Target::Replace {
                         path: follow_links(path).map_err(OutputProblem::Io)?,
                         permissions: Some(metadata.permissions()),

@@ -15,6 +15,7 @@
 //!
 //! Sources: `llvm/docs/Extensions.rst`, `BBAddrMap.h`; compared with the assembly of clang 13, 14, 15, 16, 19 and 22.
 use crate::binary::Image;
+use crate::bounds::SectionBytes;
 use object::{Object as _, ObjectSection as _};
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::{Error, ErrorKind, Result, Structure};
@@ -105,6 +106,7 @@ pub fn of_image(image: &Image<'_>) -> Result<Option<Vec<FunctionBlocks>>> {
         Endian::Big
     };
     let mut found = None;
+    let mut bytes = SectionBytes::of(image);
     for section in image.sections() {
         if section.name_bytes().ok() != Some(SECTION.as_bytes()) {
             continue;
@@ -114,10 +116,8 @@ pub fn of_image(image: &Image<'_>) -> Result<Option<Vec<FunctionBlocks>>> {
             _ => 0,
         };
         let unversioned = kind == TYPE_0;
-        let data = section.uncompressed_data().map_err(|error| {
-            Error::new(ErrorKind::Malformed, format!("cannot be read: {error}"))
-                .within(Structure::NamedSection(SECTION.into()))
-        })?;
+        let within = |error: Error| error.within(Structure::NamedSection(SECTION.into()));
+        let data = bytes.read(&section).map_err(within)?;
         let width = if image.is_64() { 8 } else { 4 };
         let functions = if unversioned {
             read_version_0(&data, endian, width)

@@ -1,15 +1,14 @@
-//! Opens programs, libraries and debug files, and reads only the parts of them that are needed.
+//! Opens programs, libraries and debug files. They are mapped into memory, so that only the parts that are needed are read.
 use crate::kernel_module;
+use memmap2::Mmap;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
-use object::read::{ReadCache, ReadCacheRange};
-use object::{FileKind, Object, ObjectKind};
+use object::{FileKind, Object, ObjectKind, ReadRef};
 use profkit_data::{Error, ErrorKind, Result, Structure, stored};
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// A file that may contain machine code or debug info. Its parts are read when they are needed, and then kept in
-/// memory.
+/// A file that may contain machine code or debug info.
 ///
 /// ```
 /// use profkit_object::binary::BinaryFile;
@@ -26,41 +25,26 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct BinaryFile {
     path: PathBuf,
-    size: u64,
-    cache: ReadCache<Source>,
+    bytes: Bytes,
 }
 
-/// Where the bytes of a [`BinaryFile`] come from.
 #[derive(Debug)]
-pub enum Source {
-    /// A file that is read in parts.
-    File(File),
-    /// Bytes in memory.
-    Memory(Cursor<Vec<u8>>),
+enum Bytes {
+    Mapped(Mmap),
+    Memory(Vec<u8>),
 }
 
-impl Read for Source {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+impl Bytes {
+    fn get(&self) -> &[u8] {
         match self {
-            Source::File(file) => file.read(buffer),
-            Source::Memory(bytes) => bytes.read(buffer),
+            Bytes::Mapped(map) => map,
+            Bytes::Memory(bytes) => bytes,
         }
     }
 }
 
-impl Seek for Source {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        match self {
-            Source::File(file) => file.seek(to),
-            Source::Memory(bytes) => bytes.seek(to),
-        }
-    }
-}
-
-/// The type that reads byte ranges of a [`BinaryFile`].
-pub type FileRange<'data> = ReadCacheRange<'data, Source>;
 /// An object file inside a [`BinaryFile`]: the whole file, or one architecture of a universal Mach-O file.
-pub type Image<'data> = object::File<'data, FileRange<'data>>;
+pub type Image<'data> = object::File<'data>;
 
 /// The largest number of architectures that are read from a universal file. Real files have two to five.
 const MOST_ARCHITECTURES: usize = 64;
@@ -116,10 +100,22 @@ impl BinaryFile {
             let bytes = stored::expand(&bytes)?.unwrap_or(bytes);
             return Ok(BinaryFile::in_memory(path, bytes));
         }
+        // Pipes and devices have no size, and are no binaries.
+        if metadata.len() == 0 {
+            return Ok(BinaryFile::in_memory(path, Vec::new()));
+        }
+        let bytes = match map(&file) {
+            Ok(map) => Bytes::Mapped(map),
+            // Not every file system maps files.
+            Err(_) => {
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes)?;
+                Bytes::Memory(bytes)
+            }
+        };
         Ok(BinaryFile {
             path: path.to_owned(),
-            size: metadata.len(),
-            cache: ReadCache::new(Source::File(file)),
+            bytes,
         })
     }
 
@@ -127,8 +123,7 @@ impl BinaryFile {
     pub(crate) fn in_memory(path: &Path, bytes: Vec<u8>) -> Self {
         BinaryFile {
             path: path.to_owned(),
-            size: bytes.len() as u64,
-            cache: ReadCache::new(Source::Memory(Cursor::new(bytes))),
+            bytes: Bytes::Memory(bytes),
         }
     }
 
@@ -140,11 +135,7 @@ impl BinaryFile {
     pub fn linked_if_module(mut self) -> Result<Self> {
         let is_module = matches!(&*self.images()?, [image] if kernel_module::is_module(image));
         if is_module {
-            let bytes =
-                object::ReadRef::read_bytes_at(self.cache.range(0, self.size), 0, self.size);
-            let linked = kernel_module::link(bytes.unwrap_or_default())?;
-            self.size = linked.len() as u64;
-            self.cache = ReadCache::new(Source::Memory(Cursor::new(linked)));
+            self.bytes = Bytes::Memory(kernel_module::link(self.bytes.get())?);
         }
         Ok(self)
     }
@@ -156,7 +147,7 @@ impl BinaryFile {
 
     /// The size of the file in bytes.
     pub fn size(&self) -> u64 {
-        self.size
+        self.bytes.get().len() as u64
     }
 
     /// The object files in this file. A universal Mach-O file has one object file for each architecture. Every other
@@ -166,7 +157,7 @@ impl BinaryFile {
     /// [`ErrorKind::UnrecognizedFormat`] if the file is not an ELF, PE, COFF or Mach-O file, [`ErrorKind::Malformed`]
     /// if its headers are damaged.
     pub fn images(&self) -> Result<Vec<Image<'_>>> {
-        let whole = self.cache.range(0, self.size);
+        let whole = self.bytes.get();
         let kind = FileKind::parse(whole).map_err(|_| not_a_binary())?;
         let ranges: Vec<(u64, u64)> = match kind {
             FileKind::MachOFat32 => MachOFatFile32::parse(whole)
@@ -190,13 +181,13 @@ impl BinaryFile {
                 )
                 .with_hint("give the program or library that was linked from it"));
             }
-            _ => vec![(0, self.size)],
+            _ => vec![(0, self.size())],
         };
         ranges
             .into_iter()
             .map(|(offset, size)| {
-                let end = offset.checked_add(size).filter(|&end| end <= self.size);
-                if end.is_none() {
+                let range = whole.read_bytes_at(offset, size);
+                let Ok(range) = range else {
                     return Err(Error::new(
                         ErrorKind::Truncated,
                         "the part for an architecture lies outside the file",
@@ -204,9 +195,8 @@ impl BinaryFile {
                     .at(offset)
                     .within(Structure::UniversalHeader)
                     .found(format_args!("{size} bytes at {offset}"))
-                    .expected(format_args!("within {} bytes", self.size)));
-                }
-                let range = self.cache.range(offset, size);
+                    .expected(format_args!("within {} bytes", self.size())));
+                };
                 object::File::parse(range).map_err(|error| damaged(&error))
             })
             .collect()
@@ -239,6 +229,16 @@ impl BinaryFile {
         )
         .found(found.join(", ")))
     }
+}
+
+/// Maps a file. If another process changes the file, the mapped bytes change too; if it shortens the file, this program ends
+/// with SIGBUS.
+#[allow(unsafe_code)]
+fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the map is read-only, and a borrow of its bytes cannot outlive the map. Another process may change the file, and
+    // then the bytes of the map change too. object, gimli and our readers accept any bytes, and check every length and offset
+    // that they use.
+    unsafe { Mmap::map(file) }
 }
 
 /// Returns the name of an object file's architecture: the name that Mach-O's tools use if they have one, otherwise the

@@ -6,10 +6,10 @@
 //! | Mach-O | the 16 bytes of `LC_UUID` | the same |
 //! | PE | the 16 bytes of the GUID in the CodeView record (`RSDS`), which the linker writes with `/debug` or `/build-id` | `COFFObjectFile::getDebugPDBInfo` |
 use crate::binary::damaged;
-use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
+use object::read::elf::{ElfFile, FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Object, ReadRef, elf};
-use profkit_data::Result;
 use profkit_data::ids::BuildId;
+use profkit_data::{Error, ErrorKind, Result, Structure};
 
 /// Returns the build id of an object file, if it has one.
 ///
@@ -34,26 +34,51 @@ pub fn build_id<'data, R: ReadRef<'data>>(
     Ok(id.filter(|id| !id.is_empty()).map(BuildId))
 }
 
+/// A part of the smallest note, which has 12 bytes: each can be in several segments and sections.
+const NOTE: u64 = 3;
+
+#[cold]
+fn too_many_notes() -> Error {
+    Error::new(
+        ErrorKind::LimitExceeded,
+        "the notes of the segments and sections overlap",
+    )
+    .within(Structure::ObjectFile)
+    .with_hint("the file is damaged: build or fetch it again")
+}
+
 fn elf_id<'data, Elf, R>(file: &ElfFile<'data, Elf, R>) -> Result<Option<Vec<u8>>>
 where
     Elf: FileHeader,
     R: ReadRef<'data>,
 {
-    if let Some(id) = file.build_id().map_err(|error| damaged(&error))? {
-        return Ok(Some(id.to_vec()));
-    }
-    // The function `build_id` of the `object` crate reads segments only if the file has no sections at all, so the
-    // segments are searched here.
-    let endian = file.endian();
-    for segment in file.elf_program_headers() {
-        let notes = segment
-            .notes(endian, file.data())
-            .map_err(|error| damaged(&error))?;
-        let Some(mut notes) = notes else { continue };
+    let (endian, data) = (file.endian(), file.data());
+    // Segments and sections can share their notes, usually two of each.
+    let mut left = data.len().unwrap_or_default() / NOTE;
+    let mut id_in = |mut notes: NoteIterator<'data, Elf>| {
         while let Some(note) = notes.next().map_err(|error| damaged(&error))? {
             if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
                 return Ok(Some(note.desc().to_vec()));
             }
+            left = left.checked_sub(1).ok_or_else(too_many_notes)?;
+        }
+        Ok(None)
+    };
+    for section in file.elf_section_table().iter() {
+        let notes = section.notes(endian, data);
+        if let Some(notes) = notes.map_err(|error| damaged(&error))?
+            && let Some(id) = id_in(notes)?
+        {
+            return Ok(Some(id));
+        }
+    }
+    // The section headers may have been stripped.
+    for segment in file.elf_program_headers() {
+        let notes = segment.notes(endian, data);
+        if let Some(notes) = notes.map_err(|error| damaged(&error))?
+            && let Some(id) = id_in(notes)?
+        {
+            return Ok(Some(id));
         }
     }
     Ok(None)

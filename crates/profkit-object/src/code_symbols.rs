@@ -1,5 +1,6 @@
 //! Lists the functions in the symbol table of a binary, with their addresses and sizes.
 use crate::binary::{BinaryFile, Image};
+use crate::bounds::named;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use profkit_data::{Error, ErrorKind, Result};
 use std::path::Path;
@@ -26,7 +27,7 @@ pub fn read_code_symbols(path: &Path) -> Result<Vec<CodeSymbol>> {
             format!("cannot be read: {error}"),
         )
     })?;
-    let symbols = code_symbols(&file.image(|_| true)?);
+    let symbols = code_symbols(&file.image(|_| true)?)?;
     if symbols.is_empty() {
         let error = Error::new(ErrorKind::Empty, "the program has no symbols of functions");
         return Err(error.with_hint("give the program as it was before strip"));
@@ -35,45 +36,40 @@ pub fn read_code_symbols(path: &Path) -> Result<Vec<CodeSymbol>> {
 }
 
 /// Lists the functions of a binary, sorted by address.
-pub fn code_symbols(image: &Image<'_>) -> Vec<CodeSymbol> {
-    let ends: Vec<(u64, u64)> = image
-        .sections()
-        .map(|section| {
-            (
-                section.address(),
-                section.address().saturating_add(section.size()),
-            )
-        })
-        .collect();
-    let mut symbols: Vec<CodeSymbol> = image
-        .symbols()
-        .chain(image.dynamic_symbols())
-        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
-        .filter_map(|symbol| {
-            let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
-            Some(CodeSymbol {
+///
+/// # Errors
+/// If the names of the symbols are longer together than the file.
+pub fn code_symbols(image: &Image<'_>) -> Result<Vec<CodeSymbol>> {
+    let text = image.symbols().chain(image.dynamic_symbols());
+    let text = text.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+    let mut symbols = named(image, text)
+        .filter(|symbol| symbol.as_ref().map_or(true, |(_, name)| !name.is_empty()))
+        .map(|symbol| {
+            let (symbol, name) = symbol?;
+            let found = CodeSymbol {
                 name: name.to_vec(),
                 address: symbol.address(),
                 size: symbol.size(),
-            })
+            };
+            Ok((found, symbol.section_index()))
         })
-        .collect();
-    symbols.sort_by(|one, two| (one.address, &one.name).cmp(&(two.address, &two.name)));
-    symbols.dedup_by(|one, two| (one.address, &one.name) == (two.address, &two.name));
+        .collect::<Result<Vec<_>>>()?;
+    symbols.sort_by(|(one, _), (two, _)| (one.address, &one.name).cmp(&(two.address, &two.name)));
+    symbols.dedup_by(|(one, _), (two, _)| (one.address, &one.name) == (two.address, &two.name));
     let mut next = None;
     let mut after = u64::MAX;
-    for symbol in symbols.iter_mut().rev() {
+    for (symbol, section) in symbols.iter_mut().rev() {
         if next != Some(symbol.address) {
             after = next.unwrap_or(u64::MAX);
             next = Some(symbol.address);
         }
         if symbol.size == 0 {
-            let section = ends
-                .iter()
-                .find(|(start, end)| (*start..*end).contains(&symbol.address));
-            let end = section.map_or(symbol.address, |&(_, end)| end);
+            let section = section.and_then(|index| image.section_by_index(index).ok());
+            let end = section.map_or(symbol.address, |section| {
+                section.address().saturating_add(section.size())
+            });
             symbol.size = after.min(end).saturating_sub(symbol.address);
         }
     }
-    symbols
+    Ok(symbols.into_iter().map(|(symbol, _)| symbol).collect())
 }

@@ -1,5 +1,6 @@
 //! Lists the functions of a binary by their PGO names: the functions that were instrumented, or else the symbols.
 use crate::binary::Image;
+use crate::bounds::named;
 use crate::correlate::binary::{self, SectionSet};
 use crate::correlate::dwarf::{self, DwarfOptions};
 use crate::correlate::{CorrelationWarnings, CounterSection, machine, section, section_data};
@@ -100,7 +101,7 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
             return Ok(instrumented(Origin::DebugInfo, probes));
         }
     }
-    let functions = of_symbols(image);
+    let functions = of_symbols(image)?;
     if functions.is_empty() && !has_debug_info(image) {
         return Err(nothing_found());
     }
@@ -161,7 +162,7 @@ pub fn sampled_functions(image: &Image<'_>) -> Result<FunctionList> {
         _ => Origin::Probes,
     };
     let known: FxHashSet<Vec<u8>> = functions.iter().map(|it| it.name.clone()).collect();
-    let symbols = of_symbols(image).into_iter().map(|it| it.name);
+    let symbols = of_symbols(image)?.into_iter().map(|it| it.name);
     let mut names: Vec<Vec<u8>> = symbols.collect();
     for name in &mut names {
         name.truncate(without_suffix(name).len());
@@ -213,10 +214,10 @@ fn nothing_found() -> Error {
 fn instrumentation(image: &Image<'_>) -> Option<InstrKind> {
     // In Mach-O, the symbol has one more underscore than the C name.
     let wanted = |name: &[u8]| name == RAW_VERSION || name.strip_prefix(b"_") == Some(RAW_VERSION);
-    let symbol = image
-        .symbols()
-        .chain(image.dynamic_symbols())
-        .find(|symbol| symbol.is_definition() && symbol.name_bytes().is_ok_and(wanted))?;
+    let symbols = image.symbols().chain(image.dynamic_symbols());
+    let (symbol, _) = named(image, symbols.filter(ObjectSymbol::is_definition))
+        .map_while(Result::ok)
+        .find(|(_, name)| wanted(name))?;
     let section = image.section_by_index(symbol.section_index()?).ok()?;
     let bytes = section.data_range(symbol.address(), 8).ok()??;
     let bytes: [u8; 8] = bytes.try_into().ok()?;
@@ -275,25 +276,28 @@ fn of_sections(image: &Image<'_>, set: SectionSet) -> Option<Vec<Function>> {
     best.filter(|functions| !functions.is_empty())
 }
 
-fn of_symbols(image: &Image<'_>) -> Vec<Function> {
+fn of_symbols(image: &Image<'_>) -> Result<Vec<Function>> {
     let is_mach_o = image.format() == object::BinaryFormat::MachO;
-    let mut names: Vec<Vec<u8>> = image
-        .symbols()
-        .chain(image.dynamic_symbols())
-        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
-        .filter_map(|symbol| {
-            let name = symbol.name_bytes().ok()?;
-            // In Mach-O, symbols have an underscore before the C name.
-            let name = if is_mach_o {
-                name.strip_prefix(b"_").unwrap_or(name)
-            } else {
-                name
-            };
-            (!name.is_empty()).then(|| name.to_vec())
-        })
-        .collect();
+    let symbols = image.symbols().chain(image.dynamic_symbols());
+    let symbols =
+        symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+    let mut names = Vec::new();
+    for symbol in named(image, symbols) {
+        let (_, name) = symbol?;
+        // In Mach-O, symbols have an underscore before the C name.
+        let name = match is_mach_o {
+            true => name.strip_prefix(b"_").unwrap_or(name),
+            false => name,
+        };
+        if !name.is_empty() {
+            names.push(name);
+        }
+    }
     names.sort_unstable();
     names.dedup();
-    let function = |name| Function { name, hash: None };
-    names.into_iter().map(function).collect()
+    let function = |name: &[u8]| Function {
+        name: name.to_vec(),
+        hash: None,
+    };
+    Ok(names.into_iter().map(function).collect())
 }

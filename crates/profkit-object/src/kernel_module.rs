@@ -9,6 +9,7 @@
 //! Sources: Linux `kernel/module/main.c` (`layout_sections`), `tools/perf/util/symbol-elf.c`; the ELF ABIs of x86-64
 //! and AArch64.
 use crate::binary::damaged;
+use crate::bounds::SectionBytes;
 use object::elf::{SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR};
 use object::{
     Architecture, CompressionFormat, Object, ObjectKind, ObjectSection, ObjectSymbol,
@@ -16,7 +17,6 @@ use object::{
 };
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::path::Path;
 
 /// The address that the section `.text` gets. It is not 0, because debug info uses the address 0 for functions that
@@ -28,10 +28,6 @@ const MODULE: &str = ".gnu.linkonce.this_module";
 const PACKED: [&[u8]; 3] = [b".ko.xz", b".ko.zst", b".ko.gz"];
 /// The beginning of the names of sections that the kernel frees after the module's initialisation.
 const INIT: &str = ".init";
-
-/// The largest possible ratios of decompressed to compressed size with zlib (RFC 1951) and with Zstandard (RFC 8878).
-const MAX_ZLIB_RATIO: u64 = 1032;
-const MAX_ZSTD_RATIO: u64 = 1 << 15;
 
 /// Offsets of fields in the 64-bit ELF structures, and the sizes of a section's and of a symbol's entry.
 mod place {
@@ -75,11 +71,12 @@ pub(crate) fn link(bytes: &[u8]) -> Result<Vec<u8>> {
     // The file gets the type of a shared library and not that of a program, because programs have segments and modules
     // have none.
     linked.put(place::TYPE, &object::elf::ET_DYN.0.to_le_bytes())?;
+    let mut left = SectionBytes::of(&file);
     for section in file.sections() {
         let index = section.index();
         let address = addresses.get(&index).copied().unwrap_or(0);
         linked.put_field(index, place::SECTION_ADDRESS, address)?;
-        let relocated = relocated(&file, &section, &addresses)?;
+        let relocated = relocated(&file, &section, &addresses, &mut left)?;
         let Some(relocated) = relocated else {
             continue;
         };
@@ -199,6 +196,7 @@ fn relocated(
     file: &object::File<'_>,
     section: &object::Section<'_, '_>,
     addresses: &FxHashMap<SectionIndex, u64>,
+    bytes: &mut SectionBytes,
 ) -> Result<Option<Vec<u8>>> {
     if section.file_range().is_none() {
         return Ok(None);
@@ -209,22 +207,8 @@ fn relocated(
     if relocations.peek().is_none() && !is_compressed {
         return Ok(None);
     }
-    let ratio = match compressed.format {
-        CompressionFormat::Zlib => MAX_ZLIB_RATIO,
-        _ => MAX_ZSTD_RATIO,
-    };
-    let most = (compressed.data.len() as u64).saturating_mul(ratio);
-    if is_compressed && compressed.uncompressed_size > most {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "a compressed debug section claims an impossible size",
-        )
-        .within(Structure::ObjectFile)
-        .found(format!("{} bytes", compressed.uncompressed_size))
-        .expected(format!("at most {most} bytes")));
-    }
-    let bytes: Cow<'_, [u8]> = compressed.decompress().map_err(|error| damaged(&error))?;
-    let mut bytes = bytes.into_owned();
+    let within = |error: Error| error.within(Structure::ObjectFile);
+    let mut bytes = bytes.read(section).map_err(within)?.into_owned();
     let own = addresses.get(&section.index()).copied().unwrap_or(0);
     for (offset, relocation) in relocations {
         let target = match relocation.target() {

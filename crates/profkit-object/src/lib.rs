@@ -5,11 +5,11 @@
 //!
 //! This crate opens files itself, because the contents of a program show which other files contain its debug info.
 #![deny(missing_docs)]
-#![forbid(unsafe_code)]
 
 pub mod bb_addr_map;
 pub mod binaries;
 pub mod binary;
+pub mod bounds;
 pub mod build_id;
 pub mod code_symbols;
 pub mod correlate;

@@ -1,5 +1,6 @@
 //! Reads the sections of a binary that MIP needs: the map, and the address of the record section.
 use crate::binary::{Image, damaged};
+use crate::bounds::SectionBytes;
 use crate::build_id::build_id;
 use object::macho;
 use object::read::macho::{LoadCommandVariant, MachOFile};
@@ -53,7 +54,8 @@ impl MipSections {
             .within(Structure::NamedSection(section::MAP.into()))
             .with_hint("give the program or library that was linked from it"));
         }
-        let bytes = map.uncompressed_data().map_err(|error| damaged(&error))?;
+        let within = |error: Error| error.within(Structure::NamedSection(section::MAP.into()));
+        let bytes = SectionBytes::of(image).read(&map).map_err(within)?;
         if bytes.is_empty() && map.size() > 0 {
             return Err(Error::new(
                 ErrorKind::Unsupported,

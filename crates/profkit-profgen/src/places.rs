@@ -3,6 +3,7 @@ use object::{
     BinaryFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SegmentFlags,
 };
 use profkit_object::binary::Image;
+use profkit_object::bounds::named;
 use profkit_perf::collect::Numbering;
 
 /// The size of a page in bytes. llvm-profgen rounds the address of a segment down to a multiple of this size.
@@ -79,10 +80,10 @@ impl BinaryPlaces {
 
     /// Looks for the symbols from which places in a kernel count, in a kernel or its debug file.
     pub fn find_kernel(&mut self, image: &Image<'_>) {
-        for symbol in image.symbols() {
-            match symbol.name_bytes() {
-                Ok(b"_text") => self.kernel_text = Some(symbol.address()),
-                Ok(b"_stext") => self.kernel_stext = Some(symbol.address()),
+        for (symbol, name) in named(image, image.symbols()).map_while(Result::ok) {
+            match name {
+                b"_text" => self.kernel_text = Some(symbol.address()),
+                b"_stext" => self.kernel_stext = Some(symbol.address()),
                 _ => {}
             }
         }

@@ -10,6 +10,7 @@ use profkit_data::ids::NameRef;
 use profkit_data::memprof::canonical_name;
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::binary::Image;
+use profkit_object::bounds::named;
 use profkit_object::symbolize::{DebugInfo, Options, ProgramFiles, Symbolizer};
 use profkit_perf::collect::Numbering;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -138,14 +139,14 @@ impl<'files> Program<'files> {
         let (mut functions, mut ranges) = functions(&symbolizer, base, &mut facts);
         facts.warnings.extend(packed_problem);
         let mut symbols = Symbols::default();
-        symbols.read(&image, image.symbols());
+        symbols.read(&image, image.symbols())?;
         if symbols.code.is_empty()
             && let Some(debug) = &debug
         {
-            symbols.read(debug, debug.symbols());
+            symbols.read(debug, debug.symbols())?;
             at.find_kernel(debug);
             if files.has_packed_symbols() {
-                symbols.read(&image, image.dynamic_symbols());
+                symbols.read(&image, image.dynamic_symbols())?;
             }
         }
         let probes = if how.ignore_probes {
@@ -462,9 +463,9 @@ impl Symbols {
         &mut self,
         image: &Image<'data>,
         symbols: impl Iterator<Item = impl ObjectSymbol<'data>>,
-    ) {
-        for symbol in symbols {
-            let name = symbol.name_bytes().unwrap_or_default();
+    ) -> Result<()> {
+        for symbol in named(image, symbols) {
+            let (symbol, name) = symbol?;
             let SymbolSection::Section(section) = symbol.section() else {
                 continue;
             };
@@ -489,6 +490,7 @@ impl Symbols {
         }
         self.data.sort_unstable();
         self.data.dedup();
+        Ok(())
     }
 }
 

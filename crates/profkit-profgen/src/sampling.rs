@@ -301,9 +301,9 @@ fn as_autofdo(
     found: &[&BinaryCounts],
     options: &MakeOptions,
 ) -> Result<FinishedProfile> {
-    let mut symbols = code_symbols(&files.program()?);
+    let mut symbols = code_symbols(&files.program()?)?;
     if let Some(debug) = files.debug_image()? {
-        let of_debug = code_symbols(&debug);
+        let of_debug = code_symbols(&debug)?;
         if files.has_packed_symbols() {
             symbols.extend(of_debug);
             symbols.sort_by_key(|symbol| symbol.address);

@@ -31,7 +31,7 @@
 
 /// Object files, opened in parts.
 pub mod binary {
-    pub use profkit_object::binary::{BinaryFile, FileRange, Image, programs_in};
+    pub use profkit_object::binary::{BinaryFile, Image, programs_in};
 }
 
 /// Build ids.

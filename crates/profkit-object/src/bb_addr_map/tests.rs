@@ -159,7 +159,7 @@ fn maps_that_compilers_write() {
             assert_eq!(ids.len(), function.blocks.len(), "ids are unique");
             // Checks that the first address range of a function begins at the function's symbol, that only a listed
             // function has a second range, and that the last block of a function does not continue into another block.
-            let symbols = code_symbols(&image);
+            let symbols = code_symbols(&image).unwrap();
             let symbol = symbols.iter().find(|it| it.address == function.address);
             let symbol = symbol.expect("a symbol");
             let pieces = function.blocks.windows(2).filter(|two| {

@@ -9,18 +9,12 @@ use crate::binary::programs_in;
 use crate::build_id::build_id;
 use crate::debug_files::DebugFolders;
 use crate::names::{symbol_of, without_suffix, without_unique};
-use gimli::{Abbreviation, Section, constants as dw};
+use gimli::{Abbreviation, constants as dw};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::{Error, ErrorKind, Result, system_text};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-
-/// The total size in bytes that the names and paths of a compile unit may always have. For each byte of the unit's
-/// entries, line tables and string sections, [`TEXT_PER_BYTE`] further bytes of names and paths are allowed. Real units
-/// need less, because a compiler writes each name once. In a malicious unit, many entries may share one long string.
-const TEXT_OF_UNIT: usize = 1 << 16;
-const TEXT_PER_BYTE: usize = 4;
 
 /// If a name has more declarations than this, only the first ones are searched for the one in a given source file.
 const MOST_OF_A_NAME: usize = 1024;
@@ -345,25 +339,15 @@ impl UnitVisitor for OfUnit {
             unit,
             mut names,
             files,
+            work,
         } = view;
         let mut paths: FxHashMap<Option<usize>, Paths> = FxHashMap::default();
-        let mut budget = [
-            dwarf.debug_str.reader().len(),
-            dwarf.debug_line_str.reader().len(),
-            dwarf.debug_line.reader().len(),
-        ]
-        .into_iter()
-        .fold(unit.header.length_including_self(), usize::saturating_add)
-        .saturating_mul(TEXT_PER_BYTE)
-        .saturating_add(TEXT_OF_UNIT);
         let strings = &mut self.strings;
         for_each_function(unit, is_defined, |_, own| {
-            let mut keep = |text: &[u8]| match budget.checked_sub(text.len()) {
-                Some(left) => {
-                    budget = left;
-                    strings.intern(text)
-                }
-                None => NONE,
+            // What is interned once in each unit is interned again in the whole list.
+            let mut keep = |text: &[u8]| match work.take(2 * text.len()) {
+                Ok(()) => strings.intern(text),
+                Err(_) => NONE,
             };
             let named = names.resolve(&own, &mut keep);
             let (Some(name), Some(FileNumber { other, number })) = (named.function, named.file)

@@ -3,6 +3,7 @@ use super::Slice;
 use super::lines::narrow;
 use super::names::Own;
 use super::table::NONE;
+use super::work::{RANGE, Work};
 use gimli::{
     Abbreviation, AttributeValue, Dwarf, EntriesRaw, Section, Unit, UnitOffset, constants as dw,
 };
@@ -55,19 +56,24 @@ struct Code<'a> {
 
 impl<'a> Functions<'a> {
     /// Reads all entries of the compile unit. If an entry is damaged, the functions before it are kept.
-    pub(super) fn read(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> Self {
+    pub(super) fn read(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>, work: &Work) -> Self {
         let mut functions = Functions {
             list: Vec::new(),
             ranges: Vec::new(),
             error: None,
             too_many_ranges: false,
         };
-        functions.error = functions.walk(dwarf, unit).err();
+        functions.error = functions.walk(dwarf, unit, work).err();
         functions.ranges = innermost(&functions.ranges);
         functions
     }
 
-    fn walk(&mut self, dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> gimli::Result<()> {
+    fn walk(
+        &mut self,
+        dwarf: &Dwarf<Slice<'a>>,
+        unit: &Unit<Slice<'a>>,
+        work: &Work,
+    ) -> gimli::Result<()> {
         let mut budget = most_ranges(dwarf, unit);
         let mut open: Vec<Open> = Vec::new();
         let mut entries = unit.entries_raw(None)?;
@@ -96,7 +102,10 @@ impl<'a> Functions<'a> {
                 };
                 number = self.push(function);
                 if let Some(number) = number {
+                    let before = self.ranges.len();
                     self.add_ranges(dwarf, unit, &code, number, &mut budget)?;
+                    let added = self.ranges.len() - before;
+                    work.take(added.saturating_mul(RANGE))?;
                 }
             } else {
                 entries.skip_attributes(abbreviation.attributes())?;

@@ -53,6 +53,7 @@ impl UnitVisitor for OfUnit {
                 if own.inlined {
                     let named = names.resolve(&own, |name| strings.intern(name));
                     let name = named.function.and_then(|name| strings.get(name));
+                    view.work.take(name.map_or(0, |name| 2 * name.len()))?;
                     self.0.extend(name.map(<[u8]>::to_vec));
                 }
                 Ok(())

@@ -1,4 +1,5 @@
 //! Reads the rows of a line table that belong to the requested addresses, and the paths of its files.
+use super::work::{ROW, Work};
 use super::{MAX_PATH, MAX_PATHS_OF_UNIT, Slice};
 use gimli::{ColumnType, Dwarf, LineProgramHeader, Unit};
 use rustc_hash::FxHashMap;
@@ -35,7 +36,7 @@ pub(super) struct Lines {
 impl Lines {
     /// Executes the unit's line program and keeps the sequences that contain one of the addresses in `asked`. These
     /// addresses must be sorted. If the program is damaged, the sequences before the damage are kept.
-    pub(super) fn read(unit: &Unit<Slice<'_>>, asked: &[u64]) -> Self {
+    pub(super) fn read(unit: &Unit<Slice<'_>>, asked: &[u64], work: &Work) -> Self {
         let mut lines = Lines {
             rows: Vec::new(),
             sequences: Vec::new(),
@@ -43,7 +44,7 @@ impl Lines {
             unterminated: false,
         };
         if let Some(program) = unit.line_program.clone()
-            && let Err(error) = lines.run(program.rows(), asked)
+            && let Err(error) = lines.run(program.rows(), asked, work)
         {
             lines.error = Some(error);
         }
@@ -55,9 +56,11 @@ impl Lines {
         &mut self,
         mut program: gimli::LineRows<Slice<'a>, P>,
         asked: &[u64],
+        work: &Work,
     ) -> gimli::Result<()> {
         let mut first = self.rows.len();
         while let Some((_, row)) = program.next_row()? {
+            work.take(ROW)?;
             let address = row.address();
             if !row.end_sequence() {
                 self.rows.push(Row {

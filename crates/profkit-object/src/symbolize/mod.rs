@@ -47,6 +47,7 @@ mod table;
 mod unit;
 mod units;
 pub(crate) mod visits;
+mod work;
 
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use rayon::prelude::*;
@@ -289,7 +290,7 @@ impl<'data> Symbolizer<'data> {
                 sections = Sections::load(debug_file)?;
             }
         }
-        let symbols = Symbols::read(binary, debug_file, is_packed);
+        let symbols = Symbols::read(binary, debug_file, is_packed)?;
         if !sections.has_debug_info() {
             debug_info = if symbols.is_empty() {
                 DebugInfo::Nothing
@@ -362,6 +363,12 @@ impl<'data> Symbolizer<'data> {
         }
         let named = context.symbols_only(&rest, addresses);
         table.append(&rest, named);
+        if let Some(problem) = index.work.problem() {
+            table = Locations::new(addresses.len());
+            let named = context.symbols_only(&order, addresses);
+            table.append(&order, named);
+            table.warn(problem);
+        }
         table
     }
 }

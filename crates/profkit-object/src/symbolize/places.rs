@@ -3,6 +3,7 @@
 use super::Symbolizer;
 use super::functions::Functions;
 use super::visits::{UnitView, UnitVisitor};
+use super::work::ROW;
 use profkit_data::Error;
 
 /// The addresses at which the source location may change.
@@ -39,12 +40,13 @@ struct OfUnit(Vec<u64>);
 
 impl UnitVisitor for OfUnit {
     fn visit(&mut self, view: UnitView<'_, '_, '_>) -> gimli::Result<()> {
-        let functions = Functions::read(view.dwarf, view.unit);
+        let functions = Functions::read(view.dwarf, view.unit, view.work);
         self.0.extend(functions.ranges().map(|(low, ..)| low));
         let (_, unit) = view.files;
         if let Some(program) = unit.line_program.clone() {
             let mut rows = program.rows();
             while let Some((_, row)) = rows.next_row()? {
+                view.work.take(ROW)?;
                 if !row.end_sequence() {
                     self.0.push(row.address());
                 }

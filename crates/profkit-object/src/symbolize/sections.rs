@@ -1,17 +1,14 @@
 //! Loads the debug sections of an object file and decompresses them.
 use super::Slice;
+use super::work::abbreviations_overlap;
+use crate::bounds::SectionBytes;
 use gimli::{
-    Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, RunTimeEndian, Section, SectionId,
+    AbbreviationsCacheStrategy, Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections,
+    RunTimeEndian, Section, SectionId,
 };
-use object::{CompressionFormat, Object, ObjectSection, ReadRef};
+use object::{Object, ReadRef};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::borrow::Cow;
-
-/// The largest possible ratio of decompressed to compressed size with zlib. In RFC 1951, two bits can encode 258 bytes.
-const MAX_ZLIB_RATIO: u64 = 1032;
-/// The largest possible ratio of decompressed to compressed size with Zstandard. In RFC 8878, four bytes can encode a
-/// block of 128 KiB.
-const MAX_ZSTD_RATIO: u64 = 1 << 15;
 
 pub(crate) struct Sections<'data> {
     sections: DwarfSections<Cow<'data, [u8]>>,
@@ -21,7 +18,10 @@ pub(crate) struct Sections<'data> {
 impl<'data> Sections<'data> {
     /// Loads the debug sections of a linked file or of its debug file.
     pub(crate) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
-        let sections = DwarfSections::load(|id| load_section(file, needed(id).then(|| id.name())))?;
+        let mut bytes = SectionBytes::of(file);
+        let sections = DwarfSections::load(|id| {
+            load_section(file, needed(id).then(|| id.name()), &mut bytes)
+        })?;
         Ok(Sections {
             sections,
             endian: endian(file),
@@ -30,8 +30,10 @@ impl<'data> Sections<'data> {
 
     /// Loads the debug sections of a `.dwo` file.
     pub(crate) fn load_split<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
+        let mut bytes = SectionBytes::of(file);
         let sections = DwarfSections::load(|id| {
-            load_section(file, needed(id).then(|| id.dwo_name()).flatten())
+            let name = needed(id).then(|| id.dwo_name()).flatten();
+            load_section(file, name, &mut bytes)
         })?;
         Ok(Sections {
             sections,
@@ -40,10 +42,19 @@ impl<'data> Sections<'data> {
     }
 
     pub(crate) fn has_debug_info(&self) -> bool {
-        !self.dwarf().debug_info.reader().is_empty()
+        !self.borrowed().debug_info.reader().is_empty()
     }
 
     pub(crate) fn dwarf(&self) -> Dwarf<Slice<'_>> {
+        let mut dwarf = self.borrowed();
+        if !abbreviations_overlap(&dwarf) {
+            // A table that several units share is read once.
+            dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+        }
+        dwarf
+    }
+
+    fn borrowed(&self) -> Dwarf<Slice<'_>> {
         self.sections
             .borrow(|section| Slice::new(section, self.endian))
     }
@@ -57,8 +68,10 @@ pub(crate) struct Package<'data> {
 
 impl<'data> Package<'data> {
     pub(crate) fn load<R: ReadRef<'data>>(file: &object::File<'data, R>) -> Result<Self> {
-        let sections =
-            DwarfPackageSections::load(|id| load_section(file, id.dwo_name()).map_err(LoadError));
+        let mut bytes = SectionBytes::of(file);
+        let sections = DwarfPackageSections::load(|id| {
+            load_section(file, id.dwo_name(), &mut bytes).map_err(LoadError)
+        });
         let sections = sections.map_err(|LoadError(error)| error)?;
         Ok(Package {
             sections,
@@ -119,36 +132,12 @@ fn needed(id: SectionId) -> bool {
 fn load_section<'data, R: ReadRef<'data>>(
     file: &object::File<'data, R>,
     name: Option<&'static str>,
+    bytes: &mut SectionBytes,
 ) -> Result<Cow<'data, [u8]>> {
     let Some((name, section)) = name.and_then(|name| Some((name, file.section_by_name(name)?)))
     else {
         return Ok(Cow::Borrowed(&[]));
     };
-    let bad = |error: object::Error| {
-        Error::new(
-            ErrorKind::Malformed,
-            format!("a debug section cannot be read: {error}"),
-        )
-        .within(Structure::NamedSection(name.into()))
-    };
-    let data = section.compressed_data().map_err(bad)?;
-    let ratio = match data.format {
-        CompressionFormat::None => return data.decompress().map_err(bad),
-        CompressionFormat::Zlib => MAX_ZLIB_RATIO,
-        _ => MAX_ZSTD_RATIO,
-    };
-    let most = (data.data.len() as u64).saturating_mul(ratio);
-    if data.uncompressed_size > most {
-        return Err(Error::new(
-            ErrorKind::Malformed,
-            "a compressed debug section claims an impossible size",
-        )
-        .within(Structure::NamedSection(name.into()))
-        .found(format!("{} bytes", data.uncompressed_size))
-        .expected(format!(
-            "at most {most} bytes from {} compressed bytes",
-            data.data.len()
-        )));
-    }
-    data.decompress().map_err(bad)
+    let within = |error: Error| error.within(Structure::NamedSection(name.into()));
+    bytes.read(&section).map_err(within)
 }

@@ -4,6 +4,7 @@ use super::functions::{has_code, most_ranges};
 use super::table::Strings;
 use super::units::ranges_of;
 use super::visits::{UnitView, UnitVisitor, for_each_function};
+use super::work::RANGE;
 use profkit_data::Error;
 
 /// A function with code of its own.
@@ -50,6 +51,7 @@ impl UnitVisitor for OfUnit {
             dwarf,
             unit,
             mut names,
+            work,
             ..
         } = view;
         let mut strings = Strings::default();
@@ -63,12 +65,14 @@ impl UnitVisitor for OfUnit {
                     return Ok(());
                 }
                 budget -= 1;
+                work.take(RANGE)?;
                 if range.begin < range.end {
                     ranges.push((range.begin, range.end));
                 }
             }
             let named = names.resolve(&own, |name| strings.intern(name));
             let name = named.function.and_then(|name| strings.get(name));
+            work.take(name.map_or(0, |name| 2 * name.len()))?;
             if let Some(name) = name
                 && !ranges.is_empty()
             {

@@ -2,11 +2,13 @@
 //!
 //! As in LLVM's `SymbolizableObjectFile.cpp`, some symbols are ignored, and one symbol is chosen if several have the
 //! same address.
+use crate::bounds::named;
 use object::elf::{STB_LOCAL, STT_FILE, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT};
 use object::{
     Architecture, BinaryFormat, Object, ObjectSection, ObjectSymbol, ReadRef, SectionFlags,
     SymbolFlags, SymbolKind,
 };
+use profkit_data::Result;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbol<'data> {
@@ -31,20 +33,23 @@ impl<'data> Symbols<'data> {
     /// Reads the symbols of the binary. If the binary has none, reads those of its debug file. If that file has
     /// none either, reads the dynamic symbols of the binary. If the debug file `is_packed` in the binary, it has only symbols
     /// that are not dynamic, so both are read. A symbol table that cannot be read counts as empty.
+    ///
+    /// # Errors
+    /// If the names of the symbols are longer together than the file.
     pub(super) fn read<R: ReadRef<'data>>(
         binary: &object::File<'data, R>,
         debug: Option<&object::File<'data, R>>,
         is_packed: bool,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut symbols = Symbols::default();
-        symbols.collect(binary, false);
+        symbols.collect(binary, false)?;
         if let (true, Some(debug)) = (symbols.symbols.is_empty(), debug) {
-            symbols.collect(debug, false);
+            symbols.collect(debug, false)?;
         }
         if symbols.symbols.is_empty() || is_packed {
-            symbols.collect(binary, true);
+            symbols.collect(binary, true)?;
         }
-        symbols
+        Ok(symbols)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -58,7 +63,11 @@ impl<'data> Symbols<'data> {
             .map(|symbol| (symbol.address, symbol.name))
     }
 
-    fn collect<R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>, dynamic: bool) {
+    fn collect<R: ReadRef<'data>>(
+        &mut self,
+        file: &object::File<'data, R>,
+        dynamic: bool,
+    ) -> Result<()> {
         let elf = file.format() == BinaryFormat::Elf;
         self.files.clear();
         let table = if dynamic {
@@ -66,10 +75,8 @@ impl<'data> Symbols<'data> {
         } else {
             file.symbols()
         };
-        for symbol in table {
-            let Ok(mut name) = symbol.name_bytes() else {
-                continue;
-            };
+        for symbol in named(file, table) {
+            let (symbol, mut name) = symbol?;
             let mut local = 0;
             if elf {
                 let SymbolFlags::Elf { st_info, .. } = symbol.flags() else {
@@ -122,6 +129,7 @@ impl<'data> Symbols<'data> {
             }
             same
         });
+        Ok(())
     }
 
     /// Returns the symbol that covers `address`; `None` if no symbol does.

@@ -6,6 +6,7 @@ use super::symbols::Symbols;
 use super::table::{NONE, Part, Stored};
 use super::units::{Job, UnitIndex};
 use super::visits::{NoSplit, UnitView, with_split};
+use super::work::Work;
 use super::{Slice, SplitFiles, malformed};
 use gimli::{Dwarf, DwarfPackage, Unit};
 use profkit_data::{Error, ErrorKind, Structure};
@@ -40,7 +41,7 @@ impl<'a> Context<'_, 'a> {
             .iter()
             .map(|&index| addresses.get(index as usize).copied().unwrap_or(0))
             .collect();
-        let lines = Lines::read(unit, &asked);
+        let lines = Lines::read(unit, &asked, &self.index.work);
         if let Some(error) = lines.error {
             part.warn(
                 malformed(self.dwarf, error, Structure::LineTable)
@@ -58,9 +59,13 @@ impl<'a> Context<'_, 'a> {
             );
         }
         let number = job.unit;
-        let split = with_split((self.dwarf, unit), self.package, self.split_files, |view| {
-            self.stacks(number, view, &lines, &asked, &mut part);
-        });
+        let split = with_split(
+            (self.dwarf, unit),
+            self.package,
+            self.split_files,
+            &self.index.work,
+            |view| self.stacks(number, view, &lines, &asked, &mut part),
+        );
         match split {
             Ok(()) => return part,
             Err(NoSplit::Whole) => {}
@@ -95,8 +100,9 @@ impl<'a> Context<'_, 'a> {
             unit,
             names,
             files,
+            work,
         } = view;
-        let functions = Functions::read(dwarf, unit);
+        let functions = Functions::read(dwarf, unit, work);
         if let Some(error) = functions.error {
             part.warn(malformed(self.dwarf, error, self.index.name(number)));
         }
@@ -110,6 +116,7 @@ impl<'a> Context<'_, 'a> {
             frames: FxHashMap::default(),
             functions: &functions,
             places: self.places,
+            work,
             part,
         };
         let mut ranges = functions.ranges().peekable();
@@ -242,6 +249,7 @@ struct Builder<'x, 'c, 'i, 'b> {
     functions: &'x Functions<'b>,
     /// Whether frames have their file and column.
     places: bool,
+    work: &'x Work,
     part: &'x mut Part,
 }
 
@@ -336,12 +344,14 @@ impl Builder<'_, '_, '_, '_> {
 
     fn file(&mut self, file: u64) -> Option<u32> {
         let (dwarf, unit) = self.files;
-        let places = self.places;
+        let (places, work) = (self.places, self.work);
         self.paths.get(dwarf, unit, file, |path| {
-            if places {
-                self.part.strings.intern(path)
-            } else {
-                0
+            if !places {
+                return 0;
+            }
+            match work.take(path.len()) {
+                Ok(()) => self.part.strings.intern(path),
+                Err(_) => NONE,
             }
         })
     }
@@ -350,10 +360,11 @@ impl Builder<'_, '_, '_, '_> {
         let slot = self.named.get_mut(function as usize)?;
         if slot.is_none() {
             let own = &self.functions.list.get(function as usize)?.own;
-            *slot = Some(
-                self.names
-                    .resolve(own, |name| self.part.strings.intern(name)),
-            );
+            let (strings, work) = (&mut self.part.strings, self.work);
+            *slot = Some(self.names.resolve(own, |name| match work.take(name.len()) {
+                Ok(()) => strings.intern(name),
+                Err(_) => NONE,
+            }));
         }
         *slot
     }

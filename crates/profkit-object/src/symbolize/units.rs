@@ -1,4 +1,5 @@
 //! Finds the compile unit that contains an address.
+use super::work::{FILE, RANGE, Work};
 use super::{Slice, malformed};
 use gimli::constants::{DW_AT_high_pc, DW_AT_low_pc};
 use gimli::{
@@ -52,6 +53,8 @@ pub(super) struct UnitIndex<'c, 'a> {
     entries: Vec<Entry<'a>>,
     /// The address ranges of all units, sorted by address. They do not overlap.
     ranges: Vec<UnitRange>,
+    /// What may still be read of the units.
+    pub(super) work: Work,
 }
 
 /// A compile unit with the requested addresses in it. The addresses are stored as indices, sorted by address.
@@ -67,6 +70,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
             dwarf,
             entries: Vec::new(),
             ranges: Vec::new(),
+            work: Work::of(dwarf),
         };
         let mut headers = dwarf.units();
         loop {
@@ -92,6 +96,10 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
                     break;
                 }
             }
+        }
+        index.work.check_abbreviations(dwarf);
+        if index.work.problem().is_some() {
+            index.entries.clear();
         }
         index
     }
@@ -161,6 +169,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
             let root = entries.current().ok_or(gimli::Error::MissingUnitDie)?;
             let mut of_unit = ranges_of(self.dwarf, unit, root)?;
             while let Some(range) = of_unit.next()? {
+                self.work.take(RANGE)?;
                 ranges.push((range.begin, range.end));
             }
             Ok(())
@@ -182,7 +191,15 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
             .ok_or(gimli::Error::OffsetOutOfBounds(unit as u64))?;
         entry
             .unit
-            .get_or_init(|| self.dwarf.unit(entry.header))
+            .get_or_init(|| {
+                let unit = self.dwarf.unit(entry.header)?;
+                let header = unit.line_program.as_ref().map(|program| program.header());
+                let files = header.map_or(0, |header| {
+                    header.file_names().len() + header.include_directories().len()
+                });
+                self.work.take(files.saturating_mul(FILE))?;
+                Ok(unit)
+            })
             .as_ref()
             .map_err(|error| *error)
     }

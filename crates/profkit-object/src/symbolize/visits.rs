@@ -2,6 +2,7 @@
 use super::names::{Names, Own};
 use super::sections::{Package, Sections};
 use super::units::UnitIndex;
+use super::work::Work;
 use super::{Slice, SplitFiles, malformed, unreadable};
 use gimli::{Abbreviation, Dwarf, DwarfPackage, Unit, UnitOffset, constants as dw};
 use profkit_data::{Error, ErrorKind, Structure};
@@ -22,6 +23,8 @@ pub(crate) struct UnitView<'v, 'i, 'b> {
     pub(crate) names: Names<'v, 'i, 'b>,
     /// The unit whose line table contains the files. For split debug info, this is the skeleton unit.
     pub(crate) files: (&'v Dwarf<Slice<'b>>, &'v Unit<Slice<'b>>),
+    /// What may still be read.
+    pub(crate) work: &'v Work,
 }
 
 /// A collector of data from one compile unit.
@@ -80,9 +83,13 @@ impl DebugData<'_> {
                 let damage = visit(&mut parts.own, UnitView::whole(&dwarf, unit, &index));
                 parts.warnings.extend(damage.map(|it| it.within(name())));
                 let mut split = new();
-                let found = with_split(files, package.as_ref(), self.split_files, |view| {
-                    visit(&mut split, view)
-                });
+                let found = with_split(
+                    files,
+                    package.as_ref(),
+                    self.split_files,
+                    &index.work,
+                    |view| visit(&mut split, view),
+                );
                 match found {
                     Ok(damage) => {
                         let within = |it: Error| it.within(Structure::SplitPart).within(name());
@@ -112,6 +119,10 @@ impl DebugData<'_> {
             visited.warnings.extend(part.warnings);
         }
         visited.units.extend(split);
+        if let Some(problem) = index.work.problem() {
+            visited.units.clear();
+            visited.warnings = vec![problem];
+        }
         visited
     }
 }
@@ -128,6 +139,7 @@ impl<'v, 'i, 'b> UnitView<'v, 'i, 'b> {
             unit,
             names: Names::new(dwarf, unit, Some(index)),
             files: (dwarf, unit),
+            work: &index.work,
         }
     }
 }
@@ -154,13 +166,14 @@ pub(super) fn with_split<'a, T>(
     files: (&Dwarf<Slice<'a>>, &Unit<Slice<'a>>),
     package: Option<&DwarfPackage<Slice<'a>>>,
     split_files: Option<&dyn SplitFiles>,
+    work: &Work,
     read: impl FnOnce(UnitView<'_, '_, '_>) -> T,
 ) -> Result<T, NoSplit> {
     let (dwarf, skeleton) = files;
     let id = skeleton.dwo_id.ok_or(NoSplit::Whole)?;
     let mut damage = None;
     match package.map(|package| package.find_cu(id, dwarf)) {
-        Some(Ok(Some(split))) => return with_unit_of_skeleton(&split, files, read),
+        Some(Ok(Some(split))) => return with_unit_of_skeleton(&split, files, work, read),
         Some(Err(error)) => damage = Some(malformed(dwarf, error, Structure::PackageIndex)),
         Some(Ok(None)) | None => {}
     }
@@ -186,7 +199,7 @@ pub(super) fn with_split<'a, T>(
         })?;
     let mut split = sections.dwarf();
     split.make_dwo(dwarf);
-    with_unit_of_skeleton(&split, files, read)
+    with_unit_of_skeleton(&split, files, work, read)
 }
 
 /// Calls `read` with the unit in `split` that has the same id (`dwo_id`) as the skeleton unit. A file with the right
@@ -194,9 +207,11 @@ pub(super) fn with_split<'a, T>(
 fn with_unit_of_skeleton<'b, T>(
     split: &Dwarf<Slice<'b>>,
     files: (&Dwarf<Slice<'b>>, &Unit<Slice<'b>>),
+    work: &Work,
     read: impl FnOnce(UnitView<'_, '_, '_>) -> T,
 ) -> Result<T, NoSplit> {
     let (_, skeleton) = files;
+    work.allow(split);
     let damaged = |error: Error| NoSplit::Damaged(error.within(Structure::SplitPart));
     let mut headers = split.units();
     loop {
@@ -219,6 +234,7 @@ fn with_unit_of_skeleton<'b, T>(
             unit: &unit,
             names: Names::new(split, &unit, None),
             files,
+            work,
         }));
     }
 }

@@ -55,6 +55,8 @@ const TABLES: [(Option<Family>, TableKind, &[&str]); 13] = {
 /// The tables of one profile.
 pub(super) struct Found<'t> {
     pub(super) family: Family,
+    /// Whether tables of a heap profile are beside those of an instrumentation profile: an indexed profile holds both.
+    pub(super) has_heap: bool,
     pub(super) facts: Facts<'t>,
     tables: Vec<(TableKind, &'t TableFile)>,
     first: &'t str,
@@ -64,12 +66,14 @@ impl<'t> Found<'t> {
     pub(super) fn of(tables: &'t [TableFile]) -> Result<Self, ImportError> {
         let mut list: Vec<(TableKind, &TableFile)> = Vec::new();
         let mut family: Option<(Family, &TableFile)> = None;
+        let mut has_heap = false;
         for table in tables {
             if let Some(version) = table.facts.get("schema_version") {
                 check_version(table, version)?;
             }
             let (own, kind) = kind_of(table)?;
-            if let Some((_, first)) = list.iter().find(|(one, _)| *one == kind) {
+            let mut same = list.iter().filter(|(one, _)| *one == kind);
+            if let Some((_, first)) = same.find(|(_, first)| !are_facts_of_both(first, table)) {
                 let message = format!("this is a second table of {kind}, after {}", first.name);
                 return Err(ImportError {
                     hint: Some(
@@ -79,6 +83,11 @@ impl<'t> Found<'t> {
                 });
             }
             match (own, family) {
+                (Some(Family::Heap), Some((Family::Instr, _))) => has_heap = true,
+                (Some(Family::Instr), Some((Family::Heap, _))) => {
+                    has_heap = true;
+                    family = Some((Family::Instr, table));
+                }
                 (Some(own), Some((family, first))) if own != family => {
                     let message = format!(
                         "this is a table of {own}, but {} is one of {family}",
@@ -94,8 +103,10 @@ impl<'t> Found<'t> {
             }
             list.push((kind, table));
         }
-        let facts = list.iter().find(|(kind, _)| *kind == TableKind::Profile);
-        let facts = Facts::of(tables, facts.map(|&(_, table)| table))?;
+        let facts = list.iter().filter(|(kind, _)| *kind == TableKind::Profile);
+        let mut facts: Vec<&TableFile> = facts.map(|&(_, table)| table).collect();
+        facts.sort_by_key(|table| property(table, "kind") == Some("heap"));
+        let facts = Facts::of(tables, &facts, has_heap)?;
         let first = tables.first().map_or("", |table| &table.name);
         // Facts alone are no profile; the message is that of the most frequent kind.
         let family = match (family, facts.get("kind")) {
@@ -106,6 +117,7 @@ impl<'t> Found<'t> {
         };
         Ok(Found {
             family,
+            has_heap,
             facts,
             tables: list,
             first,
@@ -115,6 +127,21 @@ impl<'t> Found<'t> {
     pub(super) fn get(&self, kind: TableKind) -> Option<&'t TableFile> {
         let mut tables = self.tables.iter();
         tables.find_map(|&(one, table)| (one == kind).then_some(table))
+    }
+
+    /// The error of a heap profile that no indexed profile can hold.
+    pub(super) fn cannot_be_a_section(&self) -> ImportError {
+        let message = "a heap profile that was YAML, or has contexts without `total_lifetime_access_density`, does not fit into a file with counters: compilers would take long-lived contexts for cold";
+        let contexts = self.get(TableKind::Contexts);
+        ImportError {
+            file: contexts.map_or(self.first, |table| &table.name).to_owned(),
+            row: None,
+            column: String::new(),
+            message: message.to_owned(),
+            hint: Some(
+                "make a profile of each: `profkit convert --to memprof-yaml` writes the heap profile",
+            ),
+        }
     }
 
     /// A table without which there is no profile.
@@ -139,6 +166,23 @@ impl<'t> Found<'t> {
             hint: Some(hint),
         })
     }
+}
+
+/// What a table of facts states.
+fn property<'t>(table: &'t TableFile, name: &str) -> Option<&'t str> {
+    let is_it =
+        |row: &usize| matches!(text(table, "property", *row), Ok(Some(found)) if found == name);
+    let row = (0..table.len()).find(is_it)?;
+    text(table, "value", row).ok().flatten()
+}
+
+/// Whether these are the facts of an instrumentation profile and those of a heap profile.
+fn are_facts_of_both(one: &TableFile, other: &TableFile) -> bool {
+    let kinds = [one, other].map(|table| property(table, "kind"));
+    matches!(
+        kinds,
+        [Some("instrumentation"), Some("heap")] | [Some("heap"), Some("instrumentation")]
+    )
 }
 
 fn check_version(table: &TableFile, version: &str) -> Result<(), ImportError> {
@@ -203,20 +247,32 @@ pub(super) struct Facts<'t> {
 }
 
 impl<'t> Facts<'t> {
-    fn of(tables: &'t [TableFile], facts: Option<&'t TableFile>) -> Result<Self, ImportError> {
+    /// Of several tables of facts the first counts. What a table of facts of a profile with counters does not state about
+    /// the heap profile beside them, other files may.
+    fn of(
+        tables: &'t [TableFile],
+        facts: &[&'t TableFile],
+        has_heap: bool,
+    ) -> Result<Self, ImportError> {
         let mut stated: BTreeMap<String, String> = BTreeMap::new();
-        if let Some(table) = facts {
+        for table in facts {
+            let mut own: BTreeMap<String, String> = BTreeMap::new();
             for row in 0..table.len() {
                 let property = required_text(table, "property", row)?.to_owned();
                 let value = text(table, "value", row)?.unwrap_or_default().to_owned();
-                stated.insert(property, value);
+                own.insert(property, value);
             }
-        } else {
+            for (name, value) in own {
+                stated.entry(name).or_insert(value);
+            }
+        }
+        if facts.is_empty() || has_heap {
             for (name, value) in tables.iter().flat_map(|table| &table.facts) {
                 stated.entry(name.clone()).or_insert_with(|| value.clone());
             }
         }
-        let source = facts.or_else(|| tables.iter().find(|table| !table.facts.is_empty()));
+        let source = facts.first().copied();
+        let source = source.or_else(|| tables.iter().find(|table| !table.facts.is_empty()));
         Ok(Facts {
             stated,
             source,

@@ -52,7 +52,7 @@ pub struct Imported {
 /// A profile that was made of tables, by its kind.
 #[derive(Debug)]
 pub enum ImportedProfile {
-    /// An instrumentation profile without a heap profile, and the indexed version that fits its function hashes.
+    /// An instrumentation profile, with the heap profile of the tables beside it, and the indexed version that fits its function hashes.
     Instr(InstrProfile, u32),
     /// A sample profile.
     Sample(SampleProfile),
@@ -107,7 +107,8 @@ impl Imported {
     }
 }
 
-/// Makes a profile of its tables. The columns of a table tell which one it is. The order of the rows does not matter, but
+/// Makes a profile of its tables. The columns of a table tell which one it is. Tables of counters and of a heap profile
+/// become one profile. The order of the rows does not matter, but
 /// functions have the order of their first rows. [docs/formats/tables.md] has the tables that each kind of profile needs.
 ///
 /// # Errors
@@ -120,7 +121,14 @@ pub fn profile_of(tables: &[TableFile]) -> Result<Imported, ImportError> {
     let mut notes = Vec::new();
     let profile = match found.family {
         Family::Instr => {
-            let (profile, version) = instr::profile_of(&found, &mut notes)?;
+            let (mut profile, version) = instr::profile_of(&found, &mut notes)?;
+            if found.has_heap {
+                let (heap, options) = heap::profile_of(&found, &mut notes)?;
+                let Some((_, options)) = options else {
+                    return Err(found.cannot_be_a_section());
+                };
+                profile.memprof = Some(HeapSection::Profile(Box::new(heap), options));
+            }
             ImportedProfile::Instr(profile, version)
         }
         Family::Sample => ImportedProfile::Sample(sample::profile_of(&found, &mut notes)?),

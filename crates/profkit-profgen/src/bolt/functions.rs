@@ -6,6 +6,7 @@ use object::{
 };
 use profkit_data::{Error, ErrorKind, Result, printable};
 use profkit_object::binary::Image;
+use profkit_object::bounds::with_names;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -125,7 +126,7 @@ impl<'i, 'data> Functions<'i, 'data> {
             data: sections(|kind| kind != SectionKind::Text),
         };
         let stubs = functions.stubs();
-        functions.add_symbols();
+        functions.add_symbols()?;
         if functions.list.is_empty() {
             return Err(Error::new(
                 ErrorKind::Unsupported,
@@ -150,15 +151,16 @@ impl<'i, 'data> Functions<'i, 'data> {
         bytes().unwrap_or_default()
     }
 
-    fn add_symbols(&mut self) {
-        let symbols = self.image.symbols().filter(|symbol| symbol.is_definition());
-        let mut symbols: Vec<_> = symbols
-            .filter(|symbol| symbol.kind() == SymbolKind::Text)
-            .map(|symbol| (symbol.address(), symbol.name_bytes().ok(), symbol))
-            .filter(|(address, name, _)| {
-                !name.is_some_and(<[u8]>::is_empty) && holding(&self.code, *address).is_some()
-            })
-            .collect();
+    fn add_symbols(&mut self) -> Result<()> {
+        let symbols = self.image.symbols().filter(|symbol| {
+            symbol.is_definition()
+                && symbol.kind() == SymbolKind::Text
+                && holding(&self.code, symbol.address()).is_some()
+        });
+        let symbols = with_names(self.image, symbols)
+            .map(|symbol| symbol.map(|(symbol, name)| (symbol.address(), name, symbol)));
+        let mut symbols = symbols.collect::<Result<Vec<_>>>()?;
+        symbols.retain(|(_, name, _)| !name.is_some_and(<[u8]>::is_empty));
         symbols.sort_by_key(|(address, ..)| *address);
         let mut locals: FxHashMap<&[u8], usize> = FxHashMap::default();
         for (start, name, symbol) in symbols {
@@ -208,6 +210,7 @@ impl<'i, 'data> Functions<'i, 'data> {
             }
             next = start;
         }
+        Ok(())
     }
 
     /// The entries of the tables of jumps to libraries. Each jumps to an address in a slot that a relocation fills.

@@ -2,7 +2,7 @@
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader as _};
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::bb_addr_map::{self, BasicBlock, SECTION};
-use profkit_object::binary::{FileRange, Image};
+use profkit_object::binary::Image;
 use profkit_object::code_symbols::code_symbols;
 use profkit_perf::collect::{Numbering, Place};
 use rustc_hash::FxHashMap;
@@ -88,7 +88,7 @@ impl CodeMap {
         };
         let mut names: FxHashMap<u64, Vec<Vec<u8>>> = FxHashMap::default();
         let mut owners: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
-        for symbol in code_symbols(image) {
+        for symbol in code_symbols(image)? {
             *owners.entry(symbol.name.clone()).or_default() += 1;
             names.entry(symbol.address).or_default().push(symbol.name);
         }
@@ -215,7 +215,7 @@ fn segments(image: &Image<'_>) -> Vec<Segment> {
     }
 }
 
-fn segments_of<'data, H: FileHeader>(elf: &ElfFile<'data, H, FileRange<'data>>) -> Vec<Segment> {
+fn segments_of<'data, H: FileHeader>(elf: &ElfFile<'data, H>) -> Vec<Segment> {
     let endian = elf.endian();
     elf.elf_program_headers()
         .iter()

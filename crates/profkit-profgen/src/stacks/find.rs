@@ -185,7 +185,7 @@ fn open(path: &Path, binaries: &Binaries) -> profkit_data::Result<Opened> {
         if let Some(debug) = &debug {
             places.find_kernel(debug);
         }
-        Ok((places, Symbols::of(&image, debug.as_ref())))
+        Ok((places, Symbols::of(&image, debug.as_ref())?))
     };
     let (mut places, mut symbols) = has_symbols(&files)?;
     if symbols.is_empty()

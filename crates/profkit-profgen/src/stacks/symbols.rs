@@ -1,7 +1,9 @@
 //! The function at an address, by the symbol table of a binary.
 use object::elf::{STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolFlags, SymbolKind};
+use profkit_data::Result;
 use profkit_object::binary::Image;
+use profkit_object::bounds::named;
 
 /// How many symbols before an address are tried, if the last one before it has ended already. Symbols with a size can
 /// lie in each other.
@@ -27,21 +29,27 @@ impl Symbols {
     /// Reads the symbol table and the dynamic symbols of a binary and of its debug file. Of several names for one
     /// address, the one is chosen that perf chooses: a name with a size, not a weak one, a global one, the one with the
     /// fewest underscores at its beginning, the longest.
-    pub fn of(image: &Image<'_>, debug: Option<&Image<'_>>) -> Self {
+    ///
+    /// # Errors
+    /// If the names of the symbols are longer together than the file.
+    pub fn of(image: &Image<'_>, debug: Option<&Image<'_>>) -> Result<Self> {
         let mut list = Vec::new();
         for image in [Some(image), debug].into_iter().flatten() {
-            read(image, &mut list);
+            read(image, &mut list)?;
         }
-        let sections: Vec<(u64, u64)> = image
+        let mut sections: Vec<(u64, u64)> = image
             .sections()
+            .filter(|section| section.size() > 0)
             .map(|section| {
                 let start = section.address();
                 (start, start.saturating_add(section.size()))
             })
             .collect();
-        Self::sorted(list, &sections)
+        sections.sort_unstable();
+        Ok(Self::sorted(list, &sections))
     }
 
+    /// Sections are their starts and ends, sorted.
     fn sorted(mut list: Vec<Symbol>, sections: &[(u64, u64)]) -> Self {
         list.sort_by(|a, b| (a.start, &b.rank, &a.name).cmp(&(b.start, &a.rank, &b.name)));
         list.dedup_by_key(|symbol| symbol.start);
@@ -50,10 +58,10 @@ impl Symbols {
         let nexts = starts.into_iter().skip(1).chain([u64::MAX]);
         for (symbol, next) in list.iter_mut().zip(nexts) {
             if symbol.end == symbol.start {
-                let section = sections
-                    .iter()
-                    .find(|(start, end)| (*start..*end).contains(&symbol.start));
+                let after = sections.partition_point(|(start, _)| *start <= symbol.start);
+                let section = after.checked_sub(1).and_then(|at| sections.get(at));
                 symbol.end = next.min(section.map_or(symbol.start, |&(_, end)| end));
+                symbol.end = symbol.end.max(symbol.start);
             }
         }
         Symbols { list }
@@ -116,13 +124,14 @@ impl Symbols {
     }
 }
 
-fn read(image: &Image<'_>, list: &mut Vec<Symbol>) {
+fn read(image: &Image<'_>, list: &mut Vec<Symbol>) -> Result<()> {
     let is_code = |symbol: &object::Symbol<'_, '_, _>| {
         let section = symbol.section_index();
         let section = section.and_then(|index| image.section_by_index(index).ok());
         section.is_some_and(|section| section.kind() == SectionKind::Text)
     };
-    for symbol in image.symbols().chain(image.dynamic_symbols()) {
+    for symbol in named(image, image.symbols().chain(image.dynamic_symbols())) {
+        let (symbol, name) = symbol?;
         let is_function = match symbol.flags() {
             SymbolFlags::Elf { st_info, .. } => match st_info.st_type() {
                 STT_FUNC | STT_GNU_IFUNC => true,
@@ -130,9 +139,6 @@ fn read(image: &Image<'_>, list: &mut Vec<Symbol>) {
                 _ => false,
             },
             _ => symbol.kind() == SymbolKind::Text,
-        };
-        let Ok(name) = symbol.name_bytes() else {
-            continue;
         };
         // Names that begin with `$` mark data and code in objects of Arm and RISC-V, and are no functions.
         if !is_function || !symbol.is_definition() || name.is_empty() || name.starts_with(b"$") {
@@ -152,6 +158,7 @@ fn read(image: &Image<'_>, list: &mut Vec<Symbol>) {
             ),
         });
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::process::Command;
 fn ours(binary: &Path, counts: &Counts, decode: bool, plain: bool) -> SampleProfile {
     let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
     let program = Program::open(&files).expect("a program");
-    let symbols = code_symbols(&files.program().expect("the binary"));
+    let symbols = code_symbols(&files.program().expect("the binary")).expect("symbols");
     let found = counts_of(binary, counts);
     let sums = [(&found.sums, found.key.numbering)];
     let discriminators = match decode {

@@ -61,7 +61,7 @@ fn counts_for_gcc_16_are_those_of_the_source() {
     run(&["-no-pie", "p.s", "-o", "p"]);
     let files = ProgramFiles::open(&path("p"), &DebugFolders::default()).expect("the program");
     let program = Program::open(&files).expect("a program");
-    let symbols = code_symbols(&files.program().expect("the program"));
+    let symbols = code_symbols(&files.program().expect("the program")).expect("symbols");
     let work = symbols.iter().find(|it| it.name == b"work").expect("work");
     let ranges = format!(
         "F {:x} {:x} 1000\n",

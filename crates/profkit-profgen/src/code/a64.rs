@@ -70,8 +70,8 @@ mod tests {
             (0x1400_0002, Some(0x1008)), // b +8
             (0x54ff_ffe0, Some(0xffc)),  // b.eq -4
             (0xb400_0040, Some(0x1008)), // cbz +8
-            (0x3707_fff0, Some(0x8ffc)), // tbnz +32764
-            (0x370f_ffe0, Some(0xffc)),  // tbnz -4
+            (0x3703_ffe0, Some(0x8ffc)), // tbnz +32764
+            (0x3707_ffe0, Some(0xffc)),  // tbnz -4
             (0xd61f_0200, None),         // br
             (0xd63f_0200, None),         // blr
             (0xd65f_03c0, None),         // ret

@@ -157,8 +157,11 @@ impl<'i, 'data> Functions<'i, 'data> {
                 && symbol.kind() == SymbolKind::Text
                 && holding(&self.code, symbol.address()).is_some()
         });
-        let symbols = with_names(self.image, symbols)
-            .map(|symbol| symbol.map(|(symbol, name)| (symbol.address(), name, symbol)));
+        let symbols = with_names(self.image, symbols).map(|symbol| {
+            let (symbol, name) = symbol?;
+            let name = name.filter(|name| name.len() <= LONGEST_NAME);
+            Ok((symbol.address(), name, symbol))
+        });
         let mut symbols = symbols.collect::<Result<Vec<_>>>()?;
         symbols.retain(|(_, name, _)| !name.is_some_and(<[u8]>::is_empty));
         symbols.sort_by_key(|(address, ..)| *address);

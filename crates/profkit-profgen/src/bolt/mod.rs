@@ -101,7 +101,11 @@ impl BoltProfile {
         let at = BinaryPlaces::of(&image);
         let mut sums = Lines::default();
         for counted in found.counts {
-            let address = |place| at.address(counted.key.numbering, place);
+            // No code is at the address 0, which stands for an unknown place in these texts.
+            let address = |place| {
+                let address = at.address(counted.key.numbering, place);
+                address.filter(|&address| address != 0)
+            };
             if form == BoltForm::Branches {
                 let mut plain = counted.sums.clone();
                 plain.traces.clear();

@@ -15,8 +15,9 @@ use std::ops::Range;
 /// The sections whose entries jump to functions of libraries, with the sizes of the entries.
 const STUBS: [(&str, usize); 3] = [(".plt", 16), (".plt.sec", 16), (".plt.got", 8)];
 
-/// The largest length in bytes of the name of a function: the `object` crate reads no longer ones from a file.
-pub const LONGEST_NAME: usize = 4096;
+/// The largest length in bytes of the name of a function whose counts are written. Each line of a profile has two names, so
+/// that a few long ones would make it very large.
+pub const LONGEST_NAME: usize = 1 << 16;
 
 /// The functions of a program, sorted by address.
 pub struct Functions<'i, 'data> {
@@ -48,6 +49,11 @@ enum Name<'data> {
     Stub(&'data [u8]),
     /// The name is too long, or damaged. The function is known, so that its counts do not become those of another one.
     Unreadable,
+}
+
+/// The name of a symbol; `None` if it cannot be read, or is too long to be written.
+fn written(name: Option<&[u8]>) -> Option<&[u8]> {
+    name.filter(|name| name.len() <= LONGEST_NAME)
 }
 
 struct Function<'data> {
@@ -157,11 +163,8 @@ impl<'i, 'data> Functions<'i, 'data> {
                 && symbol.kind() == SymbolKind::Text
                 && holding(&self.code, symbol.address()).is_some()
         });
-        let symbols = with_names(self.image, symbols).map(|symbol| {
-            let (symbol, name) = symbol?;
-            let name = name.filter(|name| name.len() <= LONGEST_NAME);
-            Ok((symbol.address(), name, symbol))
-        });
+        let symbols = with_names(self.image, symbols)
+            .map(|symbol| symbol.map(|(symbol, name)| (symbol.address(), written(name), symbol)));
         let mut symbols = symbols.collect::<Result<Vec<_>>>()?;
         symbols.retain(|(_, name, _)| !name.is_some_and(<[u8]>::is_empty));
         symbols.sort_by_key(|(address, ..)| *address);
@@ -226,10 +229,10 @@ impl<'i, 'data> Functions<'i, 'data> {
                     return None;
                 };
                 let symbol = table.as_ref()?.symbol_by_index(symbol).ok()?;
-                let name = match symbol.name_bytes() {
-                    Ok([]) => return None,
-                    Ok(name) => Name::Stub(name),
-                    Err(_) => Name::Unreadable,
+                let name = match written(symbol.name_bytes().ok()) {
+                    Some([]) => return None,
+                    Some(name) => Name::Stub(name),
+                    None => Name::Unreadable,
                 };
                 Some((slot, name))
             })

@@ -105,8 +105,9 @@ impl<'data> IndexedProfile<'data> {
     /// Opens an indexed profile: reads the header, the summaries and the bounds of all sections.
     ///
     /// # Errors
-    /// The errors of [`IndexedHeader::parse`]; [`ErrorKind::Truncated`], [`ErrorKind::BadHeader`] or
-    /// [`ErrorKind::Malformed`] if a section is outside the file or damaged.
+    /// The errors of [`IndexedHeader::parse`]; [`ErrorKind::Truncated`](crate::ErrorKind::Truncated),
+    /// [`ErrorKind::BadHeader`](crate::ErrorKind::BadHeader) or
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) if a section is outside the file or damaged.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         Self::parse_with(data, &IndexedReadOptions::new())
     }
@@ -114,7 +115,7 @@ impl<'data> IndexedProfile<'data> {
     /// Opens an indexed profile with the given options.
     ///
     /// # Errors
-    /// The errors of [`parse`](Self::parse), and [`ErrorKind::UnsupportedVersion`] for a version above
+    /// The errors of [`parse`](Self::parse), and [`ErrorKind::UnsupportedVersion`](crate::ErrorKind::UnsupportedVersion) for a version above
     /// [`newest`](IndexedReadOptions::newest). With the option to salvage, damage is an error only in the header and the
     /// summaries.
     pub fn parse_with(data: &'data [u8], options: &IndexedReadOptions) -> Result<Self> {
@@ -315,7 +316,7 @@ impl<'data> IndexedProfile<'data> {
     /// function table is read.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if the bucket is damaged.
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) if the bucket is damaged.
     pub fn lookup(&self, name: &[u8]) -> Result<Option<NameRecords<'data>>> {
         let entry = self
             .table
@@ -374,7 +375,7 @@ impl<'data> IndexedProfile<'data> {
     /// Returns the build ids in the order of the file (from version 9).
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if the section of build ids is damaged.
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) if the section of build ids is damaged.
     pub fn binary_ids(&self) -> Result<Vec<BuildId>> {
         self.binary_ids
             .map_or(Ok(Vec::new()), sections::read_binary_ids)
@@ -404,7 +405,7 @@ impl<'data> IndexedProfile<'data> {
     /// Returns the temporal traces (from version 10).
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] if the file ends inside the traces.
+    /// [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) if the file ends inside the traces.
     pub fn temporal_traces(&self) -> Result<TemporalTraces> {
         let mut traces = TemporalTraces::default();
         if let Some(cursor) = self.traces {

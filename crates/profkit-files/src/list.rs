@@ -1,5 +1,6 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
 mod error;
+mod file;
 mod given;
 mod objects;
 
@@ -15,18 +16,18 @@ use crate::note::InputNote;
 use crate::remote::{self, Object, Prefetch};
 use crate::walk::{FileId, Walk, matches_of};
 use crate::{InputData, Inputs, STDIN_NAME, Weight, hold_file, is_stdio, open_file, read_into};
+use file::read_list;
 use given::Memory;
-use memmap2::Mmap;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::list::{parse_list, split_weight};
-use profkit_data::stored::{ArchiveFormat, MemberError, expand};
+use profkit_data::stored::{ArchiveFormat, MemberError};
 use profkit_data::{from_printable, path_from_bytes};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -37,9 +38,6 @@ const MOST_REPEATED: usize = 10;
 
 /// The maximum number of inputs, as of a part of a merge. Each takes some hundred bytes.
 const MOST_INPUTS: usize = if cfg!(test) { 1000 } else { 1 << 22 };
-
-/// The maximum size of a list, which is read as a whole: that of paths of 128 bytes for [`MOST_INPUTS`].
-const MOST_LIST_BYTES: u64 = (MOST_INPUTS as u64) << 7;
 
 /// The maximum number of names in the note about files that are no profiles.
 const MOST_SKIPPED: usize = 3;
@@ -600,38 +598,6 @@ impl InputList {
     }
 }
 
-/// Reads a list, or maps it. A program may write one without an end.
-fn read_list(path: &Path, name: &str, buffer: &mut Vec<u8>) -> Result<Option<Mmap>> {
-    let failed = |error| ListError::List {
-        name: name.to_owned(),
-        error,
-    };
-    let check = |len: u64| match len {
-        ..=MOST_LIST_BYTES => Ok(()),
-        _ => Err(ListError::TooLong {
-            name: name.to_owned(),
-        }),
-    };
-    let found = fs::metadata(path).ok().filter(|_| !is_stdio(path));
-    let map = if found.as_ref().is_some_and(Metadata::is_file) || remote::uri(path).is_some() {
-        check(found.map_or(0, |found| found.len()))?;
-        read_into(path, buffer).map_err(failed)?
-    } else {
-        let source: Box<dyn Read> = match is_stdio(path) {
-            true => Box::new(io::stdin().lock()),
-            false => Box::new(File::open(path).map_err(failed)?),
-        };
-        let mut source = source.take(MOST_LIST_BYTES.saturating_add(1));
-        source.read_to_end(buffer).map_err(failed)?;
-        if let Some(expanded) = expand(buffer).map_err(|error| failed(error.into()))? {
-            *buffer = expanded;
-        }
-        None
-    };
-    check(map.as_deref().unwrap_or(buffer).len() as u64)?;
-    Ok(map)
-}
-
 fn is_named_as_archive(path: &Path) -> bool {
     path.file_name().is_some_and(ArchiveFormat::is_named_so)
 }
@@ -816,6 +782,7 @@ impl Inputs for InputList {
 
 #[cfg(test)]
 mod tests {
+    use super::file::MOST_LIST_BYTES;
     use super::*;
 
     #[test]

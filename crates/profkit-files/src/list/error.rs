@@ -1,5 +1,6 @@
 //! The reasons why inputs could not be collected.
-use super::{MOST_INPUTS, MOST_LIST_BYTES};
+use super::MOST_INPUTS;
+use super::file::MOST_LIST_BYTES;
 use crate::system_text;
 use std::path::PathBuf;
 use std::{fmt, io};

@@ -117,18 +117,19 @@ fn table_len(bytes: &[u8], most: usize) -> usize {
     const IMPLICIT: u64 = 0x21;
     let mut at = 0;
     let mut number = || {
-        let mut value = 0_u64;
-        for shift in (0..).step_by(7) {
+        let (mut value, mut shift) = (0_u64, 0_u32);
+        loop {
             let byte = *bytes.get(at)?;
             at += 1;
             value |= u64::from(byte & 0x7f)
                 .checked_shl(shift)
                 .unwrap_or_default();
+            // A number may have any length.
+            shift = shift.saturating_add(7);
             if byte & 0x80 == 0 {
-                break;
+                return Some((value, at));
             }
         }
-        Some((value, at))
     };
     let mut walk = || -> Option<usize> {
         loop {

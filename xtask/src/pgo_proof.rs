@@ -8,6 +8,7 @@ use crate::mip::{corpus, fresh, succeed};
 use crate::steps::built_profkit;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::{Llvm, measure, repo_root, target_folder};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,12 @@ struct Program {
     result: &'static str,
     /// Whether cargo-pgo builds it too.
     cargo_pgo: bool,
+    /// What its sources, its build and its training need, beside clang and llvm-profdata: commands, and their packages in Debian.
+    needs: &'static [(&'static str, &'static str)],
 }
+
+const DPKG: (&str, &str) = ("dpkg-source", "dpkg-dev");
+const MAKE: (&str, &str) = ("make", "make");
 
 const PROGRAMS: [Program; 6] = [
     Program {
@@ -70,6 +76,7 @@ const PROGRAMS: [Program; 6] = [
         benchmark: "for s in calls numbers objects strings; do src/lua ../lua/$s.lua 40; done",
         result: "src/lua",
         cargo_pgo: false,
+        needs: &[DPKG, MAKE],
     },
     Program {
         name: "zstd",
@@ -83,6 +90,7 @@ const PROGRAMS: [Program; 6] = [
         benchmark: "for i in 1 2 3; do programs/zstd -q -f --single-thread -6 ../corpus -o ../out.zst && programs/zstd -q -t ../out.zst; done",
         result: "programs/zstd",
         cargo_pgo: false,
+        needs: &[DPKG, MAKE],
     },
     Program {
         name: "sqlite",
@@ -96,6 +104,7 @@ const PROGRAMS: [Program; 6] = [
         benchmark: "./sqlite3 :memory: < ../large.sql",
         result: "sqlite3",
         cargo_pgo: false,
+        needs: &[DPKG, MAKE, ("tclsh", "tcl")],
     },
     Program {
         name: "ninja",
@@ -109,6 +118,12 @@ const PROGRAMS: [Program; 6] = [
         benchmark: "for i in 1 2 3; do build/ninja -C ../build -t commands && build/ninja -C ../build -t graph; done",
         result: "build/ninja",
         cargo_pgo: false,
+        needs: &[
+            DPKG,
+            ("cmake", "cmake"),
+            ("ninja", "ninja-build"),
+            ("ld.lld-22", "lld-22"),
+        ],
     },
     Program {
         name: "ripgrep",
@@ -122,6 +137,7 @@ const PROGRAMS: [Program; 6] = [
         benchmark: "for i in 1 2 3; do target/release/rg -c '[a-z]+ing' ../corpus; target/release/rg -ic 'ab|cde' ../corpus; done; true",
         result: "target/release/rg",
         cargo_pgo: true,
+        needs: &[("cargo", "cargo")],
     },
     Program {
         name: "orjson",
@@ -135,6 +151,7 @@ const PROGRAMS: [Program; 6] = [
         benchmark: "PYTHONPATH=../site python3 ../json_bench.py 150",
         result: "../site",
         cargo_pgo: false,
+        needs: &[("cargo", "cargo"), ("pip", "python3-pip")],
     },
 ];
 
@@ -150,8 +167,6 @@ struct Figures {
 
 /// Builds, checks and measures.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let profkit = built_profkit()?;
-    let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;
     let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
     if let Some(other) = arguments
         .names
@@ -160,11 +175,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     {
         bail!("no program {other}: there are {}", known.join(", "));
     }
+    let wanted: Vec<&Program> = PROGRAMS
+        .iter()
+        .filter(|program| {
+            arguments.names.is_empty() || arguments.names.iter().any(|name| name == program.name)
+        })
+        .collect();
+    let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;
+    complete(&wanted)?;
+    let profkit = built_profkit()?;
     let mut table = "| program | plain, seconds | `profkit pgo`, times as fast | by hand, times as fast | by cargo-pgo | functions that ran |\n|---|---|---|---|---|---|\n".to_owned();
-    for program in &PROGRAMS {
-        if !arguments.names.is_empty() && !arguments.names.iter().any(|name| name == program.name) {
-            continue;
-        }
+    for program in wanted {
         let figures = prove(program, &profkit, llvm.profdata(), arguments.runs)
             .with_context(|| program.name)?;
         let [plain, ours, hand, tool] = &figures.seconds;
@@ -189,6 +210,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.table {
         let _ = writeln!(table, "\n{}", machine(u32::try_from(arguments.runs)?)?);
         replace("docs/performance.md", "pgo", &table)?;
+    }
+    Ok(())
+}
+
+/// Measuring takes half an hour: what is missing is said before it begins.
+fn complete(programs: &[&Program]) -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has = |command: &str| std::env::split_paths(&path).any(|one| one.join(command).is_file());
+    let needs = programs.iter().flat_map(|program| program.needs);
+    let missing: BTreeSet<&str> = needs
+        .filter(|(command, _)| !has(command))
+        .map(|&(_, package)| package)
+        .collect();
+    if !missing.is_empty() {
+        let missing: Vec<&str> = missing.into_iter().collect();
+        bail!("not installed: {0}. apt-get install {0}", missing.join(" "));
     }
     Ok(())
 }
@@ -446,7 +483,7 @@ fn sources(origin: Origin, tree: &Path) -> Result<()> {
             client("maturin")?;
             if !unpacked.is_dir() {
                 let download = format!(
-                    "pip download -q --no-deps --no-build-isolation --no-binary {name} {name}=={version} && tar xzf {name}-{version}.tar.gz"
+                    "pip download -q --no-deps --no-binary {name} {name}=={version} && tar xzf {name}-{version}.tar.gz"
                 );
                 fs::create_dir_all(&folder)?;
                 succeed(&mut shell(&folder, &download))?;

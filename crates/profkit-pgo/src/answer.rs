@@ -1,6 +1,7 @@
 //! What a job gave, for people and as JSON.
-use crate::run::Outcome;
-use profkit_report::{Answer, Document, grouped, percent, share_percent};
+use crate::run::{Lost, Outcome};
+use profkit_analysis::names;
+use profkit_report::{Answer, Document, grouped, percent, plural, share_percent};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -16,6 +17,29 @@ fn median(times: &[Duration]) -> Option<f64> {
 
 fn seconds(times: &[Duration]) -> Value {
     times.iter().map(Duration::as_secs_f64).collect()
+}
+
+/// The most lost functions that people are shown.
+const MOST_LOST: usize = 10;
+
+/// Adds the hot functions whose counts the build cannot use.
+fn add_lost(document: &mut Document, lost: &[Lost]) {
+    if lost.is_empty() {
+        return;
+    }
+    document.section("Hot functions that the build does not use");
+    document.facts(lost.iter().take(MOST_LOST).map(|lost| {
+        let why = match lost.changed {
+            true => "differs in the build",
+            false => "in no program of the build",
+        };
+        let name = names::display(lost.name.as_bytes()).into_owned();
+        (name, share_percent(lost.share), why)
+    }));
+    let more = lost.len().saturating_sub(MOST_LOST);
+    if more > 0 {
+        document.line(format_args!("and {}", plural(more as u64, "other")));
+    }
 }
 
 impl Answer for Outcome {
@@ -63,6 +87,7 @@ impl Answer for Outcome {
                 ),
                 ("share of all counts", counts, String::new()),
             ]);
+            add_lost(&mut document, &shares.lost);
         }
         document.section("Programs and libraries");
         let mut rows = vec![("number", grouped(self.programs.len() as u64), String::new())];
@@ -125,6 +150,11 @@ impl Answer for Outcome {
                 "functions": shares.functions,
                 "profiled": shares.profiled,
                 "counts_share": shares.counts,
+                "hot_lost": shares.lost.iter().map(|lost| json!({
+                    "function": lost.name,
+                    "share": lost.share,
+                    "outcome": if lost.changed { "changed" } else { "unknown" },
+                })).collect::<Vec<_>>(),
             })),
             "programs": self.programs.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
             "bytes": { "before": self.sizes.before, "after": self.sizes.after },

@@ -20,6 +20,8 @@ pub enum Error {
     NoOrder(String),
     /// A program cannot be started.
     Start(String, io::Error),
+    /// What should make the build compile everything again ended with a failure.
+    Clean(String, ExitStatus),
     /// A step ended with a failure.
     Failed(String, ExitStatus),
     /// All training commands ran, and none wrote a profile. The first list is of programs that the build made.
@@ -55,6 +57,9 @@ impl Error {
             }
             Error::NoOrder(_) => {
                 "install lld (Debian's package is lld-N) and clang of one release; `profkit mip cargo` and `profkit order` are the steps by hand"
+            }
+            Error::Clean(..) => {
+                "try the command after a build of your own; `rm -rf` of the folder with what is compiled is enough"
             }
             Error::NothingTrained(programs) if programs.is_empty() => {
                 "the build did not compile with instrumentation: it had nothing to do (give --clean CMD), or it does not take the compiler from CC, CXX and PATH (a folder that CMake configured before keeps its compiler: configure in BUILD)"
@@ -95,6 +100,7 @@ impl fmt::Display for Error {
             Error::NoRecording(said) => write!(f, "perf cannot record: {said}"),
             Error::NoOrder(why) => write!(f, "functions cannot be placed in order: {why}"),
             Error::Start(name, error) => write!(f, "{name}: cannot be started: {error}"),
+            Error::Clean(what, status) => write!(f, "`{what}` ended with {status}"),
             Error::Failed(what, status) => write!(f, "{what} ended with {status}"),
             Error::NothingTrained(programs) => {
                 write!(f, "the training wrote no profile")?;

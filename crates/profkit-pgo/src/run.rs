@@ -8,7 +8,7 @@ use crate::script::{line, shell, unpacking};
 use crate::timing::{Copies, Times, measure};
 use crate::wrappers;
 use profkit_analysis::filter::{ColdRule, Filter};
-use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
+use profkit_analysis::matching::{self, BinaryFunctions, MatchShares, ProfileFunctions};
 use profkit_data::Weight;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::releases::Release;
@@ -63,6 +63,19 @@ pub struct Shares {
     pub profiled: u64,
     /// The share of all counts that the build can use, from 0 to 1; `None` if all counts are 0.
     pub counts: Option<f64>,
+    /// The hot functions whose counts it cannot use. The hottest comes first.
+    pub lost: Vec<Lost>,
+}
+
+/// A hot function whose counts the build cannot use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lost {
+    /// Its name in the profile.
+    pub name: String,
+    /// Its share of all counts, from 0 to 1.
+    pub share: f64,
+    /// Whether the build has a function of this name. If not, another program wrote the counts.
+    pub changed: bool,
 }
 
 /// The sizes in bytes of all programs and libraries together.
@@ -171,10 +184,7 @@ impl Job<'_> {
                 (self.say)(Event::Command(line(&Vec::new(), command)));
                 let status = start(command, &[])?;
                 if !status.success() && !may_fail {
-                    return Err(Error::Failed(
-                        format!("`{}`", line(&Vec::new(), command)),
-                        status,
-                    ));
+                    return Err(Error::Clean(line(&Vec::new(), command), status));
                 }
                 Ok(())
             }
@@ -505,7 +515,16 @@ impl Job<'_> {
             return None;
         }
         let shares = MatchShares::new(&profile, &build);
+        let lost = shares.hot_lost.iter().map(|lost| Lost {
+            name: String::from_utf8_lossy(&lost.name).into_owned(),
+            share: shares
+                .counts
+                .percent(lost.count.into())
+                .map_or(0.0, |percent| percent / 100.0),
+            changed: lost.outcome == matching::Outcome::Changed,
+        });
         Some(Shares {
+            lost: lost.collect(),
             functions: shares.functions.total,
             profiled: shares.functions.matched,
             counts: shares

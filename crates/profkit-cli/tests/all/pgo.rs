@@ -539,6 +539,18 @@ fn what_goes_wrong_is_said_with_the_next_step() {
             "ended with signal: 9",
         ),
         (
+            &[
+                "--train",
+                "./app 5",
+                "--clean",
+                "rm -f app main.o; mkdir once",
+                "--",
+                "make",
+            ],
+            1,
+            "try the command after a build of your own",
+        ),
+        (
             &["--train", "x", "--stages", "2", "--", "cargo", "build"],
             2,
             "stable rustc lacks a second stage",
@@ -567,6 +579,56 @@ fn what_goes_wrong_is_said_with_the_next_step() {
         .unwrap();
     assert_eq!(no_clang.status.code(), Some(2), "{}", said(&no_clang));
 }
+
+/// The training also runs a program that another build has instrumented, and which is hotter.
+#[test]
+fn hot_functions_that_the_build_does_not_have_are_named() {
+    let llvm = require_or_skip!(22);
+    let folder = in_c();
+    let dir = folder.path();
+    let elsewhere = TempDir::new().unwrap();
+    let other = elsewhere.path().join("other");
+    fs::write(elsewhere.path().join("other.c"), OTHER).unwrap();
+    let made = Command::new(llvm.clang())
+        .args(["-O1", "-fprofile-generate", "-o"])
+        .arg(&other)
+        .arg(elsewhere.path().join("other.c"))
+        .status();
+    assert!(made.unwrap().success());
+    let train = format!("./app 100 && '{}'", other.display());
+    let output = pgo(dir, &llvm, &["--train", &train, "--", "make"]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let at = text
+        .find("Hot functions that the build does not use")
+        .unwrap_or_else(|| panic!("{text}"));
+    let row = text[at..].lines().nth(1).unwrap();
+    assert!(row.trim_start().starts_with("outsider "), "{text}");
+    assert!(row.contains("in no program of the build"), "{text}");
+    let output = pgo(
+        dir,
+        &llvm,
+        &["--train", &train, "--format", "json", "--", "make"],
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    let json = &text[text.find("{\n  \"schema\"").or(text.find("{\n")).unwrap()..];
+    let json: serde_json::Value = serde_json::from_str(json).unwrap();
+    let lost = &json["used"]["hot_lost"][0];
+    assert_eq!(
+        (&lost["function"], &lost["outcome"]),
+        (&"outsider".into(), &"unknown".into())
+    );
+    let kept = json["used"]["counts_share"].as_f64().unwrap();
+    assert!(kept + lost["share"].as_f64().unwrap() <= 1.0, "{text}");
+}
+
+const OTHER: &str = "\
+__attribute__((noinline)) int outsider(int x) {
+  for (volatile int i = 0; i < 100000; i++) x += i;
+  return x;
+}
+int main(void) { return outsider(1) == 0; }
+";
 
 /// A program with the name of maturin makes a wheel, which no Python has installed.
 #[test]

@@ -520,6 +520,18 @@ fn what_goes_wrong_is_said_with_the_next_step() {
             &[
                 "--train",
                 "./app 5",
+                "--clean",
+                "rm -f app main.o; mkdir once",
+                "--",
+                "make",
+            ],
+            1,
+            "try the command after a build of your own",
+        ),
+        (
+            &[
+                "--train",
+                "./app 5",
                 "--",
                 "sh",
                 "-c",
@@ -537,18 +549,6 @@ fn what_goes_wrong_is_said_with_the_next_step() {
             &["--train", "./app 5", "--train", "kill -9 $$", "--", "make"],
             1,
             "ended with signal: 9",
-        ),
-        (
-            &[
-                "--train",
-                "./app 5",
-                "--clean",
-                "rm -f app main.o; mkdir once",
-                "--",
-                "make",
-            ],
-            1,
-            "try the command after a build of your own",
         ),
         (
             &["--train", "x", "--stages", "2", "--", "cargo", "build"],

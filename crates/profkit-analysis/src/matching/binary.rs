@@ -113,6 +113,7 @@ pub struct NamedFunctions {
 impl NamedFunctions {
     fn add(&mut self, hash: Option<FuncHash>, position: Option<u32>) {
         if !self.hashes.contains(&hash) {
+            self.hashes.reserve_exact(1);
             self.hashes.push(hash);
         }
         self.position = self.position.or(position);

@@ -1,11 +1,8 @@
 //! The two instrumentation profiles of a comparison, each in memory or read in its file.
 use super::compare::{Content, ProfileSize};
-use crate::heap::is_heap_alone;
-use profkit_data::detect::{FileKind, detect};
+use crate::instr::in_place;
 use profkit_data::ids::{FuncHash, NameRef};
-use profkit_data::instr::indexed::{
-    InPlace, InPlaceLookup, IndexedProfile, IndexedReadOptions, ReleaseBytes,
-};
+use profkit_data::instr::indexed::{InPlace, InPlaceLookup, ReleaseBytes};
 use profkit_data::instr::overlap::{CountSums, FunctionLookup, InstrIndex, Stage, records};
 use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile, Record, RecordRef};
 
@@ -71,16 +68,8 @@ pub(crate) struct IndexedSide<'d> {
 impl<'d> IndexedSide<'d> {
     /// `None` for any other profile.
     pub(super) fn open(data: &'d [u8], release: Option<&'d ReleaseBytes<'d>>) -> Option<Self> {
-        if detect(data) != FileKind::InstrIndexed || is_heap_alone(data) {
-            return None;
-        }
-        let options = IndexedReadOptions::new()
-            .salvage(true)
-            .table_is_checked(true);
-        let profile = IndexedProfile::parse_with(data, &options).ok()?;
-        let kind = profile.kind();
         let mut figures = Figures::default();
-        let records = InPlace::check(profile, release, |record| {
+        let records = in_place(data, release, |kind, record| {
             figures.add(kind, &record.as_ref(0));
         })?;
         Some(IndexedSide { records, figures })

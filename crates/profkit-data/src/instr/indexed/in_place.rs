@@ -80,6 +80,11 @@ impl<'d> InPlace<'d> {
         (items == table.entry_count()).then(|| in_place.clone())
     }
 
+    /// The profile.
+    pub fn profile(&self) -> &IndexedProfile<'d> {
+        &self.profile
+    }
+
     /// The kind of the profile.
     pub fn kind(&self) -> InstrKind {
         self.profile.records().kind()

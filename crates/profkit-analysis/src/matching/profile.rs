@@ -387,6 +387,13 @@ mod tests {
     }
 
     #[test]
+    fn a_marker_of_a_hot_function_is_no_count() {
+        let text = format!(":ir\nhot\n1\n1\n{}\n\nf\n2\n1\n5\n", u64::MAX);
+        let profile = ProfileFunctions::parse(text.as_bytes());
+        assert_eq!(profile.map(|profile| profile.total), Ok(5));
+    }
+
+    #[test]
     fn a_merged_profile_has_the_functions_of_its_file() {
         use profkit_data::instr::text::{TextOptions, write};
         use profkit_merge::{MergeOptions, merge_instr};

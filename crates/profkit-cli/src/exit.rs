@@ -357,6 +357,17 @@ pub fn code(result: &Result) -> u8 {
     }
 }
 
+/// Whether this process ignores a signal. A process may be started in this state. For example, shells start commands in
+/// the background with SIGINT ignored.
+pub fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
 /// Ends the program after it caught a signal, and prints why. The program ends by the same signal, so that a shell sees
 /// the exit code 128 + `signal` and also ends the script that runs the command.
 pub fn by_signal(failure: &Failure, signal: i32) {

@@ -1,4 +1,5 @@
 //! `profkit pgo`: from a build to a faster build.
+use crate::call;
 use crate::choice::choice;
 use crate::exit::{self, Failure, Status};
 use crate::print::{self, FORMATS, Format};
@@ -6,6 +7,8 @@ use clap::Args;
 use profkit_data::Weight;
 use profkit_pgo::{Error, Event, Plan, Settings, Training, run};
 use profkit_report::quoted;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -108,6 +111,37 @@ fn training(text: &OsString) -> Training {
     })
 }
 
+/// Removes what is temporary if a signal ends the job, and says what is left. The build and the training get Ctrl-C from
+/// the terminal themselves.
+fn watch(scratch: Option<PathBuf>) {
+    if call::is_active() {
+        return;
+    }
+    // A job in the background, or one that is to outlive its terminal, is started with signals ignored.
+    let wanted = [SIGHUP, SIGINT, SIGTERM];
+    let wanted = wanted
+        .into_iter()
+        .filter(|&signal| !exit::is_ignored(signal));
+    let Ok(mut signals) = Signals::new(wanted) else {
+        return;
+    };
+    std::thread::spawn(move || {
+        let Some(signal) = signals.forever().next() else {
+            return;
+        };
+        if let Some(folder) = scratch {
+            // Processes of the build may still be writing there.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+        let failure = Failure::input(format_args!(
+            "ended by {name}: the programs that the build has left may be without the profile, or instrumented"
+        ));
+        let hint = "run it again, or build without profkit after what cleans the build";
+        exit::by_signal(&failure.with_hints(Some(hint)), signal);
+    });
+}
+
 pub fn pgo(args: &PgoArgs) -> exit::Result {
     let scratch = match (&args.keep, args.dry_run) {
         (None, false) => Some(
@@ -155,6 +189,7 @@ pub fn pgo(args: &PgoArgs) -> exit::Result {
             .map_err(|error| Failure::print(&error));
     }
     print::say(format_args!("note: compiled by {}", plan.compilers()));
+    watch(scratch.as_ref().map(|folder| folder.path().to_owned()));
     let mut left_out = 0;
     let outcome = run(&plan, &mut |event| match event {
         Event::Command(line) => print::say(format_args!("$ {line}")),
@@ -163,6 +198,18 @@ pub fn pgo(args: &PgoArgs) -> exit::Result {
             print::say(format_args!(
                 "warning: the training {} ended with {status}: what it did not write is not in the profile",
                 quoted(&command)
+            ));
+        }
+        Event::StillRunning(command, running) => {
+            left_out += 1;
+            let shown: Vec<String> = running
+                .iter()
+                .map(|process| format!("{} (process {})", process.program, process.pid))
+                .collect();
+            print::say(format_args!(
+                "warning: the training {} has ended, and still runs {}: what it counts is not in the profile; let the training end and wait for it",
+                quoted(&command),
+                shown.join(", ")
             ));
         }
         Event::Merged(profile) if profile.sampled => print::say(format_args!(

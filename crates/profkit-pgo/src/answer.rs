@@ -4,6 +4,7 @@ use profkit_analysis::names;
 use profkit_report::{Answer, Document, grouped, percent, plural, share_percent};
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Version of the JSON. It is raised when a member is renamed or removed, or changes its meaning.
@@ -37,6 +38,32 @@ fn add_lost(document: &mut Document, lost: &[Lost]) {
         (name, share_percent(lost.share), why)
     }));
     let more = lost.len().saturating_sub(MOST_LOST);
+    if more > 0 {
+        document.line(format_args!("and {}", plural(more as u64, "other")));
+    }
+}
+
+/// The most programs that no training ran that people are shown.
+const MOST_UNTRAINED: usize = 10;
+
+/// Adds the programs and libraries that no training ran.
+fn add_untrained(document: &mut Document, untrained: &[PathBuf]) {
+    if untrained.is_empty() {
+        return;
+    }
+    document.section("No training ran");
+    let here = std::env::current_dir().unwrap_or_default();
+    document.facts(untrained.iter().take(MOST_UNTRAINED).map(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_library = name.contains(".so") || name.ends_with(".dylib");
+        let why = match is_library {
+            true => "a library: did the training load one from elsewhere?",
+            false => "",
+        };
+        let shown = path.strip_prefix(&here).unwrap_or(path);
+        (shown.display().to_string(), String::new(), why)
+    }));
+    let more = untrained.len().saturating_sub(MOST_UNTRAINED);
     if more > 0 {
         document.line(format_args!("and {}", plural(more as u64, "other")));
     }
@@ -88,6 +115,7 @@ impl Answer for Outcome {
                 ("share of all counts", counts, String::new()),
             ]);
             add_lost(&mut document, &shares.lost);
+            add_untrained(&mut document, &shares.untrained);
         }
         document.section("Programs and libraries");
         let mut rows = vec![("number", grouped(self.programs.len() as u64), String::new())];
@@ -110,6 +138,11 @@ impl Answer for Outcome {
             change.unwrap_or_default(),
         ));
         document.facts(rows);
+        if self.programs.is_empty() {
+            document.line(
+                "The build wrote no program where profkit looks: whether it was compiled with the profile is not known.",
+            );
+        }
         if let Some(times) = &self.times
             && let (Some(before), Some(after), Some([middle, least, most])) =
                 (median(&times.before), median(&times.after), times.speedup())
@@ -150,6 +183,7 @@ impl Answer for Outcome {
                 "functions": shares.functions,
                 "profiled": shares.profiled,
                 "counts_share": shares.counts,
+                "untrained": shares.untrained.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
                 "hot_lost": shares.lost.iter().map(|lost| json!({
                     "function": lost.name,
                     "share": lost.share,

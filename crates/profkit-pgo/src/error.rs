@@ -18,14 +18,36 @@ pub enum Error {
     NoRecording(String),
     /// The linker cannot be given an order of functions. The text is why.
     NoOrder(String),
+    /// The programs that take the place of compilers cannot be written. The text is why.
+    NoWrappers(String),
+    /// CMake configured the folder of this file before for a compiler, the second text.
+    ConfiguredBefore(PathBuf, String),
+    /// There is nothing that a benchmark could be run with in turn.
+    NothingToExchange,
     /// A program cannot be started.
     Start(String, io::Error),
-    /// What should make the build compile everything again ended with a failure.
-    Clean(String, ExitStatus),
+    /// What should make the build compile everything again ended with a failure. It is of the user, or of profkit.
+    Clean {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// Whether the user gave it.
+        is_own: bool,
+    },
+    /// The build failed.
+    Build {
+        /// How it ended.
+        status: ExitStatus,
+        /// Whether it was compiled by clang, which the user may never have tried.
+        by_clang: bool,
+    },
     /// A step ended with a failure.
     Failed(String, ExitStatus),
     /// All training commands ran, and none wrote a profile. The first list is of programs that the build made.
     NothingTrained(Vec<PathBuf>),
+    /// All training commands failed, and none wrote a profile.
+    AllFailed,
     /// The last build left these programs instrumented: it did not compile again.
     NotRebuilt(Vec<PathBuf>),
     /// The last build wrote none of these programs, which were recorded; if there are none, the first one wrote nothing.
@@ -58,8 +80,26 @@ impl Error {
             Error::NoOrder(_) => {
                 "install lld (Debian's package is lld-N) and clang of one release; `profkit mip cargo` and `profkit order` are the steps by hand"
             }
-            Error::Clean(..) => {
+            Error::Clean { is_own: true, .. } => {
                 "try the command after a build of your own; `rm -rf` of the folder with what is compiled is enough"
+            }
+            Error::Clean { .. } => {
+                "give --clean CMD, with what makes the build compile everything again: `rm -rf` of the folder with what is compiled is enough"
+            }
+            Error::Build { by_clang: true, .. } => {
+                "try the build without profkit, by CC=clang and CXX=clang++: options that only GCC knows have to go"
+            }
+            Error::NoWrappers(_) => {
+                "let XDG_CACHE_HOME be a folder that can be written and stays: a configured build remembers the programs there"
+            }
+            Error::ConfiguredBefore(..) => {
+                "configure in BUILD: `-- sh -c 'cmake --fresh -B DIR … && cmake --build DIR'` (before CMake 3.24: with --clean 'rm -rf DIR')"
+            }
+            Error::NothingToExchange => {
+                "start profkit in the folder that the build writes to, or call the program by its path in --train; without --bench the build is made just the same"
+            }
+            Error::AllFailed => {
+                "what they said is above; try a training command after a build of your own"
             }
             Error::NothingTrained(programs) if programs.is_empty() => {
                 "the build did not compile with instrumentation: it had nothing to do (give --clean CMD), or it does not take the compiler from CC, CXX and PATH (a folder that CMake configured before keeps its compiler: configure in BUILD)"
@@ -70,6 +110,7 @@ impl Error {
             Error::NotRebuilt(_) | Error::NotCompiled(_) => {
                 "give --clean CMD, with what makes the build compile everything again"
             }
+            Error::CargoConfig(_) => "give the flags in RUSTFLAGS or .cargo/config.toml",
             Error::Merge(_) => {
                 "--keep DIR keeps the files; `profkit doctor DIR` says what is wrong with them"
             }
@@ -100,7 +141,24 @@ impl fmt::Display for Error {
             Error::NoRecording(said) => write!(f, "perf cannot record: {said}"),
             Error::NoOrder(why) => write!(f, "functions cannot be placed in order: {why}"),
             Error::Start(name, error) => write!(f, "{name}: cannot be started: {error}"),
-            Error::Clean(what, status) => write!(f, "`{what}` ended with {status}"),
+            Error::NoWrappers(why) => write!(
+                f,
+                "the programs that take the place of compilers cannot be written: {why}"
+            ),
+            Error::ConfiguredBefore(cache, compiler) => write!(
+                f,
+                "{}: the folder was configured before, for {compiler}, which it keeps: nothing in it is compiled with instrumentation",
+                cache.display()
+            ),
+            Error::NothingToExchange => write!(
+                f,
+                "no program that the build wrote was found, so --bench has nothing to exchange"
+            ),
+            Error::Clean {
+                command, status, ..
+            } => write!(f, "`{command}` ended with {status}"),
+            Error::Build { status, .. } => write!(f, "the build ended with {status}"),
+            Error::AllFailed => write!(f, "each training command failed, and none wrote a profile"),
             Error::Failed(what, status) => write!(f, "{what} ended with {status}"),
             Error::NothingTrained(programs) => {
                 write!(f, "the training wrote no profile")?;

@@ -13,6 +13,7 @@ pub(crate) enum Kind {
     Make,
     Ninja,
     Cmake,
+    Meson,
     Other,
 }
 
@@ -23,6 +24,56 @@ pub(crate) fn starts_cargo(build: &[OsString]) -> bool {
         .is_some_and(|program| Path::new(program).file_stem() == Some(OsStr::new("cargo")))
 }
 
+/// The toolchain that a call of cargo names: `+nightly`.
+pub(crate) fn toolchain(build: &[OsString]) -> Option<&OsStr> {
+    let word = build.get(1).filter(|_| starts_cargo(build))?;
+    word.to_str()?.starts_with('+').then_some(word)
+}
+
+/// A folder that CMake configured for a compiler of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Configured {
+    /// The file of the folder that names it.
+    pub cache: PathBuf,
+    /// The compiler.
+    pub compiler: String,
+}
+
+impl Configured {
+    /// Reads a `CMakeCache.txt`. `None` if the folder has no compiler, or those of `wrappers`.
+    pub fn of(cache: &Path, wrappers: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(cache).ok()?;
+        let compilers = text.lines().filter_map(|line| {
+            let (name, rest) = line.split_once(':')?;
+            let is_compiler = matches!(name, "CMAKE_C_COMPILER" | "CMAKE_CXX_COMPILER");
+            Some(rest.split_once('=')?.1).filter(|_| is_compiler)
+        });
+        let foreign = compilers.into_iter().find(|path| {
+            !path.is_empty()
+                && !path.ends_with("-NOTFOUND")
+                && !Path::new(path).starts_with(wrappers)
+        });
+        foreign.map(|compiler| Configured {
+            cache: cache.to_owned(),
+            compiler: compiler.to_owned(),
+        })
+    }
+
+    /// What the build is known to use before it is started: the folder that it only builds in, without a configuration.
+    pub fn before(build: &[OsString], wrappers: &Path) -> Option<Self> {
+        let options: &[&str] = match Kind::of(build) {
+            Kind::Cmake => &["--build"],
+            Kind::Make => &["-C", "--directory"],
+            Kind::Ninja => &["-C"],
+            Kind::Cargo | Kind::Meson | Kind::Other => return None,
+        };
+        let folder = values(build, options)
+            .last()
+            .unwrap_or_else(|| ".".to_owned());
+        Self::of(&Path::new(&folder).join("CMakeCache.txt"), wrappers)
+    }
+}
+
 impl Kind {
     pub fn of(build: &[OsString]) -> Self {
         let name = build
@@ -31,8 +82,9 @@ impl Kind {
         match name {
             Some("cargo" | "cross" | "maturin") => Kind::Cargo,
             Some("make" | "gmake") => Kind::Make,
-            Some("ninja") => Kind::Ninja,
+            Some("ninja" | "ninja-build" | "samu") => Kind::Ninja,
             Some("cmake") if build.get(1).is_some_and(|word| word == "--build") => Kind::Cmake,
+            Some("meson") if build.get(1).is_some_and(|word| word == "compile") => Kind::Meson,
             _ => Kind::Other,
         }
     }
@@ -49,7 +101,12 @@ impl Kind {
             Kind::Ninja => Some(kept(build, &["-C", "-f"], &["-t", "clean"])),
             Kind::Cmake => {
                 let folder = build.get(..3)?.iter().cloned();
-                Some(folder.chain(["--target".into(), "clean".into()]).collect())
+                let which = kept(build.get(2..)?, &["--config"], &["--target", "clean"]);
+                Some(folder.chain(which.into_iter().skip(1)).collect())
+            }
+            Kind::Meson => {
+                let how = kept(build.get(1..)?, &["-C"], &["--clean"]);
+                Some(build.iter().take(1).cloned().chain(how).collect())
             }
         }
     }
@@ -126,6 +183,14 @@ fn target_folder(build: &[OsString]) -> Option<PathBuf> {
     Some(said.get("target_directory")?.as_str()?.into())
 }
 
+/// What makes the builds of setuptools compile everything: they keep objects in the folder `build`.
+pub(crate) const FORCE: &str = "[build]\nforce=1\n";
+
+/// The file with [`FORCE`].
+pub(crate) fn force_file(scratch: &Path) -> PathBuf {
+    scratch.join("setuptools.cfg")
+}
+
 /// Whether a build makes wheels, the packages of Python: by maturin, or by one of the usual programs for that.
 pub(crate) fn makes_wheels(build: &[OsString]) -> bool {
     let text = build.join(OsStr::new(" "));
@@ -147,8 +212,19 @@ pub(crate) fn rustflags(build: &[OsString]) -> Result<Vec<OsString>> {
     if on_path(OsStr::new("cargo")).is_none() {
         return Ok(Vec::new());
     }
+    for value in values(build, &["--config"]) {
+        // A file, or a setting in one word.
+        let text = std::fs::read_to_string(&value).unwrap_or_else(|_| value.clone());
+        if text.contains("rustflags") {
+            return Err(Error::CargoConfig(format!(
+                "--config {value} has rustflags, which would be lost: cargo takes those of one place"
+            )));
+        }
+    }
     let config = cargo_config2::Config::load().map_err(failed)?;
-    let target = match values(build, &["--target"]).next() {
+    let named: Vec<String> = values(build, &["--target"]).collect();
+    let targets = config.build_target_for_cli(named).map_err(failed)?;
+    let target = match targets.into_iter().next() {
         Some(target) => target,
         None => config.host_triple().map_err(failed)?.to_owned(),
     };
@@ -184,7 +260,14 @@ mod tests {
                 "cmake --build b -j8 --target app",
                 "cmake --build b --target clean",
             ),
+            (
+                "cmake --build b --config Debug -j4",
+                "cmake --build b --config Debug --target clean",
+            ),
             ("cmake -B b", ""),
+            ("meson compile -C out -j 3", "meson compile -C out --clean"),
+            ("meson setup out", ""),
+            ("samu -C out", "samu -C out -t clean"),
             ("cargo build --release", ""),
             ("./build.sh make", ""),
         ] {

@@ -14,6 +14,7 @@
 //! | `wrappers.rs` | the programs that take the place of compilers in a build |
 //! | `outputs.rs` | the programs and libraries that a build wrote |
 //! | `run.rs` | carries out the steps |
+//! | `left.rs` | processes that a training has left |
 //! | `timing.rs` | runs a benchmark with both builds in turn |
 //! | `answer.rs` | what came of it, for people and as JSON |
 //! | `error.rs` | why it cannot go on |
@@ -24,6 +25,7 @@ mod answer;
 mod commands;
 mod error;
 mod kind;
+mod left;
 mod outputs;
 mod plan;
 mod run;
@@ -34,6 +36,7 @@ mod wrappers;
 
 pub use commands::Recorder;
 pub use error::{Error, Result};
+pub use left::Running;
 pub use plan::{Plan, Settings, Step, Training};
 pub use run::{Event, Outcome, Profile, Shares, Sizes, run};
 pub use timing::Times;

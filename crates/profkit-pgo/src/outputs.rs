@@ -33,6 +33,13 @@ pub(crate) fn wheels_since(folders: &[PathBuf], since: SystemTime) -> Vec<PathBu
     found
 }
 
+/// The files in which CMake keeps how folders were configured.
+pub(crate) fn caches(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = files_since(folders, SystemTime::UNIX_EPOCH);
+    found.retain(|path| path.ends_with("CMakeCache.txt"));
+    found
+}
+
 /// The files in these folders that were written since a time, sorted, each once.
 fn files_since(folders: &[PathBuf], since: SystemTime) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -1,11 +1,12 @@
 //! The steps of a job.
 use crate::commands::{RECORDING, Recorder, has_lld};
 use crate::error::{Error, Result};
-use crate::kind::{Kind, makes_wheels, rustflags, starts_cargo};
+use crate::kind::{Kind, force_file, makes_wheels, rustflags, starts_cargo, toolchain};
 use crate::tools::{Tools, releases_like};
-use crate::wrappers::{self, BEFORE, FLAGS};
+use crate::wrappers::{self, BEFORE, FLAGS, FOLDER, USE};
 use profkit_data::Weight;
 use std::ffi::{OsStr, OsString};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// What the user wants.
@@ -51,6 +52,25 @@ impl Settings {
     /// The folder of what is in the wheels of the last build.
     pub(crate) fn wheels(&self) -> PathBuf {
         self.scratch().join("wheels")
+    }
+
+    /// The files that training commands name by a path.
+    pub(crate) fn named_files(&self) -> Vec<PathBuf> {
+        let commands = self.training.iter().map(|training| &training.command);
+        let mut files: Vec<PathBuf> = commands
+            .chain(&self.benchmark)
+            .flat_map(|command| {
+                let text = command.to_string_lossy();
+                let words = text.split(|c: char| c.is_whitespace() || ";&|()<>'\"".contains(c));
+                let paths = words.filter(|word| word.contains('/'));
+                paths
+                    .filter_map(|path| Path::new(path).canonicalize().ok())
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        files.sort_unstable();
+        files.dedup();
+        files
     }
 
     /// What a run of the program needs for Python to import what is in the wheels.
@@ -185,6 +205,15 @@ fn option(name: &str, path: &Path) -> OsString {
     word
 }
 
+/// An option that means nothing to a program, and is another one for other flags. The flags themselves cannot stand in a
+/// variable whose words end at spaces: a folder may have one in its name.
+fn stage_mark<'a>(flags: impl Iterator<Item = &'a OsString>) -> Option<OsString> {
+    let flags: Vec<&OsString> = flags.collect();
+    let mut hasher = DefaultHasher::new();
+    flags.hash(&mut hasher);
+    (!flags.is_empty()).then(|| format!("-DPROFKIT_PGO_BUILD=0x{:x}", hasher.finish()).into())
+}
+
 impl Plan {
     /// Plans a job.
     ///
@@ -192,7 +221,8 @@ impl Plan {
     /// If a compiler is missing, cargo's configuration cannot be read, or rustc lacks what is wanted.
     pub fn new(settings: Settings) -> Result<Self> {
         let kind = Kind::of(&settings.build);
-        let tools = Tools::find(settings.compiler.as_deref(), kind == Kind::Cargo)?;
+        let toolchain = toolchain(&settings.build);
+        let tools = Tools::find(settings.compiler.as_deref(), toolchain, kind == Kind::Cargo)?;
         if kind == Kind::Cargo && tools.rustc.is_none()
             || kind != Kind::Cargo && tools.clang.is_none()
         {
@@ -236,7 +266,8 @@ impl Plan {
                 .clang
                 .as_ref()
                 .filter(|_| kind != Kind::Cargo || tools.can_mix())
-                .and_then(wrappers::folder),
+                .map(wrappers::folder)
+                .transpose()?,
             kind,
             settings: &settings,
             recorder,
@@ -447,10 +478,15 @@ impl Planner<'_> {
             Stage::Sampled => Some("-gline-tables-only".into()),
             Stage::Plain | Stage::Ordered | Stage::Optimised => None,
         };
-        let mut c: Vec<OsString> = used.into_iter().chain(generated).collect();
-        if self.recorder.is_some() && stage != Stage::Plain {
-            c.push("-fdebug-info-for-profiling".into());
+        if makes_wheels(&self.settings.build) && std::env::var_os("DIST_EXTRA_CONFIG").is_none() {
+            let file = force_file(&self.settings.scratch());
+            environment.push(("DIST_EXTRA_CONFIG", file.into()));
         }
+        let mut added: Vec<OsString> = generated.into_iter().collect();
+        if self.recorder.is_some() && stage != Stage::Plain {
+            added.push("-fdebug-info-for-profiling".into());
+        }
+        let mut c: Vec<OsString> = used.into_iter().collect();
         let order = self.order_flags(stage);
         if !order.is_empty() {
             c.push("-ffunction-sections".into());
@@ -499,20 +535,31 @@ impl Planner<'_> {
         let Some(folder) = &self.wrappers else {
             return environment;
         };
-        environment.push(("CC", folder.join("clang").into()));
-        environment.push(("CXX", folder.join("clang++").into()));
-        if self.kind == Kind::Cargo {
-            // Build scripts see that these variables have changed, and compile C and C++ again.
-            for name in ["CFLAGS", "CXXFLAGS"] {
-                let own = std::env::var_os(name).filter(|value| !value.is_empty());
-                environment.push((name, joined(own.iter().chain(&c), " ")));
-            }
-        } else {
-            environment.push((FLAGS, joined(&c, "\n")));
+        let in_path = self.kind != Kind::Cargo;
+        for (name, program) in [("CC", "clang"), ("CXX", "clang++")] {
+            let path = folder.join(program);
+            // Makefiles take a path with a space for two words, and the name finds the same program.
+            let is_name = in_path && !wrappers::is_plain(&path.to_string_lossy());
+            environment.push((name, if is_name { program.into() } else { path.into() }));
+        }
+        environment.push((FOLDER, folder.into()));
+        environment.push((FLAGS, joined(&added, "\n")));
+        environment.push((USE, joined(&c, "\n")));
+        // Caches of compiled files know the words of a call, and not what is in these variables.
+        environment.push(("CCACHE_DISABLE", "1".into()));
+        environment.push(("SCCACHE_RECACHE", "1".into()));
+        if in_path {
             if stage == Stage::Ordered {
                 environment.push((BEFORE, joined(&self.call_recorder(&["cc"]), "\n")));
             }
             environment.push((PATH, folder.into()));
+        } else {
+            // Build scripts see that these variables have changed, and compile C and C++ again.
+            let mark = stage_mark(added.iter().chain(&c));
+            for name in ["CFLAGS", "CXXFLAGS"] {
+                let own = std::env::var_os(name).filter(|value| !value.is_empty());
+                environment.push((name, joined(own.iter().chain(&mark), " ")));
+            }
         }
         environment
     }
@@ -605,12 +652,14 @@ mod tests {
             Step::Build {
                 stage, environment, ..
             } => {
-                let flags = environment.iter().find(|(name, _)| *name == FLAGS);
-                let flags = flags
-                    .map(|(_, value)| value.to_string_lossy().into_owned())
-                    .unwrap_or_default();
+                let flags = |wanted: &str| {
+                    let found = environment.iter().find(|(name, _)| *name == wanted);
+                    found.map(|(_, value)| value.to_string_lossy().into_owned())
+                };
+                let flags = [flags(USE), flags(FLAGS)].map(Option::unwrap_or_default);
                 let first: Vec<&str> = flags
-                    .lines()
+                    .iter()
+                    .flat_map(|flags| flags.lines())
                     .filter(|flag| !flag.starts_with("-W"))
                     .collect();
                 format!("{stage:?} {}", first.join(" "))

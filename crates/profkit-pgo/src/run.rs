@@ -1,7 +1,8 @@
 //! Carries out the steps of a job.
 use crate::commands::{Programs, sampled};
 use crate::error::{Error, Result};
-use crate::kind::{Kind, folders};
+use crate::kind::{Configured, FORCE, Kind, folders, force_file, makes_wheels};
+use crate::left::{self, Running};
 use crate::outputs::{self, Output};
 use crate::plan::{Environment, PATH, PYTHONPATH, Plan, Stage, Step};
 use crate::script::{line, shell, unpacking};
@@ -29,6 +30,8 @@ pub enum Event {
     Command(String),
     /// A command failed and the job goes on: the profile lacks what this run would have given.
     TrainingFailed(String, ExitStatus),
+    /// A training command has ended, and processes that it started still run.
+    StillRunning(String, Vec<Running>),
     /// Profiles were merged.
     Merged(Profile),
     /// An input of the merge was left out, or only its sound part was used.
@@ -65,6 +68,8 @@ pub struct Shares {
     pub counts: Option<f64>,
     /// The hot functions whose counts it cannot use. The hottest comes first.
     pub lost: Vec<Lost>,
+    /// The programs and libraries of the instrumented build of which the profile has nothing.
+    pub untrained: Vec<PathBuf>,
 }
 
 /// A hot function whose counts the build cannot use.
@@ -120,8 +125,15 @@ pub fn run(plan: &Plan, say: &mut dyn FnMut(Event)) -> Result<Outcome> {
         remove(&work.join(name))?;
     }
     make(&work.join("build"))?;
+    if makes_wheels(build) {
+        let path = force_file(work);
+        fs::write(&path, FORCE).map_err(|error| Error::Io(path, error))?;
+    }
     if let (Some(folder), Some(clang)) = (&plan.wrappers, &plan.tools.clang) {
         wrappers::write(folder, clang)?;
+        if plan.settings.clean.is_none() {
+            refuse(Configured::before(build, folder))?;
+        }
         if !plan.settings.sampling {
             check_runtime(plan, work)?;
         }
@@ -138,6 +150,7 @@ pub fn run(plan: &Plan, say: &mut dyn FnMut(Event)) -> Result<Outcome> {
         profile: None,
         shares: None,
         times: None,
+        failed: 0,
     };
     for step in &plan.steps {
         job.step(step)?;
@@ -175,6 +188,8 @@ struct Job<'a> {
     profile: Option<Profile>,
     shares: Option<Shares>,
     times: Option<Times>,
+    /// How many training commands failed.
+    failed: usize,
 }
 
 impl Job<'_> {
@@ -184,7 +199,11 @@ impl Job<'_> {
                 (self.say)(Event::Command(line(&Vec::new(), command)));
                 let status = start(command, &[])?;
                 if !status.success() && !may_fail {
-                    return Err(Error::Clean(line(&Vec::new(), command), status));
+                    return Err(Error::Clean {
+                        command: line(&Vec::new(), command),
+                        status,
+                        is_own: self.plan.settings.clean.is_some(),
+                    });
                 }
                 Ok(())
             }
@@ -195,6 +214,9 @@ impl Job<'_> {
             } => self.build(*stage, command, environment),
             Step::Unpack => self.unpack(),
             Step::Copy => {
+                if self.built.is_empty() {
+                    return Err(Error::NothingToExchange);
+                }
                 let copies =
                     Copies::make(&self.built, &self.plan.settings.scratch().join("plain"))?;
                 self.plain = Some((copies, self.size()));
@@ -208,7 +230,18 @@ impl Job<'_> {
             } => {
                 remove(folder)?;
                 make(folder)?;
-                self.train(recorder, command, environment)
+                let strays = self.plan.settings.scratch().join("build");
+                // What programs of the build have left there is not of this training.
+                for path in strays_in(&strays) {
+                    let _ = fs::remove_file(path);
+                }
+                self.train(folder, recorder, command, environment)?;
+                // A training that empties the environment writes where the program was built for.
+                for path in strays_in(&strays) {
+                    let to = folder.join(path.file_name().unwrap_or_default());
+                    fs::rename(&path, to).map_err(|error| Error::Io(path, error))?;
+                }
+                Ok(())
             }
             Step::Merge {
                 runs,
@@ -232,6 +265,15 @@ impl Job<'_> {
     fn written_since(&self, time: SystemTime) -> Vec<Output> {
         let mut found = outputs::written_since(&self.folders, time);
         let settings = &self.plan.settings;
+        // The programs of the training may be elsewhere.
+        for path in settings.named_files() {
+            let is_new = fs::metadata(&path)
+                .and_then(|metadata| metadata.modified())
+                .is_ok_and(|written| written >= time);
+            if is_new && !found.iter().any(|output| output.path == path) {
+                found.extend(outputs::read(path));
+            }
+        }
         found.retain(|output| {
             output.path.starts_with(settings.wheels())
                 || !output.path.starts_with(settings.scratch())
@@ -281,7 +323,11 @@ impl Job<'_> {
         let since = SystemTime::now() - Duration::from_millis(20);
         let status = start(command, environment)?;
         if !status.success() {
-            return Err(Error::Failed("the build".to_owned(), status));
+            return Err(Error::Build {
+                status,
+                by_clang: self.plan.wrappers.is_some()
+                    && Kind::of(&self.plan.settings.build) != Kind::Cargo,
+            });
         }
         self.since = since;
         self.stage = stage;
@@ -303,6 +349,15 @@ impl Job<'_> {
                 // A build that had nothing to do may have been left by an earlier job.
                 if self.instrumented.is_empty() {
                     self.instrumented = with_counters(self.written_since(SystemTime::UNIX_EPOCH));
+                }
+                if self.instrumented.is_empty()
+                    && let Some(wrappers) = &self.plan.wrappers
+                {
+                    let caches = outputs::caches(&self.folders);
+                    let mut foreign = caches
+                        .iter()
+                        .filter_map(|cache| Configured::of(cache, wrappers));
+                    refuse(foreign.next())?;
                 }
             }
             // With samples nothing in a program shows which build it is of, but when it was written.
@@ -329,6 +384,7 @@ impl Job<'_> {
 
     fn train(
         &mut self,
+        folder: &Path,
         recorder: &[OsString],
         command: &OsString,
         environment: &Environment,
@@ -341,8 +397,14 @@ impl Job<'_> {
         }));
         let status = start(&words, environment)?;
         if !status.success() {
+            self.failed += 1;
             let command = command.to_string_lossy().into_owned();
             (self.say)(Event::TrainingFailed(command, status));
+        }
+        let running = left::running(folder);
+        if !running.is_empty() {
+            let command = command.to_string_lossy().into_owned();
+            (self.say)(Event::StillRunning(command, running));
         }
         Ok(())
     }
@@ -446,8 +508,12 @@ impl Job<'_> {
             }
         }
         if named.is_empty() {
-            return Err(Error::NothingTrained(self.instrumented.clone()));
+            return Err(match self.failed == runs.len() {
+                true => Error::AllFailed,
+                false => Error::NothingTrained(self.instrumented.clone()),
+            });
         }
+        self.failed = 0;
         named.extend(first.map(|path| path.as_os_str().to_owned()));
         let inputs = InputList::collect(&named, &[], None)
             .map_err(|error| Error::Merge(error.to_string()))?;
@@ -507,9 +573,15 @@ impl Job<'_> {
         let input = Input::open(profile).ok()?;
         let profile = ProfileFunctions::parse(&input).ok()?;
         let mut build = BinaryFunctions::for_profile(&profile);
+        let mut untrained = Vec::new();
         for path in &self.instrumented {
             // A program that cannot be read is not compared: what is said is of those that can.
             let _ = build.open(path);
+            let mut alone = BinaryFunctions::for_profile(&profile);
+            if alone.open(path).is_ok() && MatchShares::new(&profile, &alone).functions.matched == 0
+            {
+                untrained.push(path.clone());
+            }
         }
         if build.binaries.is_empty() {
             return None;
@@ -525,6 +597,7 @@ impl Job<'_> {
         });
         Some(Shares {
             lost: lost.collect(),
+            untrained,
             functions: shares.functions.total,
             profiled: shares.functions.matched,
             counts: shares
@@ -590,6 +663,25 @@ fn start(command: &[OsString], environment: &[(&'static str, OsString)]) -> Resu
     command
         .status()
         .map_err(|error| Error::Start(program.to_string_lossy().into_owned(), error))
+}
+
+/// Ends a job whose build keeps a compiler of its own.
+fn refuse(configured: Option<Configured>) -> Result<()> {
+    match configured {
+        Some(found) => Err(Error::ConfiguredBefore(found.cache, found.compiler)),
+        None => Ok(()),
+    }
+}
+
+/// The raw profiles in a folder that have the name that programs give them where nobody gives one.
+fn strays_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("default_") && name.ends_with(".profraw")
+    });
+    found
 }
 
 fn make(folder: &Path) -> Result<()> {

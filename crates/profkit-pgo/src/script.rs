@@ -1,6 +1,6 @@
 //! A job as a script of the shell. Profiles of counters are merged by LLVM's own tool, so that the script works without
 //! profkit; what LLVM has no command for is a command of profkit.
-use crate::kind::{Kind, makes_wheels};
+use crate::kind::{FORCE, Kind, force_file, makes_wheels};
 use crate::plan::{Environment, PATH, PYTHONPATH, Plan, Step};
 use crate::tools::on_path;
 use crate::wrappers::{quoted, scripts};
@@ -16,10 +16,15 @@ impl Plan {
         let mut text = String::from("#!/bin/sh\nset -e\n");
         let work = quoted(self.settings.scratch().as_os_str());
         let _ = writeln!(text, "mkdir -p {work}/build");
+        if makes_wheels(&self.settings.build) {
+            let file = force_file(&self.settings.scratch());
+            let file = quoted(file.as_os_str());
+            let _ = writeln!(text, "cat >{file} <<'END'\n{FORCE}END");
+        }
         if let (Some(folder), Some(clang)) = (&self.wrappers, &self.tools.clang) {
             text += "\n# Programs that take the place of compilers.\n";
             let _ = writeln!(text, "mkdir -p {}", quoted(folder.as_os_str()));
-            for (name, script) in scripts(clang) {
+            for (name, script) in scripts(folder, clang) {
                 let path = quoted(folder.join(name).as_os_str());
                 let _ = writeln!(text, "cat >{path} <<'END'\n{script}END\nchmod +x {path}");
             }
@@ -70,12 +75,18 @@ impl Plan {
                 command,
                 environment,
             } => {
-                let _ = writeln!(text, "mkdir -p {}", quoted(folder.as_os_str()));
+                let name = quoted(folder.as_os_str());
+                let _ = writeln!(text, "rm -rf {name}\nmkdir -p {name}");
+                // As in a job of profkit: a training that empties the environment writes where the program was built for.
+                let strays = quoted(self.settings.scratch().join("build").as_os_str());
+                let strays = format!("find {strays} -name 'default_*.profraw'");
+                let _ = writeln!(text, "{strays} -exec rm {{}} +");
                 let _ = writeln!(
                     text,
                     "{} || echo 'training failed' >&2",
                     line(environment, &shell(recorder, command))
                 );
+                let _ = writeln!(text, "{strays} -exec mv {{}} {name} \\;");
             }
             Step::Merge {
                 runs,
@@ -91,7 +102,7 @@ impl Plan {
                     };
                     let _ = writeln!(
                         text,
-                        "for f in {}/*.profraw; do set -- \"$@\" {file}; done",
+                        "for f in {}/*.profraw; do [ ! -e \"$f\" ] || set -- \"$@\" {file}; done",
                         quoted(folder.as_os_str())
                     );
                 }

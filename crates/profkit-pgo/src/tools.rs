@@ -29,13 +29,19 @@ pub struct Tools {
 
 impl Tools {
     /// Finds the compilers. `named` is the clang that the user wants; otherwise it is the one of `CC`, `clang`, or the newest
-    /// `clang-N`; with `like_rustc` the first of these whose objects may be linked with those of rustc, if there is one.
+    /// `clang-N`. `toolchain` is that of a call of cargo, such as `+nightly`. With `like_rustc` clang is the first of these whose objects may be linked with those of rustc, if there is one.
     ///
     /// # Errors
     /// If there is none, or if the named program is no clang.
-    pub fn find(named: Option<&OsStr>, like_rustc: bool) -> Result<Self> {
+    pub fn find(
+        named: Option<&OsStr>,
+        toolchain: Option<&OsStr>,
+        like_rustc: bool,
+    ) -> Result<Self> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let rustc = number_after(&said(&rustc, &["-vV"]), "LLVM version: ");
+        let words = toolchain.into_iter().chain([OsStr::new("-vV")]);
+        let words: Vec<&OsStr> = words.collect();
+        let rustc = number_after(&said(&rustc, &words), "LLVM version: ");
         let clang = match named {
             Some(name) => match found(name) {
                 Some(clang) => Some(clang),
@@ -99,7 +105,7 @@ pub(crate) fn releases_like(release: u32) -> String {
     like.join(", ")
 }
 
-fn said(program: &OsStr, arguments: &[&str]) -> String {
+fn said(program: &OsStr, arguments: &[&OsStr]) -> String {
     let output = Command::new(program).args(arguments).output();
     let output = output.ok().filter(|output| output.status.success());
     output.map_or_else(String::new, |output| {
@@ -117,7 +123,7 @@ fn number_after(text: &str, words: &str) -> Option<u32> {
 
 fn found(name: &OsStr) -> Option<Clang> {
     let c = on_path(name)?;
-    let text = said(c.as_os_str(), &["--version"]);
+    let text = said(c.as_os_str(), &[OsStr::new("--version")]);
     if text.contains("Apple clang") {
         return None;
     }

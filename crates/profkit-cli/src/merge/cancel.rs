@@ -34,7 +34,7 @@ pub fn watch(report: Option<&Path>) {
     STARTED.call_once(|| {
         let wanted = [SIGINT, SIGTERM]
             .into_iter()
-            .filter(|&signal| !is_ignored(signal));
+            .filter(|&signal| !exit::is_ignored(signal));
         if let Some(wait) = signals(wanted) {
             std::thread::spawn(move || wait().map(end));
         }
@@ -96,15 +96,4 @@ fn end(signal: i32) {
     });
     let failure = failed(failure, &report, merge.report.as_deref());
     exit::by_signal(&failure, signal);
-}
-
-/// Whether this process ignores a signal. A process may be started in this state. For example, shells start commands in
-/// the background with SIGINT ignored.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

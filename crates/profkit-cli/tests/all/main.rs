@@ -38,6 +38,7 @@ mod mip_variants;
 mod one_meaning;
 mod personality;
 mod pgo;
+mod pgo_builds;
 mod pprof_reader;
 mod readme;
 mod recording_messages;

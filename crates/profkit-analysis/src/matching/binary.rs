@@ -425,6 +425,14 @@ impl BinaryFunctions {
             .map(|(name, named)| (name.as_slice(), named))
     }
 
+    /// Whether the profile has a function of these binaries, under the same name and with the same hash.
+    pub fn are_in(&self, profile: &ProfileFunctions) -> bool {
+        self.functions.iter().any(|(name, named)| {
+            let mut known = profile.functions.get(name).into_iter().flatten();
+            known.any(|one| fits(&named.hashes, one.hash))
+        })
+    }
+
     /// Finds the functions of the binaries to which a function name in the profile refers. Returns their name in the
     /// binaries and their hashes; `None` if there are no such functions. A local function has the name `a.c;f` in the
     /// profile, or `a.c:f` in a profile of a release before LLVM 17. A binary with hashes has it as `a.c;f`, a binary

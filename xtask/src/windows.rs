@@ -21,6 +21,14 @@ const RANDOM: &str = "#include <windows.h>\n\
     __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE bytes, SIZE_T count)\n\
     { return SystemFunction036(bytes, (ULONG)count); }\n";
 
+/// The names of the command. Under those of LLVM's tools it has another meaning.
+const NAMES: &[&str] = &[
+    "profkit",
+    "llvm-profdata",
+    "llvm-profdata-23",
+    "llvm-profgen-23",
+];
+
 /// The commands that are run on each fixture, which is `$1`. What they write is `$2`.
 const COMMANDS: &[&[&str]] = &[
     &["merge", "$1", "-o", "$2"],
@@ -96,8 +104,7 @@ fn programs(folder: &Path, program: &Path) -> Result<PathBuf> {
     let wine = prefix(folder)?;
     let bin = folder.join("bin");
     fresh(&bin)?;
-    for name in ["profkit", "llvm-profdata"] {
-        // The command has another meaning under the name of LLVM's tool.
+    for name in NAMES {
         let copy = bin.join(name).with_extension("exe");
         fs::hard_link(program, &copy).or_else(|_| fs::copy(program, &copy).map(drop))?;
         let script = bin.join(name);
@@ -105,10 +112,11 @@ fn programs(folder: &Path, program: &Path) -> Result<PathBuf> {
             &script,
             format!(
                 "#!/bin/sh\n\
-                 # Wine takes arguments to be in the character set of the locale.\n\
-                 LC_ALL=C.UTF-8 WINEDEBUG=-all WINEPREFIX='{}' exec timeout 120 {WINE} '{}' \"$@\"\n",
+                 # A link to this script has the name of another program. Wine takes arguments to be in the character set of the\n\
+                 # locale.\n\
+                 LC_ALL=C.UTF-8 WINEDEBUG=-all WINEPREFIX='{}' exec timeout 120 {WINE} '{}'/\"${{0##*/}}\".exe \"$@\"\n",
                 wine.display(),
-                copy.display()
+                bin.display()
             ),
         )?;
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;

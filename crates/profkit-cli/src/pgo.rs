@@ -200,6 +200,13 @@ pub fn pgo(args: &PgoArgs) -> exit::Result {
                 quoted(&command)
             ));
         }
+        Event::NothingWritten(command) => {
+            left_out += 1;
+            print::say(format_args!(
+                "warning: the training {} wrote no profile: it ran no program of the build, or one that was killed or ended by _exit",
+                quoted(&command)
+            ));
+        }
         Event::StillRunning(command, running) => {
             left_out += 1;
             let shown: Vec<String> = running

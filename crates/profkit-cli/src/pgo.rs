@@ -20,8 +20,8 @@ runs; --dry-run prints all of them as a script, which needs profkit only for --s
 
 The build must take its compiler from CC and CXX or call it by name (cc, gcc, clang, c++, …): folders
 with programs of these names come first in PATH, and they are clang. Cargo gets CARGO_ENCODED_RUSTFLAGS,
-to which the flags of its configuration are added. make, ninja and cmake --build are cleaned between the
-builds; for other programs --clean says how. A wheel that the build makes is unpacked, and comes first in
+to which the flags of its configuration are added. make, ninja, cmake --build and meson compile are
+cleaned between the builds; for other programs --clean says how. A wheel that the build makes is unpacked, and comes first in
 PYTHONPATH for the training and the benchmark. Nothing else in the folder is changed: the last build is what
 BUILD left there. Configure a folder of CMake as a part of BUILD.
 

@@ -205,6 +205,18 @@ fn option(name: &str, path: &Path) -> OsString {
     word
 }
 
+/// A variable that names a compiler for one target. Build scripts prefer it to `CC` and `CXX`.
+fn own_compiler() -> Option<(String, String)> {
+    let named = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        let is_one = ["CC_", "CXX_"].iter().any(|start| name.starts_with(start))
+            || ["HOST_CC", "HOST_CXX", "TARGET_CC", "TARGET_CXX"].contains(&&*name);
+        Some((name, value.to_string_lossy().into_owned()))
+            .filter(|(_, value)| is_one && !value.is_empty())
+    });
+    named.min()
+}
+
 /// An option that means nothing to a program, and is another one for other flags. The flags themselves cannot stand in a
 /// variable whose words end at spaces: a folder may have one in its name.
 fn stage_mark<'a>(flags: impl Iterator<Item = &'a OsString>) -> Option<OsString> {
@@ -289,6 +301,14 @@ impl Plan {
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let (clang, rustc) = (self.tools.clang.as_ref()?, self.tools.rustc?);
+        if self.wrappers.is_some()
+            && Kind::of(&self.settings.build) == Kind::Cargo
+            && let Some((name, value)) = own_compiler()
+        {
+            return Some(format!(
+                "C and C++ that build scripts compile by {name}={value} have no profile: unset it, and give --compiler"
+            ));
+        }
         if self.settings.sampling {
             return Path::new("Cargo.toml").exists().then(|| {
                 "Rust has no profile, because rustc has no option for a sample profile".to_owned()

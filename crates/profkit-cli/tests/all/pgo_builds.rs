@@ -496,6 +496,17 @@ fn c_in_build_scripts_is_trained_in_folders_with_spaces() {
             && text.contains("hint: give the flags in RUSTFLAGS"),
         "{text}"
     );
+    // A compiler for one target comes before CC.
+    let arguments = ["--dry-run", "--train", "x", "--", "cargo", "build"];
+    let output = with(&dir, &llvm, &arguments, |job| {
+        job.env("CC_x86_64_unknown_linux_gnu", "mine")
+    });
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(
+        text.contains("warning: C and C++ that build scripts compile by CC_x86_64_unknown_linux_gnu=mine have no profile"),
+        "{text}"
+    );
     // A toolchain that is named is the one that is asked for its LLVM.
     let tools = dir.join("tools");
     fs::create_dir(&tools).unwrap();

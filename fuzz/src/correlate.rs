@@ -1,11 +1,9 @@
-//! Fuzzes correlation, which reads metadata from sections and from DWARF, and the file that stores an index of
-//! binaries.
+//! Fuzzes correlation, which reads metadata from sections and from DWARF.
 use profkit_data::instr::raw::{RawDialect, RawMetadata, RecordLayout};
 use profkit_object::build_id::build_id;
 use profkit_object::correlate::binary::{self, Outside, SectionSet};
 use profkit_object::correlate::dwarf::{self, DwarfOptions};
 use profkit_object::correlate::{Correlated, CorrelationWarnings, CounterSection, machine};
-use profkit_object::index::IndexCache;
 
 /// Reads metadata from any bytes in every way.
 ///
@@ -80,15 +78,4 @@ fn check(
     if let Ok(encoded) = RawMetadata::new(&found.program, dialect, layout) {
         assert_eq!(encoded.record_count(), found.program.records.len());
     }
-}
-
-/// Reads any bytes as the index of binaries. The part that is understood must stay the same when it is written and read
-/// again.
-///
-/// # Panics
-/// If it does not stay the same.
-pub(crate) fn index_cache(data: &[u8]) {
-    let cache = IndexCache::parse(&String::from_utf8_lossy(data));
-    let text = cache.to_text();
-    assert_eq!(IndexCache::parse(&text).to_text(), text);
 }

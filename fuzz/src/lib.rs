@@ -14,6 +14,7 @@ mod bolt;
 mod compare;
 mod correlate;
 mod gcov;
+mod index;
 mod indexed;
 mod list;
 mod memprof;
@@ -141,8 +142,9 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "index_cache",
-        run: correlate::index_cache,
-        seeds: &["index"],
+        run: index::index_cache,
+        // It indexes its bytes, too.
+        seeds: &["index", "image"],
     },
     Target {
         name: "memprof_raw",
@@ -187,7 +189,26 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "detect",
         run: source::detect,
-        seeds: &["profraw", "profdata", "proftext"],
+        // Of the kinds with hundreds of fixtures, and of files that are no profiles, there is one each among its regressions.
+        seeds: &[
+            "afdo",
+            "data",
+            "elf",
+            "gz",
+            "image",
+            "memprofraw",
+            "mip",
+            "mipmap",
+            "mipraw",
+            "pkpart",
+            "prof",
+            "s",
+            "tar",
+            "xz",
+            "yaml",
+            "zip",
+            "zst",
+        ],
     },
     Target {
         name: "assembly",

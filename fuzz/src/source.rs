@@ -1,9 +1,9 @@
 //! Rules that hold for every reader and all bytes.
-use profkit_data::detect::FileKind;
+use profkit_data::detect::{FileKind, is_text};
 use profkit_data::ids::NameRef;
 use profkit_data::instr::raw::{RawReadOptions, RawReader};
 use profkit_data::instr::{InstrSource, Record};
-use profkit_data::{Error, Result};
+use profkit_data::{Error, ReadOptions, Result};
 
 /// Reads a raw file strictly, and again with salvaging. If strict reading finds no fault, both must give the same
 /// records, but that only salvaging gives a record without a name the text of its hash.
@@ -34,13 +34,32 @@ pub(crate) fn raw(data: &[u8]) {
     }
 }
 
-/// Detects the kind of any bytes.
+/// Detects the kind of any bytes, and of their beginnings.
 ///
 /// # Panics
-/// If an empty input is not detected as empty, or if an input that is not empty is detected as empty.
+/// If an input that is not empty is detected as empty or the other way round; if a binary file is said to be of a kind that is text;
+/// if a file is of a family and the advice is to give a profile instead; or if a file that is no profile can be opened as one.
 pub(crate) fn detect(data: &[u8]) {
+    kind_of(data);
+    for len in [1, 4, 7, 8, 9, 15, 16, 20, 64, 300] {
+        if let Some(beginning) = data.get(..len) {
+            kind_of(beginning);
+        }
+    }
+}
+
+fn kind_of(data: &[u8]) {
     let kind = profkit_data::detect::detect(data);
     assert_eq!(kind == FileKind::Empty, data.is_empty());
+    assert!(!kind.is_text() || is_text(data), "{kind:?}");
+    assert!(!kind.description().is_empty());
+    if kind.family().is_some() {
+        assert_eq!(kind.advice(), None, "{kind:?}");
+    } else {
+        let error = profkit_data::open(data, &ReadOptions::new()).map(drop);
+        let error = error.expect_err("it is no profile");
+        located(&error);
+    }
 }
 
 /// All that a reader yields.

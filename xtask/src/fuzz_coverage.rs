@@ -3,7 +3,7 @@
 use crate::bench::replace;
 use crate::mip::{fresh, succeed};
 use crate::steps;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use profkit_testkit::{Llvm, repo_root, target_folder};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,21 +25,28 @@ struct Lines {
     reached: u64,
 }
 
-/// Measures all targets, and writes the table of `fuzz/README.md`.
-pub fn run() -> Result<()> {
+/// Measures all targets, or those that are named, and writes the table of `fuzz/README.md`.
+pub fn run(names: &[String]) -> Result<()> {
     let folder = target_folder().join("fuzz-coverage");
     let profkit = steps::built_profkit()?;
     let program = build(&folder)?;
     let runs = folder.join("runs");
-    let mut text =
-        String::from("| target | files | their lines of code | reached |\n|---|---|---|---|\n");
+    let mut rows = Vec::new();
     let mut profiles = Vec::new();
     // cargo builds the package's programs for its tests.
     let targets = succeed(
         Command::new(folder.join("debug/targets"))
             .env("LLVM_PROFILE_FILE", folder.join("build/%m.profraw")),
     )?;
-    for name in targets.lines().filter_map(|line| line.split(' ').next()) {
+    let targets = targets.lines().filter_map(|line| line.split(' ').next());
+    let targets: Vec<&str> = targets.collect();
+    for name in names {
+        ensure!(targets.contains(&&**name), "no target {name}");
+    }
+    for name in targets {
+        if !names.is_empty() && names.iter().all(|one| one != name) {
+            continue;
+        }
         fresh(&runs)?;
         succeed(
             Command::new(&program)
@@ -51,10 +58,18 @@ pub fn run() -> Result<()> {
         )?;
         let profile = folder.join(format!("{name}.profdata"));
         merge(&profkit, std::slice::from_ref(&runs), &profile)?;
-        let files = report(&program, &profile)?;
-        writeln!(text, "{}", row(name, &files))?;
-        println!("{}", row(name, &files));
+        let row = row(name, &report(&program, &profile)?);
+        println!("{row}");
+        rows.push(row);
         profiles.push(profile);
+    }
+    if !names.is_empty() {
+        return replace("fuzz/README.md", "coverage", &with_rows(&table()?, &rows)?);
+    }
+    let mut text =
+        String::from("| target | files | their lines of code | reached |\n|---|---|---|---|\n");
+    for row in rows {
+        writeln!(text, "{row}")?;
     }
     let all = folder.join("all.profdata");
     merge(&profkit, &profiles, &all)?;
@@ -68,6 +83,26 @@ pub fn run() -> Result<()> {
         rustc.trim()
     )?;
     replace("fuzz/README.md", "coverage", &text)
+}
+
+/// The table as it is.
+fn table() -> Result<String> {
+    let text = std::fs::read_to_string(repo_root().join("fuzz/README.md"))?;
+    let table = text.split_once("<!-- coverage -->\n");
+    let table = table.and_then(|(_, rest)| rest.split_once("<!-- /coverage -->"));
+    let (table, _) = table.context("fuzz/README.md has no table of coverage")?;
+    Ok(table.to_owned())
+}
+
+/// A table in which these rows take the place of those with the same first cell.
+fn with_rows(table: &str, rows: &[String]) -> Result<String> {
+    let first = |row: &str| row.split('|').nth(1).map(str::to_owned);
+    let mut lines: Vec<&str> = table.lines().collect();
+    for row in rows {
+        let old = lines.iter_mut().find(|line| first(line) == first(row));
+        *old.with_context(|| format!("no row for {row}: measure all targets once"))? = row;
+    }
+    Ok(lines.join("\n") + "\n")
 }
 
 /// Builds the smoke test with counters of coverage, in a folder of its own, and returns the program.

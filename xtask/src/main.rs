@@ -89,7 +89,10 @@ enum Task {
     /// What `fuzz` found, as small as it covers the same code, to fuzz/corpus
     FuzzMinimize { targets: Vec<String> },
     /// The lines of code that each fuzz target reaches from its corpus, as the table of fuzz/README.md
-    FuzzCoverage,
+    FuzzCoverage {
+        /// Only these; the other rows of the table stay
+        targets: Vec<String>,
+    },
     /// Make tests/fixtures again with the installed LLVMs
     Fixtures,
     /// The pictures of the README, from real runs of the command
@@ -171,7 +174,7 @@ fn run(task: &Task) -> Result<()> {
         Task::FuzzSmoke { mutations, seed } => steps::fuzz_smoke(mutations, seed),
         Task::Fuzz { seconds, targets } => fuzz::run(*seconds, targets),
         Task::FuzzMinimize { targets } => fuzz::minimize(targets),
-        Task::FuzzCoverage => fuzz_coverage::run(),
+        Task::FuzzCoverage { targets } => fuzz_coverage::run(targets),
         Task::Fixtures => fixtures::run(),
         Task::Pictures { check } => pictures::run(*check),
         Task::Page { pictures } => page::run(*pictures),

@@ -222,8 +222,16 @@ fn compare(args: &DiffArgs, matches: &ArgMatches, inputs: &[&Input; 2]) -> exit:
         )));
     }
     let mut profiles = Vec::new();
-    let opened = ComparedProfile::open_all(&inputs.map(Input::bytes));
-    for (name, profile) in names.iter().zip(opened) {
+    let [old, new] = inputs;
+    let release = (
+        |bytes| old.release_range(bytes),
+        |bytes| new.release_range(bytes),
+    );
+    let (old, new) = rayon::join(
+        || ComparedProfile::open_in_place(old.bytes(), Some(&release.0)),
+        || ComparedProfile::open_in_place(new.bytes(), Some(&release.1)),
+    );
+    for (name, profile) in names.iter().zip([old, new]) {
         let profile = profile.map_err(|error| Failure::file(name, &error))?;
         // The errors are part of the JSON, so they are not printed as text.
         let shown = args.format != Format::Json;

@@ -12,7 +12,8 @@ use profkit_analysis::heap::{FrameRule, HeapProfile, is_heap_alone};
 use profkit_analysis::mip_lines::programs;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
-use profkit_merge::files::{Content, Input, check_outputs};
+use profkit_data::path_text;
+use profkit_merge::files::{Content, Input, check_outputs, is_stdio};
 use profkit_mip::create;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::Declarations;
@@ -39,7 +40,7 @@ Examples:
   profkit export heap.memprofraw --binaries builds/ --to pprof -o heap.pb.gz
   profkit export samples.prof --to speedscope -o samples.speedscope.json
   profkit export perf.data --binaries build/ --to firefox -o perf.json
-  profkit export app.profdata --to csv --table counters -o counters.csv";
+  profkit export app.profdata --table counters -o counters.csv";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -53,9 +54,10 @@ pub struct ExportArgs {
     #[arg(short = 'f', long, value_name = "LIST")]
     input_files: Vec<PathBuf>,
 
-    /// The form of the output
+    /// The form of the output; by default the one that the ending of FILE says: .pb.gz or .pprof, .speedscope.json,
+    /// .folded, .csv, .parquet, .arrow or .feather, and with --table also .json
     #[arg(long, value_enum, value_name = "FORM")]
-    to: Form,
+    to: Option<Form>,
 
     /// The output; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -124,14 +126,54 @@ impl Form {
     }
 }
 
+impl ExportArgs {
+    /// The form that is asked for, or that the output's ending says.
+    fn form(&self) -> exit::Result<Form> {
+        if let Some(form) = self.to {
+            return Ok(form);
+        }
+        let name = self.output.to_string_lossy().to_ascii_lowercase();
+        let named = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
+        // Other JSON files are of the Firefox Profiler or of speedscope as often.
+        let json = || self.table.is_some() && name.ends_with(".json");
+        named
+            .map(|&(_, form)| form)
+            .or_else(|| json().then_some(Form::Json))
+            .ok_or_else(|| {
+                let text = match is_stdio(&self.output) {
+                    true => "standard output has no name that says the form".to_owned(),
+                    false => format!(
+                        "{}: the name does not say the form",
+                        path_text(&self.output)
+                    ),
+                };
+                Failure::usage(text)
+                    .with_hint("give it with --to FORM: `profkit export --help` lists the forms")
+            })
+    }
+}
+
+/// The endings of outputs that have one form.
+const ENDINGS: [(&str, Form); 8] = [
+    (".pb.gz", Form::Pprof),
+    (".pprof", Form::Pprof),
+    (".speedscope.json", Form::Speedscope),
+    (".folded", Form::Folded),
+    (".csv", Form::Csv),
+    (".parquet", Form::Parquet),
+    (".arrow", Form::Arrow),
+    (".feather", Form::Arrow),
+];
+
 pub fn run(args: &ExportArgs) -> exit::Result {
-    if args.table.is_some() && !args.to.is_table() {
+    let form = args.form()?;
+    if args.table.is_some() && !form.is_table() {
         return Err(Failure::usage(
-            "--table is for formats that are tables, and --to names another format",
+            "--table is for formats that are tables, and the output has another format",
         )
         .with_hint("the formats with tables are --to csv, json, parquet and arrow"));
     }
-    if cfg!(not(feature = "arrow")) && matches!(args.to, Form::Parquet | Form::Arrow) {
+    if cfg!(not(feature = "arrow")) && matches!(form, Form::Parquet | Form::Arrow) {
         return Err(
             Failure::usage("this profkit was built without the feature `arrow`")
                 .with_hint("write --to csv, or build it with `cargo install --path crates/profkit-cli --features arrow`"),
@@ -140,7 +182,7 @@ pub fn run(args: &ExportArgs) -> exit::Result {
     let read = args.binaries.binaries.iter().chain(&args.files);
     let read = read.chain(&args.input_files);
     check_outputs(&[("the output", Some(&args.output))], read)?;
-    let output = crate::call::output(&args.output, args.to.content())?;
+    let output = crate::call::output(&args.output, form.content())?;
     let folder = folder_among(&args.files);
     let opened = match &folder {
         Some((_, head)) => Opened {
@@ -156,19 +198,19 @@ pub fn run(args: &ExportArgs) -> exit::Result {
     let folder = folder.as_ref().map(|(folder, _)| *folder);
     let input = &opened.input;
     let mut bytes = Vec::new();
-    let status = if args.to.is_table() {
+    let status = if form.is_table() {
         let (table, status) = table(args, input)?;
-        write_table(args.to, &table, &mut bytes)?;
+        write_table(form, &table, &mut bytes)?;
         status
     } else {
-        let (stacks, status) = stacks(args, input, folder)?;
+        let (stacks, status) = stacks(args, form, input, folder)?;
         if stacks.is_empty() {
             return Err(Failure::input(format_args!(
                 "{}: there is nothing to export: all counts are 0",
                 input.name()
             )));
         }
-        let written = match args.to {
+        let written = match form {
             Form::Pprof => stacks.pprof(&mut bytes),
             Form::Folded => stacks.folded(&mut bytes),
             Form::Firefox => {
@@ -280,6 +322,7 @@ fn opened<'i>(args: &ExportArgs, input: &'i Input) -> Result<AnyProfile<'i>, Fai
 
 fn stacks(
     args: &ExportArgs,
+    form: Form,
     input: &Input,
     folder: Option<&Path>,
 ) -> Result<(Stacks, Status), Failure> {
@@ -295,7 +338,7 @@ fn stacks(
     let declarations = declarations(args);
     let (stacks, faults) = match (&profile, &declarations) {
         // Viewers of pprof show samples beside source lines; in the other ones a function is one frame.
-        (AnyProfile::Sample(view), Some(declarations)) if args.to == Form::Pprof => (
+        (AnyProfile::Sample(view), Some(declarations)) if form == Form::Pprof => (
             Stacks::of_samples_by_line(name, view, declarations),
             view.faults(),
         ),

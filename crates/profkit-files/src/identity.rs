@@ -1,7 +1,8 @@
 //! What identifies a file: a merge that meets the same file twice must not count it twice, and must never take two files
 //! for one.
+use std::borrow::Cow;
 use std::fs;
-use std::path::Path;
+use std::path::{MAIN_SEPARATOR, Path};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The machine, the absolute path, and what the system knows of the file. `None` if there is no such file. Copies of a
@@ -10,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) fn of_file(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let absolute = std::path::absolute(path).ok()?;
+    let absolute = absolute.display().to_string();
     let nanoseconds =
         |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos());
     let modified = metadata.modified().map_or(0, nanoseconds);
@@ -18,8 +20,22 @@ pub(crate) fn of_file(path: &Path) -> Option<String> {
         machine(),
         metadata.len(),
         of_system(&metadata),
-        absolute.display(),
+        portable_name(&absolute),
     ))
+}
+
+/// The name of an input as it is written down for other systems, where the separator of folders may be another: with `/`.
+pub fn portable_name(name: &str) -> Cow<'_, str> {
+    with_slashes(name, MAIN_SEPARATOR)
+}
+
+/// A backslash in a name of a file is a separator on Windows alone.
+fn with_slashes(name: &str, separator: char) -> Cow<'_, str> {
+    if separator != '/' && name.contains(separator) {
+        name.replace(separator, "/").into()
+    } else {
+        name.into()
+    }
 }
 
 #[cfg(unix)]
@@ -50,6 +66,14 @@ fn machine() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_have_slashes_where_the_system_has_another_separator() {
+        let on_windows = with_slashes(r"runs\monday/a.zip!in\b.profraw", '\\');
+        assert_eq!(on_windows, "runs/monday/a.zip!in/b.profraw");
+        let on_unix = r"runs/back\slash.profraw";
+        assert_eq!(with_slashes(on_unix, '/'), on_unix);
+    }
 
     #[test]
     fn a_file_keeps_its_id_and_a_copy_has_another() {

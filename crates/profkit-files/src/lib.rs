@@ -31,6 +31,7 @@ mod walk;
 
 pub use candidate::is_named_as_profile;
 pub use clash::{check_outputs, may_become_report, path_without_links, same_file};
+pub use identity::portable_name;
 pub use input::{
     Input, MappedFile, ReadError, STDIN_NAME, SingleInput, hold_file, hold_stored, is_stdio,
     open_file, open_stored, read_into, read_stored,

@@ -10,7 +10,7 @@ pub use given::{GivenInput, InputSource};
 use crate::archive::ArchiveFile;
 use crate::candidate::{may_be_profile, member_may_be_profile};
 use crate::clash::{id_of, may_become_report, same_file};
-use crate::identity;
+use crate::identity::{self, portable_name};
 use crate::input::{archive_of, expanded, expanded_slice};
 use crate::note::InputNote;
 use crate::remote::{self, Object, Prefetch};
@@ -246,10 +246,6 @@ impl InputList {
         let mut buffer = Vec::new();
         let map = read_list(list, &name, &mut buffer)?;
         let text = String::from_utf8_lossy(map.as_deref().unwrap_or(&buffer));
-        let plain = |name: &str| match cfg!(windows) {
-            true => name.replace('\\', "/"),
-            false => name.to_owned(),
-        };
         let mut ids = FxHashMap::default();
         for (number, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.starts_with('#') {
@@ -260,10 +256,10 @@ impl InputList {
                     at: format!("{name}:{}", number + 1),
                 });
             };
-            ids.insert(plain(path), id);
+            ids.insert(portable_name(path), id);
         }
         for file in &mut self.files {
-            let id = ids.get(&plain(&file.name));
+            let id = ids.get(&portable_name(&file.name));
             file.id = id.map(|id| (*id).to_owned()).or(file.id.take());
         }
         Ok(())

@@ -583,8 +583,7 @@ impl Job<'_> {
             // A program that cannot be read is not compared: what is said is of those that can.
             let _ = build.open(path);
             let mut alone = BinaryFunctions::for_profile(&profile);
-            if alone.open(path).is_ok() && MatchShares::new(&profile, &alone).functions.matched == 0
-            {
+            if alone.open(path).is_ok() && !alone.are_in(&profile) {
                 untrained.push(path.clone());
             }
         }

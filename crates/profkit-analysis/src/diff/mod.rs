@@ -17,7 +17,7 @@ mod samples;
 
 pub use heap::{ContextChange, HeapChanges, Measure, Moved};
 
-use crate::overlap::{CannotCompare, ComparedProfile, Content};
+use crate::overlap::{CannotCompare, ComparedProfile, Content, Side};
 use crate::selection::Selection;
 use profkit_data::detect::Family;
 use profkit_data::sample::Location;
@@ -145,6 +145,16 @@ pub struct ChangeSum {
     pub moved: f64,
 }
 
+impl ChangeSum {
+    fn add(&mut self, other: &ChangeSum) {
+        self.functions += other.functions;
+        self.moved += other.moved;
+        for (sum, share) in self.shares.iter_mut().zip(other.shares) {
+            *sum += share;
+        }
+    }
+}
+
 /// What to compare, and what to list.
 #[derive(Clone, Debug)]
 pub struct DiffOptions {
@@ -208,7 +218,12 @@ impl ProfileDiff {
         options: &DiffOptions,
     ) -> Result<Self, CannotCompare> {
         match (&old.content, &new.content) {
-            (Content::Instr(old), Content::Instr(new)) => instr::diff(old, new, options),
+            (Content::Instr(_) | Content::Indexed(_), Content::Instr(_) | Content::Indexed(_)) => {
+                match rayon::join(|| Side::of(&old.content), || Side::of(&new.content)) {
+                    (Some(old), Some(new)) => instr::diff(&old, &new, options),
+                    _ => Err(CannotCompare::Families(old.family(), new.family())),
+                }
+            }
             (Content::Sample { profile: old, .. }, Content::Sample { profile: new, .. }) => {
                 samples::diff(old, new, options)
             }
@@ -229,12 +244,11 @@ impl ProfileDiff {
     }
 
     fn count(&mut self, change: Change, shares: [f64; 2], moved: f64) {
-        let sum = self.changes.entry(change).or_default();
-        sum.functions += 1;
-        sum.moved += moved;
-        for (sum, share) in sum.shares.iter_mut().zip(shares) {
-            *sum += share;
-        }
+        self.changes.entry(change).or_default().add(&ChangeSum {
+            functions: 1,
+            shares,
+            moved,
+        });
     }
 }
 

@@ -1,4 +1,5 @@
 //! Reads instrumentation profiles of any form: describes the header, selects records by name, and sums up records.
+mod in_place;
 mod layout;
 mod older;
 mod reader;
@@ -7,6 +8,7 @@ mod shares;
 mod table;
 mod totals;
 
+pub(crate) use in_place::in_place;
 pub use layout::{ProfileLayout, SectionPlace, layouts};
 pub use older::{Fitted, fit_to_release, fits_release};
 pub use profkit_data::instr::InstrReader;

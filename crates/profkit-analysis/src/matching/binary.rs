@@ -113,6 +113,7 @@ pub struct NamedFunctions {
 impl NamedFunctions {
     fn add(&mut self, hash: Option<FuncHash>, position: Option<u32>) {
         if !self.hashes.contains(&hash) {
+            self.hashes.reserve_exact(1);
             self.hashes.push(hash);
         }
         self.position = self.position.or(position);
@@ -422,6 +423,14 @@ impl BinaryFunctions {
         self.functions
             .iter()
             .map(|(name, named)| (name.as_slice(), named))
+    }
+
+    /// Whether the profile has a function of these binaries, under the same name and with the same hash.
+    pub fn are_in(&self, profile: &ProfileFunctions) -> bool {
+        self.functions.iter().any(|(name, named)| {
+            let mut known = profile.functions.get(name).into_iter().flatten();
+            known.any(|one| fits(&named.hashes, one.hash))
+        })
     }
 
     /// Finds the functions of the binaries to which a function name in the profile refers. Returns their name in the

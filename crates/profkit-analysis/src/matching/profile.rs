@@ -2,7 +2,7 @@
 use super::binary::checksum_of;
 use crate::any::AnyProfile;
 use crate::faults::Faults;
-use crate::instr::Form;
+use crate::instr::{Form, in_place};
 use crate::mip_numbers::MipNumbers;
 use crate::samples::self_samples;
 use profkit_data::detect::{Family, FileKind, detect};
@@ -117,6 +117,9 @@ impl ProfileFunctions {
         if kind.is_memprof() {
             return Err(heap_only());
         }
+        if let Some(profile) = Self::of_indexed(data) {
+            return profile.with_damage(Faults::default());
+        }
         match AnyProfile::open_as(kind, data, metadata)? {
             AnyProfile::Sample(view) => {
                 let damage = view.faults();
@@ -124,6 +127,23 @@ impl ProfileFunctions {
             }
             profile => Self::of(&profile),
         }
+    }
+
+    /// Reads the functions of an undamaged indexed profile, without its counters in memory. `None` for any other profile.
+    fn of_indexed(data: &[u8]) -> Option<Self> {
+        let mut profile = ProfileFunctions::default();
+        let records = in_place(data, None, |_, record| {
+            let record_ref = record.as_ref(0);
+            profile.add(&record.name, Some(record.func_hash), sum(&record_ref), None);
+        })?;
+        let indexed = records.profile();
+        profile.instrumentation = indexed.kind();
+        profile.build_ids = indexed.binary_ids().ok()?;
+        if let Some(trace) = indexed.temporal_traces().ok()?.traces.first() {
+            let called = trace.functions.iter();
+            profile.set_calls(called.map(|&name| records.name(name)));
+        }
+        Some(profile)
     }
 
     /// Reads the functions of an open profile of any kind.
@@ -180,15 +200,16 @@ impl ProfileFunctions {
             order: in_file_order.then_some(FunctionOrder::File),
             ..ProfileFunctions::default()
         };
-        let mut names: FxHashMap<NameRef, &[u8]> = FxHashMap::default();
+        profile.functions.reserve(instr.record_count());
         for (position, (function, record)) in (0..).zip(records) {
-            let counts = record.counts.iter();
-            let count = counts.fold(0u64, |sum, &n| sum.saturating_add(n));
             let place = in_file_order.then_some(position);
-            profile.add(function.name(), Some(record.func_hash), count, place);
-            names.insert(function.name_ref(), function.name());
+            profile.add(function.name(), Some(record.func_hash), sum(&record), place);
         }
         if let Some(trace) = instr.traces.traces.first() {
+            let functions = instr.tables.iter().flat_map(|table| table.functions());
+            let names: FxHashMap<NameRef, &[u8]> = functions
+                .map(|function| (function.name_ref(), function.name()))
+                .collect();
             let called = trace.functions.iter();
             profile.set_calls(called.map(|one| names.get(one).copied()));
         }
@@ -250,14 +271,24 @@ impl ProfileFunctions {
         let known = self.functions.entry(name.to_vec()).or_default();
         match known.iter_mut().find(|known| known.hash == hash) {
             Some(known) => known.count = known.count.saturating_add(count),
-            None => known.push(FunctionCounts {
-                hash,
-                count,
-                position,
-            }),
+            None => {
+                // Nearly all names have one function: no room for more.
+                known.reserve_exact(1);
+                known.push(FunctionCounts {
+                    hash,
+                    count,
+                    position,
+                });
+            }
         }
         self.total += u128::from(count);
     }
+}
+
+/// The sum of the counters of a record. A pseudo record has a marker in place of counts.
+fn sum(record: &RecordRef<'_>) -> u64 {
+    let counts = record.counts.iter().filter(|_| !record.is_pseudo());
+    counts.fold(0, |sum, &count| sum.saturating_add(count))
 }
 
 /// Calls `each` with the samples of every function. Functions that were inlined into another function, at any depth,
@@ -356,6 +387,13 @@ mod tests {
     }
 
     #[test]
+    fn a_marker_of_a_hot_function_is_no_count() {
+        let text = format!(":ir\nhot\n1\n1\n{}\n\nf\n2\n1\n5\n", u64::MAX);
+        let profile = ProfileFunctions::parse(text.as_bytes());
+        assert_eq!(profile.map(|profile| profile.total), Ok(5));
+    }
+
+    #[test]
     fn a_merged_profile_has_the_functions_of_its_file() {
         use profkit_data::instr::text::{TextOptions, write};
         use profkit_merge::{MergeOptions, merge_instr};
@@ -385,6 +423,20 @@ mod tests {
             all
         };
         assert_eq!(sorted(&taken), sorted(&parsed));
+        let mut indexed = Vec::new();
+        let options = profkit_data::instr::indexed::IndexedWriteOptions::for_version(13);
+        assert!(profkit_data::instr::indexed::write(merged, &options, &mut indexed).is_ok());
+        let in_memory = AnyProfile::open_as(FileKind::InstrIndexed, &indexed, None);
+        let in_memory = in_memory.and_then(|profile| ProfileFunctions::of(&profile));
+        let (Some(in_place), Ok(in_memory)) = (ProfileFunctions::of_indexed(&indexed), in_memory)
+        else {
+            panic!("the file is not damaged");
+        };
+        assert_eq!(sorted(&in_place), sorted(&in_memory));
+        assert_eq!(
+            (in_place.order, in_place.total),
+            (in_memory.order, in_memory.total)
+        );
         assert_eq!(taken.functions[b"g".as_slice()][0].position, Some(0));
     }
 }

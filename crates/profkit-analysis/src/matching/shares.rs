@@ -157,10 +157,6 @@ impl MatchShares {
                 }
             }
         }
-        by_count.sort_unstable_by(|a, b| {
-            let order = b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name));
-            order.then_with(|| a.hash.cmp(&b.hash))
-        });
         let mut counts = CountShares {
             total: profile.total,
             ..CountShares::default()
@@ -174,9 +170,15 @@ impl MatchShares {
                 Outcome::InlinedOrGone => &mut counts.inlined_or_gone,
             } += u128::from(one.count);
         }
+        // Most functions never ran. They are not sorted, and nothing is said of them one by one.
+        by_count.retain(|one| one.count > 0);
+        by_count.sort_unstable_by(|a, b| {
+            let order = b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name));
+            order.then_with(|| a.hash.cmp(&b.hash))
+        });
         let mut before = 0u128;
         let hot = by_count.into_iter().take_while(|one| {
-            let is_hot = (before as f64) < HOT_SHARE * counts.total as f64 && one.count > 0;
+            let is_hot = (before as f64) < HOT_SHARE * counts.total as f64;
             before += u128::from(one.count);
             is_hot
         });

@@ -1,5 +1,6 @@
 //! Compares profiles of any family, two at a time.
-use super::instr::{Figures, IndexedSide, Side, of_instr};
+use super::instr::of_instr;
+use super::side::{Figures, IndexedSide, Side};
 use crate::any::AnyProfile;
 use crate::diff::instr::check_kinds;
 use crate::faults::Faults;
@@ -90,7 +91,8 @@ impl<'d> ComparedProfile<'d> {
         Ok(ComparedProfile { content, damage })
     }
 
-    /// Opens a profile as [`open`](Self::open) does, but for [`PairOverlap`] alone: an indexed profile is then not in memory,
+    /// Opens a profile as [`open`](Self::open) does, but for [`PairOverlap`] and
+    /// [`ProfileDiff`](crate::diff::ProfileDiff) alone: an indexed profile is then not in memory,
     /// but read in its file whenever it is compared. `release` is called with bytes that were read, so that it can give
     /// mapped memory back to the system.
     ///

@@ -1,149 +1,8 @@
-//! Compares two instrumentation profiles, each in memory or read in its file.
-use super::compare::{Content, FunctionDifference, PairOverlap, ProfileSize, part};
-use crate::heap::is_heap_alone;
+//! How alike two instrumentation profiles are.
+use super::compare::{FunctionDifference, PairOverlap, part};
+use super::side::Side;
 use profkit_abi::value_kind;
-use profkit_data::detect::{FileKind, detect};
-use profkit_data::ids::NameRef;
-use profkit_data::instr::indexed::{InPlace, IndexedProfile, IndexedReadOptions, ReleaseBytes};
-use profkit_data::instr::overlap::{
-    CountSums, FunctionLookup, InstrIndex, InstrOverlap, Stage, TestRecord, Verdict, records,
-};
-use profkit_data::instr::{InstrKind, InstrProfile, RecordRef};
-
-/// What must be known of a profile before its records are compared.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Figures {
-    pub(super) size: ProfileSize,
-    /// The sums of the functions of the first stage, and of those of the second one.
-    sums: [CountSums; 2],
-    /// Whether there are functions of the first stage.
-    has_first: bool,
-}
-
-impl Figures {
-    pub(super) fn of_profile(profile: &InstrProfile) -> Self {
-        let mut figures = Figures::default();
-        for (_, record) in records(profile) {
-            figures.add(profile.kind, &record);
-        }
-        figures
-    }
-
-    fn add(&mut self, kind: InstrKind, record: &RecordRef<'_>) {
-        self.size.functions += 1;
-        if !record.is_pseudo() {
-            let counts = record.counts.iter();
-            let total = counts.fold(0, |sum: u128, &count| sum + u128::from(count));
-            self.size.total = self.size.total.saturating_add(total);
-        }
-        let [plain, later] = &mut self.sums;
-        plain.add_ref(kind, record, Stage::Plain);
-        later.add_ref(kind, record, Stage::ContextSensitive);
-        self.has_first |= !Stage::ContextSensitive.includes(kind, record.func_hash);
-    }
-
-    fn has_second_only(&self) -> bool {
-        self.size.functions > 0 && !self.has_first
-    }
-
-    fn sums(&self, stage: Stage) -> CountSums {
-        let [plain, later] = self.sums;
-        match stage {
-            Stage::Plain => plain,
-            Stage::ContextSensitive => later,
-        }
-    }
-}
-
-/// An undamaged indexed profile that is read in its file.
-#[derive(Debug)]
-pub(crate) struct IndexedSide<'d> {
-    records: InPlace<'d>,
-    pub(super) figures: Figures,
-}
-
-impl<'d> IndexedSide<'d> {
-    /// `None` for any other profile.
-    pub(super) fn open(data: &'d [u8], release: Option<&'d ReleaseBytes<'d>>) -> Option<Self> {
-        if detect(data) != FileKind::InstrIndexed || is_heap_alone(data) {
-            return None;
-        }
-        let options = IndexedReadOptions::new()
-            .salvage(true)
-            .table_is_checked(true);
-        let profile = IndexedProfile::parse_with(data, &options).ok()?;
-        let kind = profile.kind();
-        let mut figures = Figures::default();
-        let records = InPlace::check(profile, release, |record| {
-            figures.add(kind, &record.as_ref(0));
-        })?;
-        Some(IndexedSide { records, figures })
-    }
-
-    pub(super) fn kind(&self) -> InstrKind {
-        self.records.kind()
-    }
-}
-
-/// One of two profiles that are compared.
-pub(super) struct Side<'p> {
-    kind: InstrKind,
-    figures: Figures,
-    records: Records<'p>,
-}
-
-enum Records<'p> {
-    InMemory(&'p InstrProfile, InstrIndex<'p>),
-    InPlace(&'p InPlace<'p>),
-}
-
-impl<'p> Side<'p> {
-    /// `None` if it is no instrumentation profile.
-    pub(super) fn of(content: &'p Content<'_>) -> Option<Self> {
-        match content {
-            Content::Instr(profile) => Some(Side {
-                kind: profile.kind,
-                figures: Figures::of_profile(profile),
-                records: Records::InMemory(profile, InstrIndex::new(profile)),
-            }),
-            Content::Indexed(side) => Some(Side {
-                kind: side.kind(),
-                figures: side.figures,
-                records: Records::InPlace(&side.records),
-            }),
-            _ => None,
-        }
-    }
-
-    pub(super) fn kind(&self) -> InstrKind {
-        self.kind
-    }
-
-    /// Calls `see` with the name and each record of a stage.
-    fn each(&self, stage: Stage, mut see: impl FnMut((&[u8], NameRef), &RecordRef<'_>)) {
-        match &self.records {
-            Records::InMemory(profile, _) => {
-                for (function, record) in records(profile) {
-                    if stage.includes(self.kind, record.func_hash) {
-                        see((function.name(), function.name_ref()), &record);
-                    }
-                }
-            }
-            Records::InPlace(records) => records.each(|record| {
-                if stage.includes(self.kind, record.func_hash) {
-                    see((&record.name, record.name_ref), &record.as_ref(0));
-                }
-            }),
-        }
-    }
-
-    fn look_up<T>(&self, with: impl FnOnce(&mut dyn FunctionLookup) -> T) -> T {
-        match &self.records {
-            Records::InMemory(_, index) => with(&mut &*index),
-            Records::InPlace(records) => with(&mut records.lookup()),
-        }
-    }
-}
+use profkit_data::instr::overlap::{CountSums, InstrOverlap, Stage, TestRecord, Verdict};
 
 /// The rows of the functions that lower an overlap most. The others are forgotten on the way.
 struct Rows {
@@ -191,7 +50,7 @@ fn of_test(
     let mut rows = Rows::new(most);
     let mut mismatched = (None, 0.0);
     base.look_up(|in_base| {
-        test.each(stage, |(name, name_ref), record| {
+        test.each_record(stage, |(name, name_ref), record| {
             let before = overlap.common.counts;
             let verdict = overlap.add(in_base, &TestRecord::of(name_ref, record), most > 0);
             if most == 0 {
@@ -237,7 +96,7 @@ fn of_base(
     let (mut count, mut share, mut rows) = (0, 0.0, Rows::new(most));
     let whole = base.figures.sums(stage).counts;
     test.look_up(|in_test| {
-        base.each(stage, |(name, name_ref), record| {
+        base.each_record(stage, |(name, name_ref), record| {
             if in_test.has(name_ref) {
                 return;
             }
@@ -304,10 +163,13 @@ pub(super) fn of_instr(base: &Side<'_>, test: &Side<'_>, most: usize) -> PairOve
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use super::*;
-    use crate::overlap::ComparedProfile;
-    use profkit_data::ids::FuncHash;
+    use crate::diff::{DiffOptions, ProfileDiff};
+    use crate::overlap::{ComparedProfile, Content};
+    use profkit_data::ids::{FuncHash, NameRef};
     use profkit_data::instr::indexed::{IndexedWriteOptions, write};
-    use profkit_data::instr::{FunctionTable, NewRecord, ValueData, ValueEntry};
+    use profkit_data::instr::{
+        FunctionTable, InstrKind, InstrProfile, NewRecord, ValueData, ValueEntry,
+    };
     use std::ops::Range;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -377,6 +239,18 @@ mod tests {
             let expected = PairOverlap::of(one, two, rows);
             for (one, two) in [(other_one, two), (one, other_two), (other_one, other_two)] {
                 assert_eq!(PairOverlap::of(one, two, rows), expected);
+            }
+        }
+        for most in [0, 3, usize::MAX] {
+            let options = DiffOptions {
+                most,
+                ..DiffOptions::default()
+            };
+            let diff =
+                |one, two| ProfileDiff::of(one, two, &options).map_err(|why| why.to_string());
+            let expected = diff(one, two);
+            for (one, two) in [(other_one, two), (one, other_two), (other_one, other_two)] {
+                assert_eq!(diff(one, two), expected);
             }
         }
         for (side, other) in [(one, other_one), (two, other_two)] {

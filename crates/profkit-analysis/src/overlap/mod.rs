@@ -7,6 +7,7 @@
 //! | any two of one family, heap and MIP profiles too | [`PairOverlap`] |
 mod compare;
 mod instr;
+mod side;
 
 pub(crate) use compare::Content;
 pub use compare::{CannotCompare, ComparedProfile, FunctionDifference, PairOverlap, ProfileSize};
@@ -16,3 +17,4 @@ pub use profkit_data::instr::overlap::{
 pub use profkit_data::sample::overlap::{
     FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold,
 };
+pub(crate) use side::{Finder, Function, Side};

@@ -34,7 +34,7 @@ pub(super) const FLAG_DEFLATE: u16 = 1;
 const FLAG_SKIPPABLE: u16 = 2;
 /// A section becomes at most this many times longer. Memory is then at most about 20,000 times the size of a hostile part
 /// with heap profiles, and 1,500 times that of others.
-pub(super) const INFLATE_RATIO: usize = 64;
+const INFLATE_RATIO: u64 = 64;
 
 const COPY_AGAIN: &str = "copy the part again, or make it again from its inputs";
 
@@ -380,7 +380,16 @@ impl Row {
     }
 }
 
-fn section(
+/// How many bytes a compressed section of this size may become. The writer keeps to the same limit, and stores a section that
+/// would become larger without compression.
+pub(super) fn most_inflated(stored: u64) -> u64 {
+    stored
+        .saturating_add(1)
+        .saturating_mul(INFLATE_RATIO)
+        .saturating_sub(1)
+}
+
+pub(super) fn section(
     data: &[u8],
     (offset, stored, raw): (u64, u64, u64),
     flags: u16,
@@ -414,7 +423,7 @@ fn section(
         }
         return Ok(Cow::Borrowed(bytes));
     }
-    let most = (bytes.len() as u64).saturating_mul(INFLATE_RATIO as u64 + 1);
+    let most = most_inflated(stored);
     if raw > most {
         return Err(ErrorKind::LimitExceeded
             .error("the section claims to become too large")

@@ -1,6 +1,6 @@
 //! Encodes a part. docs/formats/part.md describes the format.
 use super::bytes::{Out, code};
-use super::decode::{FLAG_DEFLATE, HEADER_LEN, INFLATE_RATIO, TABLE_ENTRY_LEN, Tag, VERSION};
+use super::decode::{FLAG_DEFLATE, HEADER_LEN, TABLE_ENTRY_LEN, Tag, VERSION, most_inflated};
 use super::inputs::Entry;
 use super::key::Key;
 use super::sum::Sum;
@@ -71,7 +71,8 @@ fn deflate(raw: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(raw).ok()?;
     let deflated = encoder.finish().ok()?;
-    let fits = deflated.len() < raw.len() && raw.len() / INFLATE_RATIO <= deflated.len();
+    let fits =
+        deflated.len() < raw.len() && raw.len() as u64 <= most_inflated(deflated.len() as u64);
     fits.then_some(deflated)
 }
 
@@ -166,4 +167,29 @@ fn put_event(out: &mut Out, event: &Event) {
     }));
     let detail = llvm.and_then(|fault| fault.detail.as_deref());
     out.text(detail.map(str::as_bytes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decode::section;
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_can_be_read_however_much_shorter_it_becomes() {
+        let mut by_most = 0;
+        for (different, len) in (0..32_u8).flat_map(|n| (900..4000).map(move |len| (n, len))) {
+            let mut raw = vec![0; len];
+            raw.iter_mut()
+                .zip(0..different)
+                .for_each(|(byte, value)| *byte = value);
+            let Some(stored) = deflate(&raw) else {
+                continue;
+            };
+            let sizes = (0, stored.len() as u64, len as u64);
+            let read = section(&stored, sizes, FLAG_DEFLATE, XxHash3_64::oneshot(&stored));
+            assert_eq!(*read.unwrap(), raw, "{different} different of {len} bytes");
+            by_most += usize::from(len > 65 * stored.len());
+        }
+        assert!(by_most > 0, "no section is compressed as much as it may be");
+    }
 }

@@ -12,7 +12,7 @@ use twox_hash::XxHash3_64;
 /// An input of a part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
-    /// Its name in reports. Inputs have the order of their names.
+    /// Its name in reports, with `/` between folders on every system. Inputs have the order of their names.
     pub(crate) name: String,
     /// The hash of its id ([`Inputs::id`]).
     pub(crate) id: u64,

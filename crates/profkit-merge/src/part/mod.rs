@@ -68,7 +68,7 @@ pub(crate) use inputs::{StoredInputs, content_of, id_of};
 use key::Key;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::sample::SampleReadOptions;
-use profkit_files::{InputData, Inputs, Subset, is_named_as_profile};
+use profkit_files::{InputData, Inputs, Subset, is_named_as_profile, portable_name};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::fmt;
@@ -601,7 +601,8 @@ impl Merger {
     fn identify(&self, inputs: &InputStore<'_>, indexes: Vec<usize>) -> Vec<Candidate<'static>> {
         let mut same: FxHashMap<(u64, String), u64> = FxHashMap::default();
         let mut identify = |index: usize| {
-            let name = inputs.name(index).into_owned();
+            // A part must not show on which system it was made.
+            let name = portable_name(&inputs.name(index)).into_owned();
             if let Some(id) = inputs.id(index) {
                 return (name.clone(), name, id_of(&id));
             }

@@ -80,6 +80,11 @@ impl<'d> InPlace<'d> {
         (items == table.entry_count()).then(|| in_place.clone())
     }
 
+    /// The profile.
+    pub fn profile(&self) -> &IndexedProfile<'d> {
+        &self.profile
+    }
+
     /// The kind of the profile.
     pub fn kind(&self) -> InstrKind {
         self.profile.records().kind()
@@ -87,22 +92,44 @@ impl<'d> InPlace<'d> {
 
     /// Calls `see` with each record, in the order of the file.
     pub fn each(&self, mut see: impl FnMut(&Record)) {
+        let mut record = Record::default();
+        self.each_item(|item| {
+            let mut records = self.profile.records_of(item);
+            while let Ok(true) = records.read_record(&mut record) {
+                see(&record);
+            }
+        });
+    }
+
+    /// Calls `see` with the records of each function, in the order of the file.
+    pub fn each_function(&self, mut see: impl FnMut(&[Record])) {
+        let mut records = FunctionRecords::default();
+        self.each_item(|item| see(records.read(self, item)));
+    }
+
+    /// Calls `see` with the name of each function, in the order of the file.
+    pub fn each_name(&self, mut see: impl FnMut(&[u8], NameRef)) {
+        self.each_item(|item| see(item.key, NameRef(item.hash)));
+    }
+
+    fn each_item(&self, mut see: impl FnMut(&Entry<'d>)) {
         let table = self.profile.table();
         let mut window = self.window();
-        let mut record = Record::default();
         for number in 0..table.bucket_count() {
             // All of this was checked, so errors are those of a file that another program has changed.
             let Ok(Some(mut bucket)) = table.bucket(number) else {
                 continue;
             };
             while let Ok(Some(item)) = bucket.next_item() {
-                let mut records = self.profile.records_of(&item);
-                while let Ok(true) = records.read_record(&mut record) {
-                    see(&record);
-                }
+                see(&item);
             }
             window.touch(bucket.start()..bucket.offset());
         }
+    }
+
+    /// The name with this hash.
+    pub fn name(&self, name: NameRef) -> Option<&'d [u8]> {
+        Some(self.find(name)?.key)
     }
 
     /// Finds functions by name. Calls are fastest in the order of the file, or that of another profile.
@@ -111,6 +138,7 @@ impl<'d> InPlace<'d> {
             in_place: self,
             window: self.window(),
             record: Record::default(),
+            records: FunctionRecords::default(),
             sorted: false,
         }
     }
@@ -124,6 +152,26 @@ impl<'d> InPlace<'d> {
 
     fn find(&self, name: NameRef) -> Option<Entry<'d>> {
         self.profile.table().find_hash(name.0)
+    }
+}
+
+/// The records of one function. The memory of earlier functions is used again.
+#[derive(Default)]
+struct FunctionRecords(Vec<Record>);
+
+impl FunctionRecords {
+    fn read<'d>(&mut self, of: &InPlace<'d>, item: &Entry<'d>) -> &[Record] {
+        let mut records = of.profile.records_of(item);
+        let mut count = 0;
+        loop {
+            if count == self.0.len() {
+                self.0.push(Record::default());
+            }
+            match self.0.get_mut(count).map(|one| records.read_record(one)) {
+                Some(Ok(true)) => count += 1,
+                _ => return self.0.get(..count).unwrap_or_default(),
+            }
+        }
     }
 }
 
@@ -166,6 +214,7 @@ pub struct InPlaceLookup<'p, 'd> {
     in_place: &'p InPlace<'d>,
     window: Window<'d>,
     record: Record,
+    records: FunctionRecords,
     sorted: bool,
 }
 
@@ -181,6 +230,14 @@ impl InPlaceLookup<'_, '_> {
     pub fn sorted(mut self, sorted: bool) -> Self {
         self.sorted = sorted;
         self
+    }
+
+    /// All records of the function of this name, in the order of the file.
+    pub fn function(&mut self, name: NameRef) -> Option<&[Record]> {
+        let item = self.in_place.find(name)?;
+        self.window
+            .touch(item.offset..item.data_offset + item.data.len() as u64);
+        Some(self.records.read(self.in_place, &item))
     }
 }
 

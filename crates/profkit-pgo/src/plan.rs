@@ -2,6 +2,7 @@
 use crate::commands::{RECORDING, Recorder, has_lld};
 use crate::error::{Error, Result};
 use crate::kind::{Kind, force_file, makes_wheels, rustflags, starts_cargo, toolchain};
+use crate::outputs::SCRATCH;
 use crate::tools::{Tools, releases_like};
 use crate::wrappers::{self, BEFORE, FLAGS, FOLDER, USE};
 use profkit_data::Weight;
@@ -41,7 +42,7 @@ pub struct Settings {
 impl Settings {
     /// The folder that belongs to the job alone: it is emptied. The user's folder may hold anything.
     pub(crate) fn scratch(&self) -> PathBuf {
-        self.work.join("profkit-pgo-runs")
+        self.work.join(SCRATCH)
     }
 
     /// The order of functions.

@@ -12,6 +12,7 @@ use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 const EXAMPLES: &str = "\
 The build is made with instrumentation, each training command is run, the profile is merged for the
@@ -20,8 +21,8 @@ runs; --dry-run prints all of them as a script, which needs profkit only for --s
 
 The build must take its compiler from CC and CXX or call it by name (cc, gcc, clang, c++, …): folders
 with programs of these names come first in PATH, and they are clang. Cargo gets CARGO_ENCODED_RUSTFLAGS,
-to which the flags of its configuration are added. make, ninja and cmake --build are cleaned between the
-builds; for other programs --clean says how. A wheel that the build makes is unpacked, and comes first in
+to which the flags of its configuration are added. make, ninja, cmake --build and meson compile are
+cleaned between the builds; for other programs --clean says how. A wheel that the build makes is unpacked, and comes first in
 PYTHONPATH for the training and the benchmark. Nothing else in the folder is changed: the last build is what
 BUILD left there. Configure a folder of CMake as a part of BUILD.
 
@@ -111,6 +112,15 @@ fn training(text: &OsString) -> Training {
     })
 }
 
+/// Held by the thread that ends the job after a signal. The programs that the job waits for get Ctrl-C too, and the job must not
+/// go on with what they have left.
+static ENDING: Mutex<()> = Mutex::new(());
+
+/// Waits for the end of the process if a signal is ending it.
+fn unless_ending() {
+    drop(ENDING.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
 /// Removes what is temporary if a signal ends the job, and says what is left. The build and the training get Ctrl-C from
 /// the terminal themselves.
 fn watch(scratch: Option<PathBuf>) {
@@ -129,6 +139,7 @@ fn watch(scratch: Option<PathBuf>) {
         let Some(signal) = signals.forever().next() else {
             return;
         };
+        let _held = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = scratch {
             // Processes of the build may still be writing there.
             let _ = std::fs::remove_dir_all(folder);
@@ -140,6 +151,50 @@ fn watch(scratch: Option<PathBuf>) {
         let hint = "run it again, or build without profkit after what cleans the build";
         exit::by_signal(&failure.with_hints(Some(hint)), signal);
     });
+}
+
+/// Says what happens. Counts the trainings of which something is missing.
+fn tell(event: &Event, left_out: &mut usize) {
+    unless_ending();
+    match event {
+        Event::Command(line) => print::say(format_args!("$ {line}")),
+        Event::TrainingFailed(command, status) => {
+            *left_out += 1;
+            print::say(format_args!(
+                "warning: the training {} ended with {status}: what it did not write is not in the profile",
+                quoted(command)
+            ));
+        }
+        Event::NothingWritten(command) => {
+            *left_out += 1;
+            print::say(format_args!(
+                "warning: the training {} wrote no profile: it ran no program of the build, or one that was killed or ended by _exit",
+                quoted(command)
+            ));
+        }
+        Event::StillRunning(command, running) => {
+            *left_out += 1;
+            let shown: Vec<String> = running
+                .iter()
+                .map(|process| format!("{} (process {})", process.program, process.pid))
+                .collect();
+            print::say(format_args!(
+                "warning: the training {} has ended, and still runs {}: what it counts is not in the profile; let the training end and wait for it",
+                quoted(command),
+                shown.join(", ")
+            ));
+        }
+        Event::Merged(profile) if profile.sampled => print::say(format_args!(
+            "made a sample profile of {} of {} recordings",
+            profile.merged, profile.inputs
+        )),
+        Event::Merged(profile) => print::say(format_args!(
+            "merged {} of {} raw profiles for LLVM {}",
+            profile.merged, profile.inputs, profile.release
+        )),
+        Event::Dropped(text) => print::say(format_args!("warning: {text}")),
+        _ => {}
+    }
 }
 
 pub fn pgo(args: &PgoArgs) -> exit::Result {
@@ -191,38 +246,8 @@ pub fn pgo(args: &PgoArgs) -> exit::Result {
     print::say(format_args!("note: compiled by {}", plan.compilers()));
     watch(scratch.as_ref().map(|folder| folder.path().to_owned()));
     let mut left_out = 0;
-    let outcome = run(&plan, &mut |event| match event {
-        Event::Command(line) => print::say(format_args!("$ {line}")),
-        Event::TrainingFailed(command, status) => {
-            left_out += 1;
-            print::say(format_args!(
-                "warning: the training {} ended with {status}: what it did not write is not in the profile",
-                quoted(&command)
-            ));
-        }
-        Event::StillRunning(command, running) => {
-            left_out += 1;
-            let shown: Vec<String> = running
-                .iter()
-                .map(|process| format!("{} (process {})", process.program, process.pid))
-                .collect();
-            print::say(format_args!(
-                "warning: the training {} has ended, and still runs {}: what it counts is not in the profile; let the training end and wait for it",
-                quoted(&command),
-                shown.join(", ")
-            ));
-        }
-        Event::Merged(profile) if profile.sampled => print::say(format_args!(
-            "made a sample profile of {} of {} recordings",
-            profile.merged, profile.inputs
-        )),
-        Event::Merged(profile) => print::say(format_args!(
-            "merged {} of {} raw profiles for LLVM {}",
-            profile.merged, profile.inputs, profile.release
-        )),
-        Event::Dropped(text) => print::say(format_args!("warning: {text}")),
-        _ => {}
-    });
+    let outcome = run(&plan, &mut |event| tell(&event, &mut left_out));
+    unless_ending();
     let outcome = outcome.map_err(|error| failure(&error))?;
     print::answer(&outcome, args.format)?;
     match &args.keep {

@@ -12,6 +12,8 @@ pub enum Error {
     NoCompiler(Option<String>),
     /// The compiler cannot instrument a program: its profile runtime is missing. The text is what it says.
     NoRuntime(String, String),
+    /// The compiler cannot make any program. The text is what it says.
+    NoProgram(String, String),
     /// Something was asked for that stable rustc does not have.
     RustLacks(&'static str),
     /// perf cannot record anything. The text is what it says.
@@ -73,6 +75,9 @@ impl Error {
             }
             Error::NoCompiler(Some(_)) => "--compiler wants a clang: --compiler clang-22",
             Error::NoRuntime(..) => "install its runtime: Debian's package is libclang-rt-N-dev",
+            Error::NoProgram(..) => {
+                "try `clang -o a.out FILE.c` by hand: it needs the C library's headers, a linker, and room in TMPDIR"
+            }
             Error::RustLacks(_) => "leave out --stages 2 and --sampling for programs of cargo",
             Error::NoRecording(_) => {
                 "install perf (Debian's package is linux-perf), and let it record: `sysctl kernel.perf_event_paranoid=2`; without --sampling the build gets counters"
@@ -137,6 +142,9 @@ impl fmt::Display for Error {
             Error::NoCompiler(None) => write!(f, "neither clang nor rustc was found"),
             Error::NoCompiler(Some(name)) => write!(f, "{name}: this is no clang"),
             Error::NoRuntime(name, said) => write!(f, "{name} cannot instrument a program: {said}"),
+            Error::NoProgram(name, said) => {
+                write!(f, "{name} cannot make a program with counters: {said}")
+            }
             Error::RustLacks(what) => write!(f, "stable rustc lacks {what}"),
             Error::NoRecording(said) => write!(f, "perf cannot record: {said}"),
             Error::NoOrder(why) => write!(f, "functions cannot be placed in order: {why}"),

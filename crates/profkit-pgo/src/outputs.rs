@@ -8,6 +8,9 @@ use std::time::SystemTime;
 /// The maximum depth of folders in which outputs are looked for.
 const DEPTH: usize = 12;
 
+/// The name of the folder that belongs to a job alone.
+pub(crate) const SCRATCH: &str = "profkit-pgo-runs";
+
 /// A program or a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Output {
@@ -70,8 +73,10 @@ fn walk(folder: &Path, since: SystemTime, depth: usize, found: &mut Vec<PathBuf>
                 .iter()
                 .any(|name| path.ends_with(name));
             let of_cargo = own && folder.join(".fingerprint").is_dir();
+            // Jobs that keep their profiles leave instrumented programs in their own folders.
             if depth < DEPTH
                 && !of_cargo
+                && !path.ends_with(SCRATCH)
                 && !path.ends_with(".git")
                 && !path.ends_with("CMakeFiles")
             {

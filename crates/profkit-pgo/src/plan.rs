@@ -2,6 +2,7 @@
 use crate::commands::{RECORDING, Recorder, has_lld};
 use crate::error::{Error, Result};
 use crate::kind::{Kind, force_file, makes_wheels, rustflags, starts_cargo, toolchain};
+use crate::outputs::SCRATCH;
 use crate::tools::{Tools, releases_like};
 use crate::wrappers::{self, BEFORE, FLAGS, FOLDER, USE};
 use profkit_data::Weight;
@@ -41,7 +42,7 @@ pub struct Settings {
 impl Settings {
     /// The folder that belongs to the job alone: it is emptied. The user's folder may hold anything.
     pub(crate) fn scratch(&self) -> PathBuf {
-        self.work.join("profkit-pgo-runs")
+        self.work.join(SCRATCH)
     }
 
     /// The order of functions.
@@ -205,6 +206,18 @@ fn option(name: &str, path: &Path) -> OsString {
     word
 }
 
+/// A variable that names a compiler for one target. Build scripts prefer it to `CC` and `CXX`.
+fn own_compiler() -> Option<(String, String)> {
+    let named = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        let is_one = ["CC_", "CXX_"].iter().any(|start| name.starts_with(start))
+            || ["HOST_CC", "HOST_CXX", "TARGET_CC", "TARGET_CXX"].contains(&&*name);
+        Some((name, value.to_string_lossy().into_owned()))
+            .filter(|(_, value)| is_one && !value.is_empty())
+    });
+    named.min()
+}
+
 /// An option that means nothing to a program, and is another one for other flags. The flags themselves cannot stand in a
 /// variable whose words end at spaces: a folder may have one in its name.
 fn stage_mark<'a>(flags: impl Iterator<Item = &'a OsString>) -> Option<OsString> {
@@ -289,6 +302,14 @@ impl Plan {
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let (clang, rustc) = (self.tools.clang.as_ref()?, self.tools.rustc?);
+        if self.wrappers.is_some()
+            && Kind::of(&self.settings.build) == Kind::Cargo
+            && let Some((name, value)) = own_compiler()
+        {
+            return Some(format!(
+                "C and C++ that build scripts compile by {name}={value} have no profile: unset it, and give --compiler"
+            ));
+        }
         if self.settings.sampling {
             return Path::new("Cargo.toml").exists().then(|| {
                 "Rust has no profile, because rustc has no option for a sample profile".to_owned()

@@ -30,6 +30,8 @@ pub enum Event {
     Command(String),
     /// A command failed and the job goes on: the profile lacks what this run would have given.
     TrainingFailed(String, ExitStatus),
+    /// A training command ended well and wrote nothing.
+    NothingWritten(String),
     /// A training command has ended, and processes that it started still run.
     StillRunning(String, Vec<Running>),
     /// Profiles were merged.
@@ -235,11 +237,15 @@ impl Job<'_> {
                 for path in strays_in(&strays) {
                     let _ = fs::remove_file(path);
                 }
-                self.train(folder, recorder, command, environment)?;
+                let status = self.train(folder, recorder, command, environment)?;
                 // A training that empties the environment writes where the program was built for.
                 for path in strays_in(&strays) {
                     let to = folder.join(path.file_name().unwrap_or_default());
                     fs::rename(&path, to).map_err(|error| Error::Io(path, error))?;
+                }
+                if status.success() && is_empty(folder) {
+                    let command = command.to_string_lossy().into_owned();
+                    (self.say)(Event::NothingWritten(command));
                 }
                 Ok(())
             }
@@ -388,7 +394,7 @@ impl Job<'_> {
         recorder: &[OsString],
         command: &OsString,
         environment: &Environment,
-    ) -> Result<()> {
+    ) -> Result<ExitStatus> {
         let words = shell(recorder, command);
         // perf records one program: a shell, if the command is of several.
         (self.say)(Event::Command(match recorder.is_empty() {
@@ -406,7 +412,7 @@ impl Job<'_> {
             let command = command.to_string_lossy().into_owned();
             (self.say)(Event::StillRunning(command, running));
         }
-        Ok(())
+        Ok(status)
     }
 
     /// Starts a command of profkit, which says itself what is wrong.
@@ -500,8 +506,7 @@ impl Job<'_> {
     ) -> Result<()> {
         let mut named: Vec<OsString> = Vec::new();
         for (weight, folder) in runs {
-            let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-            if !is_empty {
+            if !is_empty(folder) {
                 let mut word = OsString::from(format!("{weight},"));
                 word.push(folder);
                 named.push(word);
@@ -683,6 +688,10 @@ fn strays_in(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(|error| Error::Io(folder.to_owned(), error))
 }
@@ -716,8 +725,10 @@ fn check_runtime(plan: &Plan, work: &Path) -> Result<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(Error::NoRuntime(
-        name,
-        said.lines().next().unwrap_or_default().to_owned(),
-    ))
+    let of_runtime = said.lines().find(|line| line.contains("clang_rt.profile"));
+    let shown = of_runtime.or(said.lines().next()).unwrap_or_default();
+    Err(match of_runtime {
+        Some(_) => Error::NoRuntime(name, shown.to_owned()),
+        None => Error::NoProgram(name, shown.to_owned()),
+    })
 }

@@ -560,6 +560,11 @@ fn what_goes_wrong_is_said_with_the_next_step() {
             "`make -f dirty clean` ended with exit status: 2\nhint: give --clean CMD",
         ),
         (
+            &["--train", "./app 5", "--train", "true", "--", "make"],
+            1,
+            "warning: the training true wrote no profile: it ran no program of the build",
+        ),
+        (
             &["--train", "./app 5", "--train", "kill -9 $$", "--", "make"],
             1,
             "ended with signal: 9",

@@ -3,7 +3,7 @@ use crate::pgo::{MAIN, has_counters, in_c, pgo, said};
 use profkit_testkit::{Llvm, on_path, require_or_skip, skip};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -46,6 +46,19 @@ fn a_folder_that_cmake_configured_before_is_refused_before_anything_is_trained()
     let list = "cmake_minimum_required(VERSION 3.10)\nproject(app C)\nadd_executable(app main.c)\n";
     fs::write(dir.join("CMakeLists.txt"), list).unwrap();
     done(dir, "cmake", &["-S", ".", "-B", "out"]);
+    // What an earlier job has kept here is not of the build.
+    let kept = dir.join("kept/profkit-pgo-runs/build");
+    fs::create_dir_all(&kept).unwrap();
+    let mut clang = Command::new(llvm.clang());
+    clang.args(["-fprofile-generate", "main.c", "-o"]);
+    assert!(
+        clang
+            .arg(kept.join("check"))
+            .current_dir(dir)
+            .status()
+            .unwrap()
+            .success()
+    );
     let again = "cmake -S . -B out && cmake --build out";
     for build in [
         &["cmake", "--build", "out"][..],
@@ -341,10 +354,11 @@ fn a_job_that_a_signal_ends_removes_its_files_and_says_what_is_left() {
     let folder = in_c();
     let dir = folder.path();
     fs::create_dir(dir.join("temporary")).unwrap();
-    for (signal, number) in [("INT", 2), ("TERM", 15)] {
-        let train = format!("kill -{signal} $PPID; sleep 1");
+    // Ctrl-C in a terminal is for the training as well, which ends before the job does.
+    for (signal, number, whom) in [("INT", 2, "$PPID"), ("TERM", 15, "$PPID"), ("INT", 2, "0")] {
+        let train = format!("kill -{signal} {whom}; sleep 1");
         let output = with(dir, &llvm, &["--train", &train, "--", "make"], |job| {
-            job.env("TMPDIR", dir.join("temporary"))
+            job.env("TMPDIR", dir.join("temporary")).process_group(0)
         });
         let text = said(&output);
         assert_eq!(output.status.signal(), Some(number), "{text}");
@@ -494,6 +508,17 @@ fn c_in_build_scripts_is_trained_in_folders_with_spaces() {
     assert!(
         text.contains("has rustflags, which would be lost")
             && text.contains("hint: give the flags in RUSTFLAGS"),
+        "{text}"
+    );
+    // A compiler for one target comes before CC.
+    let arguments = ["--dry-run", "--train", "x", "--", "cargo", "build"];
+    let output = with(&dir, &llvm, &arguments, |job| {
+        job.env("CC_x86_64_unknown_linux_gnu", "mine")
+    });
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(
+        text.contains("warning: C and C++ that build scripts compile by CC_x86_64_unknown_linux_gnu=mine have no profile"),
         "{text}"
     );
     // A toolchain that is named is the one that is asked for its LLVM.

@@ -90,8 +90,8 @@ enum Task {
     FuzzMinimize { targets: Vec<String> },
     /// The lines of code that each fuzz target reaches from its corpus, as the table of fuzz/README.md
     FuzzCoverage,
-    /// Make tests/fixtures again with the installed LLVMs
-    Fixtures,
+    /// Make tests/fixtures again, with all LLVMs from 13 to 23
+    Fixtures(fixtures::Arguments),
     /// The pictures of the README, from real runs of the command
     Pictures {
         /// Only compare them
@@ -172,7 +172,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Fuzz { seconds, targets } => fuzz::run(*seconds, targets),
         Task::FuzzMinimize { targets } => fuzz::minimize(targets),
         Task::FuzzCoverage => fuzz_coverage::run(),
-        Task::Fixtures => fixtures::run(),
+        Task::Fixtures(arguments) => fixtures::run(arguments),
         Task::Pictures { check } => pictures::run(*check),
         Task::Page { pictures } => page::run(*pictures),
         Task::Bridges => page::bridges::run(),

@@ -1,13 +1,17 @@
-//! Makes `tests/fixtures` anew: small real profiles from every installed release in every mode.
+//! Makes `tests/fixtures` anew: small real profiles from every release in every mode.
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::mip::succeed;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::matrix::{Compiler, Mode, RawSet, Set, all_sets};
 use profkit_testkit::simulate::{Program, Simulation, Step};
-use profkit_testkit::{HEAP_FLAGS, Llvm, fixture_path, repo_root};
+use profkit_testkit::{
+    HEAP_FLAGS, Llvm, RELEASES, fixture_path, has_heap_runtime, links_c, repo_root,
+};
 
 /// The index of the run whose raw profile is kept, for each program.
 const KEPT_RUN: usize = 1;
@@ -16,19 +20,26 @@ const KEPT_RUN: usize = 1;
 /// B.1).
 const README_RELEASES: [u32; 4] = [14, 16, 19, 22];
 
-/// Rewrites the folders in [`FOLDERS`], and `MANIFEST`, which says for each file how and by which tool it was made.
-pub fn run() -> Result<()> {
-    let mut writer = Writer::new()?;
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Also make those that differ each time: recordings of perf, heap profiles with their times
+    #[arg(long)]
+    timed: bool,
+}
+
+/// Rewrites the folders in [`FOLDERS`], and `MANIFEST`, which says for each file how and by which tool it was made. The same
+/// tools write the same bytes in every checkout, so that what changes has changed for a reason.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    complete(arguments)?;
+    let mut writer = Writer::new(arguments.timed)?;
     for set in all_sets().into_iter().filter(is_kept) {
-        match set.build() {
-            Ok(built) => one_set(&mut writer, &built)?,
-            Err(why) => eprintln!("left out {set}: {why}"),
-        }
+        let built = set.build().map_err(|why| anyhow::anyhow!("{set}: {why}"))?;
+        one_set(&mut writer, &built)?;
     }
     samples(&mut writer)?;
     readme(&mut writer)?;
-    for (name, file, commands) in commands() {
-        writer.make(&name, &file, &commands)?;
+    for made in commands() {
+        writer.make(&made)?;
     }
     walked(&mut writer)?;
     writer.add(
@@ -41,6 +52,76 @@ pub fn run() -> Result<()> {
         writer.add(&format!("llvm-24/{name}"), &bytes, how)?;
     }
     writer.finish()
+}
+
+/// The commands that make fixtures besides those of LLVM's releases, and the packages that have them.
+const NEEDS: [(&str, &str); 14] = [
+    ("create_gcov", "autofdo"),
+    ("gcc-12", "gcc-12"),
+    ("gzip", "gzip"),
+    ("ld.lld-22", "lld-22"),
+    ("ld64.lld-22", "lld-22"),
+    ("lld-link-22", "lld-22"),
+    ("llvm-objcopy-22", "llvm-22"),
+    ("nm", "binutils"),
+    ("perf", "linux-perf"),
+    ("setarch", "util-linux"),
+    ("tar", "tar"),
+    ("xz", "xz-utils"),
+    ("zip", "zip"),
+    ("zstd", "zstd"),
+];
+
+/// A fixture that cannot be made would be lost, because whole folders are replaced: all that is missing is said before
+/// anything is made.
+fn complete(arguments: &Arguments) -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has = |command: &str| std::env::split_paths(&path).any(|one| one.join(command).is_file());
+    let packages: BTreeSet<&str> = NEEDS
+        .into_iter()
+        .filter(|&(command, _)| !has(command) && (command != "perf" || arguments.timed))
+        .map(|(_, package)| package)
+        .collect();
+    let mut missing = Vec::new();
+    if !packages.is_empty() {
+        let packages: Vec<&str> = packages.into_iter().collect();
+        missing.push(format!("{0} (apt-get install {0})", packages.join(" ")));
+    }
+    for release in RELEASES {
+        let Some(llvm) = Llvm::find(release) else {
+            missing.push(format!(
+                "clang, llvm-profdata and llvm-cov of LLVM {release} (apt-get install clang-{release} llvm-{release}, or \
+                 .ci/llvms for the releases that Debian lacks)"
+            ));
+            continue;
+        };
+        if release == 22 {
+            let linked = links_c(llvm.clang(), &["-m32"]);
+            missing.extend(
+                linked
+                    .err()
+                    .map(|why| format!("{why} (apt-get install g++-multilib)")),
+            );
+            missing.extend(has_heap_runtime(&llvm).err());
+        }
+    }
+    if !has("rustc") {
+        missing.push("rustc (rustup)".to_owned());
+    }
+    if !missing.is_empty() {
+        bail!("not installed:\n  {}", missing.join("\n  "));
+    }
+    Ok(())
+}
+
+/// `PATH`, and after it the folder of the releases that Debian lacks: the lines of shell name tools without folders.
+fn path_with_releases() -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let laid = RELEASES
+        .into_iter()
+        .filter_map(|release| Some(Llvm::find(release)?.clang().parent()?.to_owned()));
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(laid).collect();
+    std::env::join_paths(folders).context("the folders of the LLVM releases")
 }
 
 /// Whether the profiles of a set are kept. Of the releases that Debian lacks, those with a version of the raw or the indexed
@@ -76,12 +157,32 @@ fn is_kept(set: &Set) -> bool {
     modes.contains(&set.mode) && set.program.name == program
 }
 
-/// The fixtures that a few lines of shell make, in this order: name, file, lines. They are run in tests/programs. `OUT` is a
-/// scratch folder of all of them, `FIXTURES` the folder of the new fixtures.
-fn commands() -> Vec<(String, String, String)> {
+/// A fixture that a few lines of shell make.
+struct Made {
+    name: String,
+    /// The file of `OUT` that becomes the fixture.
+    file: String,
+    lines: String,
+}
+
+impl Made {
+    /// Whether its bytes differ each time: perf interrupts a program at other places, and the heap profile has the times of
+    /// allocations.
+    fn is_timed(&self) -> bool {
+        self.lines.contains("perf record") || self.lines.contains("memprof")
+    }
+}
+
+/// The fixtures that lines of shell make, in this order. They are run in tests/programs. `OUT` is a scratch folder of all of
+/// them, `FIXTURES` the folder of the new fixtures.
+fn commands() -> Vec<Made> {
     let mut made = Vec::new();
     let mut add = |name: String, file: &str, lines: String| {
-        made.push((name, file.to_owned(), lines));
+        made.push(Made {
+            name,
+            file: file.to_owned(),
+            lines,
+        });
     };
     // Both profiles with a heap profile are made from raw files, because LLVM 22 loses that of an indexed input.
     let heap = format!(
@@ -102,7 +203,8 @@ fn commands() -> Vec<(String, String, String)> {
     }
     // Which functions ran of those that a sample profile calls cold.
     let cold = "printf 'main:2000:1\\n 1: 1000\\n' > OUT/samples\n\
-                clang-22 -O2 -gmlt -fdebug-info-for-profiling -fprofile-generate-cold-function-coverage \
+                clang-22 -O2 -gmlt -fdebug-compilation-dir=/src -fdebug-info-for-profiling \
+                -fprofile-generate-cold-function-coverage \
                 -fprofile-sample-use=OUT/samples -mllvm -pgo-treat-unknown-as-cold plain.c plain_more.c -o OUT/program\n\
                 LLVM_PROFILE_FILE=OUT/raw setarch -R OUT/program 3 50 > OUT/printed";
     add(
@@ -115,14 +217,15 @@ fn commands() -> Vec<(String, String, String)> {
         "out",
         "llvm-profdata-22 merge FIXTURES/raw/clang-22-cold-functions.profraw -o OUT/out".into(),
     );
-    // Profiles of a host and of devices. Their names tell which is which.
+    // Profiles of a host and of devices. Their names tell which is which. Those of devices contain an address of the heap,
+    // whose start depends on the size of the environment.
     for (release, devices) in [
         (22, &["amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"][..]),
         (23, &["gfx90a", "gfx90a.1"]),
     ] {
         let lines = format!(
             "clang-{release} -O1 -fprofile-generate -Wl,--build-id offload.c -o OUT/program\n\
-             cd OUT && LLVM_PROFILE_FILE=default.profraw setarch -R ./program {} > printed",
+             cd OUT && env -i LLVM_PROFILE_FILE=default.profraw setarch -R ./program {} > printed",
             devices.join(" ")
         );
         let devices = devices.iter().map(|device| format!("{device}."));
@@ -167,7 +270,7 @@ fn commands() -> Vec<(String, String, String)> {
     let pe = "lld-link-22 /Brepro /nodefaultlib /entry:start /subsystem:console /build-id /include:counters_begin \
               /include:counters_end OUT/object /out:OUT/image";
     let macho = "ld64.lld-22 -arch x86_64 -platform_version macos 13.0 13.0 -dylib -fixup_chains -install_name image \
-                 OUT/object -o OUT/image";
+                 -oso_prefix OUT/ OUT/object -o OUT/image";
     for (name, target, more, link) in [
         ("elf-binary", "x86_64-linux-gnu", "binary -fPIC", elf),
         (
@@ -202,7 +305,10 @@ fn commands() -> Vec<(String, String, String)> {
         "cp hand.s OUT/out.s".into(),
     );
     for (name, compiler) in [
-        ("gcc-12-x86_64-elf", "gcc-12 -O2 -g1"),
+        (
+            "gcc-12-x86_64-elf",
+            "gcc-12 -O2 -g1 -ffile-prefix-map=$PWD=/src",
+        ),
         (
             "clang-22-x86_64-elf",
             "clang-22 --target=x86_64-linux-gnu -O1",
@@ -483,6 +589,9 @@ fn header_word(raw: &[u8], index: usize) -> Result<u64> {
 
 /// Collects the files and the manifest, and replaces the old folders at the end.
 struct Writer {
+    /// Whether fixtures are made that differ each time. If not, those that are there stay.
+    timed: bool,
+    path: OsString,
     fresh: tempfile::TempDir,
     scratch: tempfile::TempDir,
     manifest: String,
@@ -508,10 +617,12 @@ const FOLDERS: [&str; 14] = [
 ];
 
 impl Writer {
-    fn new() -> Result<Writer> {
+    fn new(timed: bool) -> Result<Writer> {
         let root = fixture_path("");
         std::fs::create_dir_all(&root)?;
         Ok(Writer {
+            timed,
+            path: path_with_releases()?,
             fresh: tempfile::tempdir_in(&root)?,
             scratch: tempfile::tempdir()?,
             manifest: "Written by `cargo xtask fixtures`: each file, its size, and the commands that made it, in tests/programs.\n\
@@ -535,16 +646,22 @@ impl Writer {
     }
 
     /// Adds a file of the scratch folder that lines of shell make.
-    fn make(&mut self, name: &str, file: &str, lines: &str) -> Result<()> {
+    fn make(&mut self, made: &Made) -> Result<()> {
+        let Made { name, file, lines } = made;
+        let old = fixture_path(name);
+        if made.is_timed() && !self.timed && old.is_file() {
+            return self.add(name, &std::fs::read(old)?, lines).map(drop);
+        }
         let [out, fresh] =
             [&self.scratch, &self.fresh].map(|folder| folder.path().display().to_string());
         let expanded = lines.replace("OUT", &out).replace("FIXTURES", &fresh);
         succeed(
             Command::new("bash")
                 .args(["-ec", &expanded])
+                .env("PATH", &self.path)
                 .current_dir(repo_root().join("tests/programs")),
         )
-        .with_context(|| name.to_owned())?;
+        .with_context(|| name.clone())?;
         let bytes = std::fs::read(self.scratch.path().join(file))?;
         self.add(name, &bytes, lines).map(drop)
     }

@@ -93,8 +93,8 @@ enum Task {
         /// Only these; the other rows of the table stay
         targets: Vec<String>,
     },
-    /// Make tests/fixtures again with the installed LLVMs
-    Fixtures,
+    /// Make tests/fixtures again, with all LLVMs from 13 to 23
+    Fixtures(fixtures::Arguments),
     /// The pictures of the README, from real runs of the command
     Pictures {
         /// Only compare them
@@ -175,7 +175,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Fuzz { seconds, targets } => fuzz::run(*seconds, targets),
         Task::FuzzMinimize { targets } => fuzz::minimize(targets),
         Task::FuzzCoverage { targets } => fuzz_coverage::run(targets),
-        Task::Fixtures => fixtures::run(),
+        Task::Fixtures(arguments) => fixtures::run(arguments),
         Task::Pictures { check } => pictures::run(*check),
         Task::Page { pictures } => page::run(*pictures),
         Task::Bridges => page::bridges::run(),

@@ -67,6 +67,13 @@ pub enum Mode {
     Ir32,
 }
 
+/// What compilers are told to be the folder of the sources. They would write its real path into programs, which then would
+/// have another build id in each checkout of the repository.
+const SOURCE_FOLDER: &str = "/src";
+
+/// The option of clang for this in modes with coverage mapping.
+const COVERAGE_FOLDER: &str = "-fcoverage-compilation-dir=/src";
+
 impl Mode {
     /// All instrumentation modes.
     pub const ALL: [Mode; 15] = [
@@ -116,7 +123,11 @@ impl Mode {
     /// The options with which clang instruments. For [`Mode::CsIr`], the options of the first instrumentation.
     fn flags(self) -> &'static [&'static str] {
         match self {
-            Mode::Fe => &["-fprofile-instr-generate", "-fcoverage-mapping"],
+            Mode::Fe => &[
+                "-fprofile-instr-generate",
+                "-fcoverage-mapping",
+                COVERAGE_FOLDER,
+            ],
             Mode::FeValues => &[
                 "-fprofile-instr-generate",
                 "-mllvm",
@@ -126,6 +137,7 @@ impl Mode {
                 "-fprofile-instr-generate",
                 "-fcoverage-mapping",
                 "-fcoverage-mcdc",
+                COVERAGE_FOLDER,
             ],
             Mode::Ir | Mode::CsIr => &["-fprofile-generate"],
             Mode::EntryFirst => &["-fprofile-generate", "-mllvm", "-pgo-instrument-entry=true"],
@@ -153,13 +165,19 @@ impl Mode {
             Mode::NoValues => &["-fprofile-generate", "-mllvm", "-disable-vp"],
             Mode::ColdFunctions => &[
                 "-gmlt",
+                "-fdebug-compilation-dir=/src",
                 "-fdebug-info-for-profiling",
                 "-fprofile-generate-cold-function-coverage",
                 "-fprofile-sample-use=samples/cold.txt",
                 "-mllvm",
                 "-pgo-treat-unknown-as-cold",
             ],
-            Mode::Fe32 => &["-fprofile-instr-generate", "-fcoverage-mapping", "-m32"],
+            Mode::Fe32 => &[
+                "-fprofile-instr-generate",
+                "-fcoverage-mapping",
+                COVERAGE_FOLDER,
+                "-m32",
+            ],
             Mode::Ir32 => &["-fprofile-generate", "-m32"],
         }
     }
@@ -472,6 +490,7 @@ impl Set {
             let program = Path::new(step.get_program()).file_name();
             let words = program.into_iter().chain(step.get_args());
             let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+            let words = words.join(" ").replace(&remapped(), "$PWD=/src");
             let environment = step.get_envs().filter_map(|(name, value)| {
                 Some(format!(
                     "{}={} ",
@@ -479,7 +498,7 @@ impl Set {
                     value?.to_string_lossy()
                 ))
             });
-            lines.push(environment.collect::<String>() + &words.join(" "));
+            lines.push(environment.collect::<String>() + &words);
         }
         lines
     }
@@ -526,7 +545,10 @@ impl Set {
         };
         command.current_dir(programs_root());
         match tools {
-            Tools::Rustc => command.args(["--edition=2024", "-O"]),
+            Tools::Rustc => {
+                command.args(["--edition=2024", "-O"]);
+                command.arg(format!("--remap-path-prefix={}", remapped()))
+            }
             // Optimisation does not change front-end counters. IR counters depend on the passes that optimisation runs
             // before the instrumentation.
             Tools::Clang(_) => command.arg("-O2"),
@@ -536,7 +558,7 @@ impl Set {
 
     /// Returns the commands that build the set in `folder`, in order.
     fn steps(&self, folder: &Path, tools: &Tools) -> Vec<Command> {
-        let mut steps = self.link(folder, tools, self.instrument_flags(folder, tools));
+        let mut steps = self.link(folder, tools, self.instrument_flags(tools));
         if self.mode == Mode::CsIr
             && let Tools::Clang(llvm) = tools
         {
@@ -571,10 +593,10 @@ impl Set {
         command
     }
 
-    fn instrument_flags(&self, folder: &Path, tools: &Tools) -> Vec<std::ffi::OsString> {
+    fn instrument_flags(&self, tools: &Tools) -> Vec<std::ffi::OsString> {
         match (tools, self.mode) {
             (Tools::Clang(_), mode) => mode.flags().iter().map(Into::into).collect(),
-            (Tools::Rustc, Mode::Ir) => vec![joined("-Cprofile-generate=", folder)],
+            (Tools::Rustc, Mode::Ir) => vec!["-Cprofile-generate".into()],
             (Tools::Rustc, _) => vec!["-Cinstrument-coverage".into()],
         }
     }
@@ -677,6 +699,11 @@ fn joined(flag: &str, path: &Path) -> std::ffi::OsString {
     let mut joined = std::ffi::OsString::from(flag);
     joined.push(path);
     joined
+}
+
+/// The folder of the sources, and what rustc is told to call it.
+fn remapped() -> String {
+    format!("{}={SOURCE_FOLDER}", programs_root().display())
 }
 
 fn raw_name(run: usize) -> String {

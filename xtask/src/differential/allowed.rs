@@ -7,7 +7,7 @@ use profkit_abi::sample::{flag, section};
 use profkit_data::detect::FileKind as Kind;
 use profkit_data::detect::{detect, is_text};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions, check_memprof};
 use profkit_data::instr::raw::{PointerWidth, RawReader};
 use profkit_data::instr::{InstrSource, Record};
 use profkit_data::sample::ext_binary::ExtBinaryProfile;
@@ -46,6 +46,20 @@ const REASONS: &[Reason] = &[
                 IndexedProfile::parse(&input.bytes).is_ok_and(|profile| profile.memprof().is_some())
             }))
     }),
+    (
+        "an indexed file with a damaged heap profile is refused, and LLVM's tool drops every heap profile",
+        |both| {
+            let said = String::from_utf8_lossy(&both.ours.stderr);
+            let damaged = |input: &Input| {
+                let profile = IndexedProfile::parse(&input.bytes).ok();
+                let section = profile.and_then(|profile| profile.memprof());
+                section.is_some_and(|section| check_memprof(&section).is_err())
+            };
+            Ok(both.case.command == "merge"
+                && said.contains("malformed instrumentation profile data")
+                && both.any(damaged))
+        },
+    ),
     ("a hash table decides the order in LLVM's tool", hash_order),
     ("text that LLVM's tool reads up to a zero byte", misread),
     (

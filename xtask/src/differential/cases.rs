@@ -330,8 +330,10 @@ impl Corpus {
         }
         if rng.below(16) == 0 {
             let mistakes: Vec<&str> = MISTAKES.split_whitespace().collect();
-            case.options
-                .push(mistakes[rng.below(mistakes.len())].to_owned());
+            case.options.push(match rng.below(2) {
+                0 => mistakes[rng.below(mistakes.len())].to_owned(),
+                _ => misspelt(rng, options),
+            });
         }
         for _ in 0..rng.below(5) {
             let (name, values) = options[rng.below(options.len())];
@@ -355,6 +357,14 @@ impl Corpus {
         input.name = format!("in{number}");
         input
     }
+}
+
+/// Returns a name between those of two options. Which option is suggested for it, if both are equally near, depends on the
+/// order of a hash table of LLVM.
+fn misspelt(rng: &mut Rng, options: &[(&str, Values)]) -> String {
+    let [one, two] = [0, 1].map(|_| options[rng.below(options.len())].0);
+    let (kept, from) = (rng.below(one.len() + 1), rng.below(two.len() + 1));
+    format!("--{}{}", &one[..kept], &two[from..])
 }
 
 /// Returns an option with a random value, after one dash or two.

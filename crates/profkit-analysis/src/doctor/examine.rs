@@ -9,7 +9,7 @@ use crate::manifest::Manifest;
 use profkit_data::ForeignFile;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::BuildId;
-use profkit_data::instr::indexed::IndexedHeader;
+use profkit_data::instr::indexed::{IndexedHeader, check_memprof};
 use profkit_data::instr::raw::{RawDialect, RawProfile};
 use profkit_data::instr::{InstrReader, InstrSource, Record, Target};
 use profkit_data::releases::Release;
@@ -352,6 +352,11 @@ fn indexed(
         Err(error) => diagnosis.add(error),
     }
     if let Err(error) = profile.vtable_names() {
+        diagnosis.add(error);
+    }
+    if let Some(section) = profile.memprof()
+        && let Err(error) = check_memprof(&section)
+    {
         diagnosis.add(error);
     }
     let traces = profile.temporal_traces().unwrap_or_else(|error| {

@@ -4,7 +4,7 @@ use super::data_access::DataAccess;
 use crate::ids::NameRef;
 use crate::index_vec::{Id, IndexVec};
 use crate::llvm_order::dense_map_order;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// A frame of an allocation's call stack.
@@ -396,13 +396,22 @@ impl MemProfile {
         }
     }
 
-    /// Returns the ids that `scheme` gives to the frames and call stacks of the profile.
+    /// Returns the ids that `scheme` gives to the frames and call stacks of the profile. Hashes of LLVM 19 are often equal for
+    /// frames of one function: line 1, column 26 has that of line 2, column 91. LLVM 19 loses all such frames but one. Here
+    /// the later ones get the next id that is free: readers use ids as nothing but keys.
     pub(super) fn stored_ids(
         &self,
         scheme: IdScheme,
     ) -> (IndexVec<FrameId, u64>, IndexVec<StackId, u64>) {
-        let frames = self.frames.iter();
-        let frames: IndexVec<FrameId, u64> = frames.map(|frame| scheme.frame_id(frame)).collect();
+        let mut taken = FxHashSet::default();
+        let free_id = |frame: &Frame| {
+            let mut id = scheme.frame_id(frame);
+            while !taken.insert(id) {
+                id = id.wrapping_add(1);
+            }
+            id
+        };
+        let frames: IndexVec<FrameId, u64> = self.frames.iter().map(free_id).collect();
         let stacks = self.stacks.iter();
         let stacks = stacks
             .map(|stack| scheme.stack_id(stack.iter().map(|&frame| frames[frame])))

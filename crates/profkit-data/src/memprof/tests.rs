@@ -81,6 +81,47 @@ fn every_version_says_again_what_it_was_told() {
     }
 }
 
+/// LLVM 19 gives both frames the id 0x036dfc7c51f42165.
+#[test]
+fn frames_of_one_hash_stay_apart_in_every_version() {
+    let frame = |line: u32, column: u32| {
+        format!(
+            "{{ Function: 0x1160855f3bbd5be4, LineOffset: {line}, Column: {column}, IsInlineFrame: false }}"
+        )
+    };
+    let sample = SAMPLE
+        .replace(
+            "{ Function: 0x1111111111111111, LineOffset: 11, Column: 10, IsInlineFrame: true }",
+            &frame(1, 26),
+        )
+        .replace(
+            "{ Function: 0x2222222222222222, LineOffset: 22, Column: 20, IsInlineFrame: false }",
+            &frame(2, 91),
+        );
+    let profile = yaml::parse(sample.as_bytes()).unwrap();
+    let ids = profile
+        .frames()
+        .iter()
+        .map(|frame| IdScheme::Combined.frame_id(frame));
+    let mut ids: Vec<u64> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!((ids.len(), profile.frames().len()), (2, 3));
+    for profile in [profile.in_order_of_llvm_19(), profile] {
+        for version in 0..=2 {
+            let options = IndexedMemProfOptions::for_version(version, false);
+            let section = encode(&profile, &options.ids(IdScheme::Combined)).unwrap();
+            let mut file = vec![0; usize::try_from(section.offset).unwrap()];
+            file.extend(section.bytes);
+            let again = text(&read(&file, section.offset).unwrap());
+            assert!(
+                again.contains(&frame(1, 26)) && again.contains(&frame(2, 91)),
+                "{version}: {again}"
+            );
+        }
+    }
+}
+
 #[test]
 fn each_damage_of_a_section_has_its_message() {
     let profile = yaml::parse(SAMPLE.as_bytes()).unwrap();

@@ -114,8 +114,15 @@ fn generated(names: usize, seed: u64) -> Both {
             _ => 1,
         };
         for _ in 0..hashes {
+            let has_run = !next().is_multiple_of(3);
             let counts: Vec<u64> = (0..1 + next() % 8)
-                .map(|_| next() >> (8 + next() % 56))
+                .map(|_| {
+                    if has_run {
+                        next() >> (8 + next() % 56)
+                    } else {
+                        0
+                    }
+                })
                 .collect();
             second.push((name.clone(), hash, counts));
             hash = next() & !(1 << 60);
@@ -160,12 +167,13 @@ fn same_bytes_as(release: u32) {
     ] {
         let (text, profile) = generated(names, seed).profile(InstrKind::FRONT_END);
         std::fs::write(&input, text).unwrap();
-        let llvms = merge(&llvm, &input, &output, &[]);
-        let ours = ours(
-            &profile,
-            &IndexedWriteOptions::for_llvm(Release::new(u8::try_from(release).unwrap())),
-        );
-        check_equal(&format!("{names} names, LLVM {release}"), &ours, &llvms);
+        for (sparse, more) in [(false, &[][..]), (true, &["-sparse"])] {
+            let llvms = merge(&llvm, &input, &output, more);
+            let release = Release::new(u8::try_from(release).unwrap());
+            let options = IndexedWriteOptions::for_llvm(release).sparse(sparse);
+            let what = format!("{names} names, LLVM {release}, sparse {sparse}");
+            check_equal(&what, &ours(&profile, &options), &llvms);
+        }
     }
 }
 

@@ -162,7 +162,7 @@ fn check_raw_version(data: &[u8], release: Release) -> Result<(), Error> {
     let own = release
         .facts()
         .map_or(raw::VERSION_LLVM_22, |facts| facts.raw);
-    let dialect = RawDialect::read(data, 0);
+    let dialect = RawDialect::of_any_version(data, 0);
     if !matches!(&dialect, Err(error) if error.kind() == ErrorKind::BadMagic) {
         RawHeader::check_room(data, own)?;
     }

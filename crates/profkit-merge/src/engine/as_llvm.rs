@@ -188,7 +188,7 @@ impl Worker<'_, '_> {
 
     /// LLVM first checks the length of the header of a raw file, then the version of the file, then everything else.
     fn check_raw_header(&self, opened: &OpenedInput<'_>) -> Result<(), Error> {
-        let refused = match RawDialect::read(opened.bytes(), 0) {
+        let refused = match RawDialect::of_any_version(opened.bytes(), 0) {
             Ok(dialect) => llvm_refuses(self.context, FileKind::InstrRaw, dialect.version_word()),
             Err(error) => (error.kind() != ErrorKind::BadMagic).then_some(error),
         };

@@ -7,7 +7,7 @@ use crate::driver::{Cancelled, OpenedInput, ReportPart};
 use crate::memprof::{ContextRule, MemProfSum, SectionSum};
 use crate::report::{Action, Event, Reason};
 use profkit_data::Error;
-use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions, check_memprof};
 use profkit_data::instr::{HeapSection, MemProfSection};
 use profkit_data::memprof::Schema;
 use profkit_data::memprof::indexed::{
@@ -82,7 +82,14 @@ impl MemProfs {
         let driver = context.driver;
         if self.inputs.len() == 1 {
             if context.strategy.is_llvm {
-                return Ok(Some(HeapSection::Stored(kept.without_portable())));
+                let kept = kept.without_portable();
+                if let Err(error) = check_memprof(&kept) {
+                    let (action, reason) = (Action::Repaired, Reason::MemProfDropped);
+                    part.log
+                        .push(Event::from_error(first, action, reason, &error));
+                    return Ok(None);
+                }
+                return Ok(Some(HeapSection::Stored(kept)));
             }
             if let Err(error) = kept.check_portable() {
                 if self.inputs.iter().any(|(_, sound)| *sound) {

@@ -383,15 +383,36 @@ fn insertion_order(
         llvm_order::sort_by_name(&mut order, name, tie);
         return Ok(order.into_iter().map(planned).collect());
     }
-    order.sort_by_key(|&index| function(index).order());
+    Ok(map_order(profile, functions))
+}
+
+/// The order of the hash map in which LLVM 16 and earlier keep functions. The map also has the functions that a sparse profile
+/// leaves out: its size, and which functions had to give way to others, depend on them.
+fn map_order(
+    profile: &InstrProfile,
+    functions: &IndexVec<PlannedId, Planned>,
+) -> IndexVec<ItemId, PlannedId> {
+    let mut next = functions.entries().peekable();
+    let mut all = Vec::with_capacity(functions.len());
+    for (table, of_table) in (0u32..).zip(&profile.tables) {
+        for (index, function) in (0u32..).zip(of_table.functions()) {
+            let planned = next
+                .next_if(|(_, planned)| (planned.table, planned.function) == (table, index))
+                .map(|(id, _)| id);
+            if planned.is_some() || function.records().next().is_some() {
+                all.push((function.order(), function.name(), planned));
+            }
+        }
+    }
+    all.sort_by_key(|&(order, ..)| order);
     let by_map = llvm_order::string_map_order(
-        order.iter().map(|&index| name(index)),
+        all.iter().map(|&(_, name, _)| name),
         llvm_order::NameHash::Bernstein,
     );
-    let first_seen = by_map
+    let found = by_map
         .into_iter()
-        .filter_map(|position| order.get(position as usize));
-    Ok(first_seen.map(|&index| planned(index)).collect())
+        .filter_map(|position| all.get(position as usize));
+    found.filter_map(|&(.., planned)| planned).collect()
 }
 
 /// The first version whose writer (LLVM 17) sorts the function names.

@@ -84,6 +84,26 @@ impl RawDialect {
     /// [`ErrorKind::BadMagic`] if the first 8 bytes are not the magic number of a raw profile; [`ErrorKind::BadHeader`]
     /// for less than 16 bytes; [`ErrorKind::UnsupportedVersion`] for versions other than 1 to 11.
     pub fn read(data: &[u8], offset: u64) -> Result<Self> {
+        let dialect = RawDialect::of_any_version(data, offset)?;
+        let version = dialect.version;
+        if !(raw::VERSION_FIRST..=raw::VERSION_LAST).contains(&version) {
+            return Err(Error::new(ErrorKind::UnsupportedVersion, "the version of the raw profile is not supported")
+                .at(offset + 8)
+                .within(Structure::Header).within(Structure::RawProfile)
+                .found(version)
+                .expected(format_args!("{} to {}", raw::VERSION_FIRST, raw::VERSION_LAST))
+                .with_hint("the file is damaged, or LLVM 24 or later wrote it: a newer version of profkit may support it")
+                .llvm_detail(version_mismatch(version, raw::VERSION_LLVM_22)));
+        }
+        Ok(dialect)
+    }
+
+    /// As [`read`](Self::read), but does not check the version: the tool of each LLVM release has its own answer to
+    /// versions that it does not read.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), but for the version.
+    pub fn of_any_version(data: &[u8], offset: u64) -> Result<Self> {
         let magic = data.first_chunk::<8>().copied();
         let known = magic.and_then(|bytes| {
             [Endian::Little, Endian::Big]
@@ -108,20 +128,10 @@ impl RawDialect {
         let word = cursor
             .u64()
             .map_err(|_| too_short(offset, data.len(), 16))?;
-        let version = u32::try_from(word & variant::VERSION_MASK).unwrap_or(0);
-        if !(raw::VERSION_FIRST..=raw::VERSION_LAST).contains(&version) {
-            return Err(Error::new(ErrorKind::UnsupportedVersion, "the version of the raw profile is not supported")
-                .at(offset + 8)
-                .within(Structure::Header).within(Structure::RawProfile)
-                .found(version)
-                .expected(format_args!("{} to {}", raw::VERSION_FIRST, raw::VERSION_LAST))
-                .with_hint("the file is damaged, or LLVM 24 or later wrote it: a newer version of profkit may support it")
-                .llvm_detail(version_mismatch(version, raw::VERSION_LLVM_22)));
-        }
         Ok(RawDialect {
             endian,
             width,
-            version,
+            version: u32::try_from(word & variant::VERSION_MASK).unwrap_or(u32::MAX),
             flags: word & variant::FLAGS_MASK,
         })
     }

@@ -48,6 +48,15 @@ fn fault(column: usize, message: &'static str, expected: &'static str) -> Fault 
     }
 }
 
+impl Fault {
+    fn for_llvm(self, words: &'static str) -> Fault {
+        Fault {
+            llvm: Some(words),
+            ..self
+        }
+    }
+}
+
 pub(super) fn head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
     const EXPECTED: &str = "NAME:TOTAL:HEAD";
     let no_fields = || fault(0, "the line does not have two counts", EXPECTED);
@@ -355,6 +364,9 @@ impl<'data> Iterator for Targets<'data> {
     }
 }
 
+/// What LLVM says of every fault in a list of vtables.
+const LLVM_VTABLES: &str = "Expected 'vtables [mangled_vtable:NUM]+'";
+
 impl Targets<'_> {
     /// Fails if the list is not a valid list of vtables by LLVM's rules, in which a name ends at its first colon.
     fn check_as_llvm(&self) -> Result<(), Fault> {
@@ -365,7 +377,7 @@ impl Targets<'_> {
             let count = rest.get(colon + 1..).unwrap_or_default();
             let end = memchr::memchr(b' ', count).unwrap_or(count.len());
             if decimal(count.get(..end).unwrap_or_default()).is_none() {
-                return Err(not_a_count(self.column));
+                return Err(not_a_count(self.column).for_llvm(LLVM_VTABLES));
             }
             text = count.get(end..).unwrap_or_default();
         }
@@ -380,6 +392,7 @@ impl Targets<'_> {
             "a vtable occurs twice in a line",
             "each vtable once",
         )
+        .for_llvm(LLVM_VTABLES)
     }
 
     pub(super) fn check(&self) -> Result<(), Fault> {

@@ -74,6 +74,24 @@ mod tests {
         assert_eq!(distance("sparse", "spars"), 1);
     }
 
+    /// The answers of llvm-profdata-22.
+    #[test]
+    fn of_options_that_are_equally_near_llvm_s_is_suggested() {
+        let tool = &crate::profdata::TOOL;
+        for (name, typed, expected) in [
+            ("show", "similarity-cutoff=x", "value-cutoff=x"),
+            ("overlap", "print-alp-list", "print-options"),
+            ("overlap", "peip--islzzzzzozz", "help-list-hidden"),
+            ("overlap", "valp--cut-fidzzn", "value-cutoff"),
+            ("overlap", "samp-eiztzzizzzz", "sample"),
+        ] {
+            let command = tool.commands.iter().find(|(_, own)| *own == name);
+            let suggested =
+                command.and_then(|&(command, _)| nearest_option(tool, command, typed.as_bytes()));
+            assert_eq!(suggested.as_deref(), Some(expected.as_bytes()), "{typed}");
+        }
+    }
+
     #[test]
     fn every_option_of_a_subcommand_can_be_suggested() {
         let tool = &crate::profdata::TOOL;

@@ -11,9 +11,10 @@
 //! For such targets the first three are one object.
 //!
 //! A program without files needs one line in its build script. It captures its profile when it wants to, and may first
-//! add the counts of an earlier run:
+//! add the counts of an earlier run (with the feature `alloc`, for the vector):
 //!
-//! ```no_run
+#![cfg_attr(feature = "alloc", doc = "```no_run")]
+#![cfg_attr(not(feature = "alloc"), doc = "```ignore")]
 //! // build.rs: profkit_runtime::link::link_to_this_crate()?;
 //! use profkit_runtime::{capture_coverage, merge_coverage, reset_coverage};
 //! # extern crate std;

@@ -74,6 +74,7 @@ pub(crate) fn diff(data: &[u8]) {
         ),
         Err(why) => return assert!(!why.to_string().is_empty()),
     }
+    let in_place = ComparedProfile::open_in_place(data, None);
     let others = [
         data.get(..data.len() / 2).unwrap_or_default(),
         b":ir\nmain\n1\n2\n3\n4\n\nwork\n7\n1\n18446744073709551615\n",
@@ -88,6 +89,11 @@ pub(crate) fn diff(data: &[u8]) {
         let (Ok(there), Ok(back)) = (there, back) else {
             continue;
         };
+        if let Ok(in_place) = &in_place {
+            let read = [(in_place, &other), (&other, in_place)];
+            let read = read.map(|(one, two)| ProfileDiff::of(one, two, &options));
+            assert_eq!(read, [Ok(there.clone()), Ok(back.clone())]);
+        }
         let moved = [&there, &back].map(|diff| diff.moved.unwrap_or(0.0));
         assert!((moved[0] - moved[1]).abs() < NEARLY, "{moved:?}");
         assert!((0.0..=1.0).contains(&moved[0]), "{moved:?}");

@@ -373,7 +373,7 @@ impl Comparison<'_> {
                 }
             });
         }
-        ranks
+        ranks.finish()
     }
 
     fn listed(
@@ -465,7 +465,8 @@ fn target(value: u64, [old, new]: &[Finder<'_>; 2]) -> Target {
 struct FewRanks {
     /// The counts, in rising order.
     counts: [Vec<u128>; 2],
-    /// For each of them, how many records have a larger count, but not one that is larger than the next count here.
+    /// For each of them, how many records have a larger count. Before [`finish`](Self::finish), only those whose count is not
+    /// larger than the next one here.
     larger: [Vec<u64>; 2],
 }
 
@@ -496,14 +497,27 @@ impl FewRanks {
         }
     }
 
+    /// Ends the adding of records.
+    fn finish(mut self) -> Self {
+        for larger in &mut self.larger {
+            let mut above = 0;
+            for one in larger.iter_mut().rev() {
+                above += *one;
+                *one = above;
+            }
+        }
+        self
+    }
+
     /// The rank of a count that was wanted, among the records that were added: 1 for the largest one. Equal counts have
     /// equal ranks.
     fn of(&self, stage: usize, count: u128) -> u64 {
-        let (Some(counts), Some(larger)) = (self.counts.get(stage), self.larger.get(stage)) else {
-            return 1;
-        };
-        let at = counts.partition_point(|&one| one < count);
-        1 + larger.iter().skip(at).sum::<u64>()
+        let found = self.counts.get(stage).zip(self.larger.get(stage));
+        let larger = found.and_then(|(counts, larger)| {
+            let at = counts.partition_point(|&one| one < count);
+            larger.get(at).copied()
+        });
+        1 + larger.unwrap_or(0)
     }
 }
 

@@ -180,7 +180,6 @@ pub const ALL: &[Entry] = &[
         faster: 2.0,
         ..BASE
     },
-    // What a new build can use may take twice as long as LLVM's tool takes to show both profiles.
     Entry {
         name: "diff",
         prepare: inputs::functions,
@@ -189,6 +188,7 @@ pub const ALL: &[Entry] = &[
         faster: 2.0,
         ..BASE
     },
+    // What a new build can use may take twice as long as LLVM's tool takes to show both profiles.
     Entry {
         name: "match",
         prepare: inputs::functions,

@@ -153,7 +153,7 @@ fn watch(scratch: Option<PathBuf>) {
     });
 }
 
-/// Says what happens. Counts the trainings of which something is missing.
+/// Prints what happens, and counts the trainings that are not wholly in the profile.
 fn tell(event: &Event, left_out: &mut usize) {
     unless_ending();
     match event {

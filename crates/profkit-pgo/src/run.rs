@@ -70,7 +70,7 @@ pub struct Shares {
     pub counts: Option<f64>,
     /// The hot functions whose counts it cannot use. The hottest comes first.
     pub lost: Vec<Lost>,
-    /// The programs and libraries of the instrumented build of which the profile has nothing.
+    /// The programs and libraries of the instrumented build that have no function in the profile.
     pub untrained: Vec<PathBuf>,
 }
 

@@ -29,7 +29,8 @@ pub struct Tools {
 
 impl Tools {
     /// Finds the compilers. `named` is the clang that the user wants; otherwise it is the one of `CC`, `clang`, or the newest
-    /// `clang-N`. `toolchain` is that of a call of cargo, such as `+nightly`. With `like_rustc` clang is the first of these whose objects may be linked with those of rustc, if there is one.
+    /// `clang-N`. `toolchain` is that of a call of cargo, such as `+nightly`. With `like_rustc` clang is the first of these
+    /// whose objects may be linked with those of rustc, if there is one.
     ///
     /// # Errors
     /// If there is none, or if the named program is no clang.

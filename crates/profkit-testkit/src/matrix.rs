@@ -67,8 +67,8 @@ pub enum Mode {
     Ir32,
 }
 
-/// What compilers are told to be the folder of the sources. They would write its real path into programs, which then would
-/// have another build id in each checkout of the repository.
+/// The folder of the sources as programs name it. Compilers would write its real path into them, so that a program had
+/// another build id in each checkout of the repository.
 const SOURCE_FOLDER: &str = "/src";
 
 /// The option of clang for this in modes with coverage mapping.
@@ -701,7 +701,7 @@ fn joined(flag: &str, path: &Path) -> std::ffi::OsString {
     joined
 }
 
-/// The folder of the sources, and what rustc is told to call it.
+/// The folder of the sources and the name that rustc writes for it.
 fn remapped() -> String {
     format!("{}={SOURCE_FOLDER}", programs_root().display())
 }

@@ -8,7 +8,7 @@ use crate::selection::Selection;
 use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{InstrKind, RecordRef, ValueData};
-use profkit_object::names::with_other_separator;
+use profkit_object::names::{symbol_of, with_other_separator};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
@@ -126,7 +126,9 @@ pub(super) fn diff(
     let (in_old, in_new) = (old.finder(), new.finder());
     let mut respelled = FxHashMap::default();
     new.each_name(|name, name_ref| {
-        if let Some(twin) = twin((name, name_ref), &in_old, &in_new)
+        let is_local = symbol_of(name).len() < name.len();
+        if is_local
+            && let Some(twin) = twin((name, name_ref), &in_old, &in_new)
             && twin != name_ref
         {
             respelled.insert(twin.0, name_ref.0);

@@ -56,6 +56,10 @@ pub(crate) fn run_script(folder: &Path, llvm: &Llvm, arguments: &[&str]) {
     let printed = pgo(folder, llvm, &[&["--dry-run"], arguments].concat());
     assert_eq!(printed.status.code(), Some(0), "{}", said(&printed));
     fs::write(folder.join("job.sh"), &printed.stdout).unwrap();
+    run_job(folder);
+}
+
+fn run_job(folder: &Path) {
     let mut script = Command::new("sh");
     let ran = script.arg("job.sh").current_dir(folder).output().unwrap();
     assert!(ran.status.success(), "{}", said(&ran));
@@ -156,12 +160,7 @@ fn the_script_does_the_same_without_profkit() {
     fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
     // The second time it has the files of the first one.
     for _ in 0..2 {
-        let ran = Command::new("sh")
-            .arg("job.sh")
-            .current_dir(dir)
-            .output()
-            .unwrap();
-        assert!(ran.status.success(), "{}", said(&ran));
+        run_job(dir);
     }
     assert!(!has_counters(&dir.join("app")));
     let script = fs::read(dir.join("kept/merged.profdata")).unwrap();
@@ -681,12 +680,7 @@ fn a_wheel_is_trained_and_measured_without_an_installation() {
     );
     assert_eq!(printed.status.code(), Some(0), "{}", said(&printed));
     fs::write(dir.join("job.sh"), &printed.stdout).unwrap();
-    let ran = Command::new("sh")
-        .arg("job.sh")
-        .current_dir(dir)
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "{}", said(&ran));
+    run_job(dir);
     let script = fs::read(dir.join("kept/merged.profdata")).unwrap();
     let bench = ["--bench", "python3 use.py", "--runs", "1"];
     let output = pgo(dir, &llvm, &[&arguments[..], &bench, &rest].concat());

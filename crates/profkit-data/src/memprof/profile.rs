@@ -4,7 +4,7 @@ use super::data_access::DataAccess;
 use crate::ids::NameRef;
 use crate::index_vec::{Id, IndexVec};
 use crate::llvm_order::dense_map_order;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A frame of an allocation's call stack.
@@ -403,15 +403,11 @@ impl MemProfile {
         &self,
         scheme: IdScheme,
     ) -> (IndexVec<FrameId, u64>, IndexVec<StackId, u64>) {
-        let mut taken = FxHashSet::default();
-        let free_id = |frame: &Frame| {
-            let mut id = scheme.frame_id(frame);
-            while !taken.insert(id) {
-                id = id.wrapping_add(1);
-            }
-            id
-        };
-        let frames: IndexVec<FrameId, u64> = self.frames.iter().map(free_id).collect();
+        let mut free = FreeIds::default();
+        let frames = self.frames.iter();
+        let frames: IndexVec<FrameId, u64> = frames
+            .map(|frame| free.take(scheme.frame_id(frame)))
+            .collect();
         let stacks = self.stacks.iter();
         let stacks = stacks
             .map(|stack| scheme.stack_id(stack.iter().map(|&frame| frames[frame])))
@@ -482,9 +478,46 @@ pub fn canonical_name(linkage_name: &[u8]) -> &[u8] {
     name
 }
 
+/// Gives out ids that are different.
+#[derive(Default)]
+struct FreeIds {
+    /// For each id that is taken, a later one; those between them are taken. The steps grow as they are used, because a
+    /// profile may have any number of frames with one id.
+    next: FxHashMap<u64, u64>,
+}
+
+impl FreeIds {
+    /// Takes this id, or the next one that is free.
+    fn take(&mut self, wanted: u64) -> u64 {
+        let (mut id, mut passed) = (wanted, Vec::new());
+        while let Some(&next) = self.next.get(&id) {
+            passed.push(id);
+            id = next;
+        }
+        let next = id.wrapping_add(1);
+        self.next.insert(id, next);
+        for one in passed {
+            self.next.insert(one, next);
+        }
+        id
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// In a chain of single steps, this would be twenty billion steps.
+    #[test]
+    fn any_number_of_equal_ids_become_different_ones() {
+        let mut free = FreeIds::default();
+        for expected in [u64::MAX - 1, u64::MAX].into_iter().chain(0..200_000) {
+            assert_eq!(free.take(u64::MAX - 1), expected);
+        }
+        assert_eq!(free.take(7), 200_000);
+        assert_eq!(free.take(200_002), 200_002);
+        assert_eq!([free.take(7), free.take(7)], [200_001, 200_003]);
+    }
 
     #[test]
     fn suffixes_of_later_passes_are_no_part_of_a_name() {

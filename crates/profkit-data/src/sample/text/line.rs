@@ -35,7 +35,7 @@ pub(super) struct Fault {
     pub(super) column: usize,
     pub(super) message: &'static str,
     pub(super) expected: &'static str,
-    /// The start of LLVM's message for this error. It is `None` if LLVM prints its usual message for this sort of line.
+    /// LLVM's message for this error up to the line, which follows it. It is `None` if LLVM prints its usual message for this sort of line.
     pub(super) llvm: Option<&'static str>,
 }
 
@@ -221,7 +221,7 @@ fn after_location(location: Location, rest: &[u8], column: usize) -> Result<Line
 /// a line.
 fn metadata(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     metadata_fields(text, depth).map_err(|fault| Fault {
-        llvm: Some("Cannot parse metadata"),
+        llvm: Some("Cannot parse metadata: "),
         ..fault
     })
 }
@@ -365,7 +365,7 @@ impl<'data> Iterator for Targets<'data> {
 }
 
 /// What LLVM says of every fault in a list of vtables.
-const LLVM_VTABLES: &str = "Expected 'vtables [mangled_vtable:NUM]+'";
+const LLVM_VTABLES: &str = "Expected 'vtables [mangled_vtable:NUM]+', found ";
 
 impl Targets<'_> {
     /// Fails if the list is not a valid list of vtables by LLVM's rules, in which a name ends at its first colon.

@@ -214,7 +214,7 @@ impl Reader<'_> {
                 column: depth,
                 message: "a sample line comes after the function's metadata",
                 expected: "metadata at the end of the function",
-                llvm: Some("Found non-metadata after metadata"),
+                llvm: Some("Found non-metadata after metadata: "),
             }));
         }
         while self.depth + 1 > depth {

@@ -66,10 +66,9 @@ fn line_fault(data: &[u8], number: u64, error: &Error) -> Vec<u8> {
         .unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let what = match (error.detail_for_llvm(), line.first()) {
-        (Some(words), _) if words.starts_with("Expected ") => format!("{words}, found "),
-        (Some(words), _) => format!("{words}: "),
-        (None, Some(b' ')) => "Expected 'NUM[.NUM]: NUM[ mangled_name:NUM]*', found ".to_owned(),
-        (None, _) => "Expected 'mangled_name:NUM:NUM', found ".to_owned(),
+        (Some(words), _) => words,
+        (None, Some(b' ')) => "Expected 'NUM[.NUM]: NUM[ mangled_name:NUM]*', found ",
+        (None, _) => "Expected 'mangled_name:NUM:NUM', found ",
     };
     [what.as_bytes(), line].concat()
 }
